@@ -1,0 +1,103 @@
+"""Parlour's library: an agent in three lines.
+
+    >>> from core import Assistant
+    >>> agent = Assistant(llm={"model": "gpt-5-mini"}, files=["manual.pdf"])
+    >>> agent.run_nonstream([{"role": "user", "content": "What does chapter 2 say?"}])
+
+Each name is imported when it is first used, so that `import core` is quick and pulls in no vendor's package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from core.agents.assistant import Assistant as Assistant
+    from core.agents.base import Agent as Agent
+    from core.agents.basic import BasicAgent as BasicAgent
+    from core.agents.fn_call import FnCallAgent as FnCallAgent
+    from core.errors import ModelServiceError as ModelServiceError
+    from core.errors import ParlourError as ParlourError
+    from core.llm.base import BaseChatModel as BaseChatModel
+    from core.llm.catalog import LLM_REGISTRY as LLM_REGISTRY
+    from core.llm.catalog import register_llm as register_llm
+    from core.llm.open_model import get_chat_model as get_chat_model
+    from core.mcp.pool import MCPClient as MCPClient
+    from core.mcp.pool import MCPManager as MCPManager
+    from core.messages.content import AUDIO as AUDIO
+    from core.messages.content import FILE as FILE
+    from core.messages.content import IMAGE as IMAGE
+    from core.messages.content import TEXT as TEXT
+    from core.messages.content import VIDEO as VIDEO
+    from core.messages.content import BaseModelCompatibleDict as BaseModelCompatibleDict
+    from core.messages.content import ContentItem as ContentItem
+    from core.messages.message import ASSISTANT as ASSISTANT
+    from core.messages.message import CONTENT as CONTENT
+    from core.messages.message import EXTRA as EXTRA
+    from core.messages.message import FUNCTION as FUNCTION
+    from core.messages.message import FUNCTION_CALL as FUNCTION_CALL
+    from core.messages.message import NAME as NAME
+    from core.messages.message import REASONING_CONTENT as REASONING_CONTENT
+    from core.messages.message import ROLE as ROLE
+    from core.messages.message import SYSTEM as SYSTEM
+    from core.messages.message import USER as USER
+    from core.messages.message import FunctionCall as FunctionCall
+    from core.messages.message import Message as Message
+    from core.messages.message import ModelResponse as ModelResponse
+    from core.messages.message import Usage as Usage
+    from core.rag.library import Library as Library
+    from core.tools.base import BaseTool as BaseTool
+    from core.tools.base import BaseToolWithFileAccess as BaseToolWithFileAccess
+    from core.tools.base import ToolResult as ToolResult
+    from core.tools.catalog import TOOL_REGISTRY as TOOL_REGISTRY
+    from core.tools.catalog import register_tool as register_tool
+    from core.tools.from_function import tool as tool
+
+_NAMES = {
+    "core.agents.assistant": ["Assistant"],
+    "core.agents.base": ["Agent"],
+    "core.agents.basic": ["BasicAgent"],
+    "core.agents.fn_call": ["FnCallAgent"],
+    "core.errors": ["ModelServiceError", "ParlourError"],
+    "core.llm.base": ["BaseChatModel"],
+    "core.llm.catalog": ["LLM_REGISTRY", "register_llm"],
+    "core.llm.open_model": ["get_chat_model"],
+    "core.mcp.pool": ["MCPClient", "MCPManager"],
+    "core.messages.content": ["AUDIO", "BaseModelCompatibleDict", "ContentItem", "FILE", "IMAGE", "TEXT", "VIDEO"],
+    "core.messages.message": [
+        "ASSISTANT",
+        "CONTENT",
+        "EXTRA",
+        "FUNCTION",
+        "FUNCTION_CALL",
+        "FunctionCall",
+        "Message",
+        "ModelResponse",
+        "NAME",
+        "REASONING_CONTENT",
+        "ROLE",
+        "SYSTEM",
+        "USER",
+        "Usage",
+    ],
+    "core.rag.library": ["Library"],
+    "core.tools.base": ["BaseTool", "BaseToolWithFileAccess", "ToolResult"],
+    "core.tools.catalog": ["TOOL_REGISTRY", "register_tool"],
+    "core.tools.from_function": ["tool"],
+}
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
+
+__all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll] - the table above is the list
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'core' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -1,0 +1,230 @@
+"""Every error that Parlour raises on purpose.
+
+    ParlourError                     .hint: what to do next · .key: names the sentence that the page shows
+    ├── SettingsError                UnknownNameError (near names) · MissingExtraError (the command)
+    ├── ModelServiceError            .code .message .extra .retry_after   (= ModelError)
+    │   ├── ModelUnavailableError    network, 408, 429, 5xx, timeout: may be tried again
+    │   ├── ModelRefusedError        400, 401, 403, 404 …: never tried again
+    │   ├── ContextTooLongError      the messages do not fit, whatever is left out
+    │   └── ModelMisbehavedError     broken stream, HTML instead of JSON, unreadable reply
+    ├── ToolError                    becomes a short result for the model, without a traceback
+    │   └── BadArgumentsError · ToolTimeoutError · ToolDeniedError
+    ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError
+    ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
+    └── McpError                     ServerUnreachableError · ServerMisbehavedError
+
+The page never shows `str(error)` where it knows a sentence for `error.key` in the reader's language;
+`error.details` fills the blanks of that sentence.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class ParlourError(Exception):
+    """What happened, in one sentence, and what to do next.
+
+    Args:
+        message: What happened, in English, for logs and programs.
+        hint: What to do next, in English.
+        key: Names the sentence of `webui/words` that says the same to a reader; the class's own by default.
+        details: Values for the blanks of that sentence; never a secret.
+    """
+
+    key: ClassVar[str] = "unexpected"
+
+    def __init__(self, message: str = "", *, hint: str = "", key: str = "", **details: Any) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.words_key = key or type(self).key
+        self.details = details
+
+    def __str__(self) -> str:
+        text = super().__str__()
+        return f"{text} {self.hint}" if self.hint else text
+
+
+class SettingsError(ParlourError):
+    """A setting is missing or wrong."""
+
+    key = "settings"
+
+
+class UnknownNameError(SettingsError):
+    """A name is not in a registry; the message offers the near ones."""
+
+    key = "unknown_name"
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
+        names = sorted(known)
+        near = get_close_matches(name, names, n=3, cutoff=0.5)
+        hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(names) or 'none'}."
+        super().__init__(f"There is no {kind} named {name!r}.", hint=hint, kind=kind, name=name)
+
+
+class MissingExtraError(SettingsError):
+    """An optional package is not installed; the message gives the command."""
+
+    key = "missing_extra"
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        command = f'pip install "parlour[{extra}]"'
+        super().__init__(
+            f"{what} needs the package {package!r}.", hint=f"Run: {command}", what=what, package=package, command=command
+        )
+
+
+class ModelServiceError(ParlourError):
+    """A model service failed.
+
+    Args:
+        exception: The error underneath, if any (the seed passes it first).
+        code: The service's code as text: '400', '429', 'DataInspectionFailed' …
+        message: What the service said.
+        extra: What else is known, for programs.
+        retry_after: Seconds that the service asks to wait, if it said so.
+    """
+
+    key = "model_failed"
+
+    def __init__(
+        self,
+        exception: Exception | str | None = None,
+        code: str | None = None,
+        message: str | None = None,
+        extra: dict[str, Any] | None = None,
+        *,
+        hint: str = "",
+        retry_after: float | None = None,
+        key: str = "",
+    ) -> None:
+        said = message if message is not None else str(exception or "The model service failed.")
+        text = f"Error code: {code}. {said}" if code else said
+        super().__init__(text, hint=hint, key=key, code=code or "", message=said)
+        self.exception = exception if isinstance(exception, Exception) else None
+        self.code = code
+        self.message = said
+        self.extra = extra
+        self.retry_after = retry_after
+
+
+ModelError = ModelServiceError
+
+
+class ModelUnavailableError(ModelServiceError):
+    """The service could not be reached, is overloaded or too slow: trying again may help."""
+
+    key = "model_unavailable"
+
+
+class ModelRefusedError(ModelServiceError):
+    """The service refused the request: trying the same again cannot help."""
+
+    key = "model_refused"
+
+
+class ContextTooLongError(ModelServiceError):
+    """The messages do not fit into the model's context, whatever is left out."""
+
+    key = "context_too_long"
+
+
+class ModelMisbehavedError(ModelServiceError):
+    """The service answered something that is not a reply."""
+
+    key = "model_misbehaved"
+
+
+class ToolError(ParlourError):
+    """A tool could not do its work; the text goes to the model as the result."""
+
+    key = "tool_failed"
+
+
+class BadArgumentsError(ToolError, ValueError):
+    """The arguments of a call do not fit the tool's parameters."""
+
+    key = "bad_arguments"
+
+
+class ToolTimeoutError(ToolError):
+    """A tool ran past its deadline."""
+
+    key = "tool_timeout"
+
+
+class ToolDeniedError(ToolError):
+    """The user, or a rule of the user's, said no."""
+
+    key = "tool_denied"
+
+
+class DocumentError(ParlourError):
+    """A document cannot be read."""
+
+    key = "document_failed"
+
+
+class UnsupportedFormatError(DocumentError):
+    """No parser reads this kind of file."""
+
+    key = "document_unsupported"
+
+
+class BrokenDocumentError(DocumentError):
+    """The file is damaged, empty, too large to parse, or not what its name says."""
+
+    key = "document_broken"
+
+
+class LockedDocumentError(DocumentError):
+    """The file is encrypted."""
+
+    key = "document_locked"
+
+
+class StorageError(ParlourError):
+    """The data folder or database failed."""
+
+    key = "storage_failed"
+
+
+class NotFoundError(StorageError):
+    """There is no such thing, or it belongs to somebody else; the two look the same on purpose."""
+
+    key = "not_found"
+
+
+class ConflictError(StorageError):
+    """Somebody else changed it first, or it is busy."""
+
+    key = "conflict"
+
+
+class NoSpaceError(StorageError):
+    """The disk is full."""
+
+    key = "no_space"
+
+
+class McpError(ParlourError):
+    """An MCP server failed."""
+
+    key = "mcp_failed"
+
+
+class ServerUnreachableError(McpError):
+    """An MCP server could not be started or reached."""
+
+    key = "mcp_unreachable"
+
+
+class ServerMisbehavedError(McpError):
+    """An MCP server broke the protocol."""
+
+    key = "mcp_misbehaved"

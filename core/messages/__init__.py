@@ -1,0 +1,1 @@
+"""What is said: content, messages, the events of a reply, and the transcript that joins them."""

@@ -1,0 +1,104 @@
+"""What happens while a reply comes into being: nine events, each carrying only what is new.
+
+Models, agents and runs all speak them. A failure is an exception, never an event.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from core.messages.content import ContentItem
+    from core.messages.message import Message, Usage
+
+FinishReason: TypeAlias = Literal["stop", "length", "calls", "content_filter"]
+
+
+@dataclass(frozen=True, slots=True)
+class MessageStarted:
+    """A model begins a reply; `name` is the speaker where there are several."""
+
+    name: str | None = None
+    kind: Literal["message_started"] = "message_started"
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """More text of the reply."""
+
+    text: str
+    kind: Literal["text_delta"] = "text_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDelta:
+    """More of what the model thinks before it replies."""
+
+    text: str
+    kind: Literal["reasoning_delta"] = "reasoning_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemAdded:
+    """A picture, file or sound became part of the reply."""
+
+    item: ContentItem
+    kind: Literal["item_added"] = "item_added"
+
+
+@dataclass(frozen=True, slots=True)
+class CallStarted:
+    """The model begins to call a tool; `call_id` is unique within the reply."""
+
+    call_id: str
+    name: str
+    kind: Literal["call_started"] = "call_started"
+
+
+@dataclass(frozen=True, slots=True)
+class CallDelta:
+    """More of a call's arguments, as text that becomes JSON when all of it is there."""
+
+    call_id: str
+    arguments: str
+    kind: Literal["call_delta"] = "call_delta"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    """A tool begins to work on a call."""
+
+    call_id: str
+    kind: Literal["tool_started"] = "tool_started"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFinished:
+    """A tool is done; `message` is its result, with `extra["failed"]` where it failed."""
+
+    call_id: str
+    message: Message
+    kind: Literal["tool_finished"] = "tool_finished"
+
+
+@dataclass(frozen=True, slots=True)
+class MessageFinished:
+    """A model ended its reply, or its turn of one."""
+
+    reason: FinishReason
+    usage: Usage | None = None
+    kind: Literal["message_finished"] = "message_finished"
+
+
+Event: TypeAlias = (
+    MessageStarted
+    | TextDelta
+    | ReasoningDelta
+    | ItemAdded
+    | CallStarted
+    | CallDelta
+    | ToolStarted
+    | ToolFinished
+    | MessageFinished
+)

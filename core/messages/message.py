@@ -1,0 +1,176 @@
+"""The messages that people, models and tools exchange."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+from pydantic import field_validator, model_validator
+
+from core.messages.content import BaseModelCompatibleDict, ContentItem
+
+SYSTEM = "system"
+USER = "user"
+ASSISTANT = "assistant"
+FUNCTION = "function"
+
+ROLE = "role"
+CONTENT = "content"
+NAME = "name"
+REASONING_CONTENT = "reasoning_content"
+FUNCTION_CALL = "function_call"
+EXTRA = "extra"
+
+_ROLES = (SYSTEM, USER, ASSISTANT, FUNCTION)
+
+
+class FunctionCall(BaseModelCompatibleDict):
+    """A finished call: a tool's name and its arguments as JSON text.
+
+    Raises:
+        ValidationError: The name is empty, or the arguments are not JSON text.
+    """
+
+    name: str
+    arguments: str
+
+    def __init__(self, name: str, arguments: str, **_: Any) -> None:
+        super().__init__(name=name, arguments=arguments)
+
+    @field_validator("name")
+    @classmethod
+    def _strip_name(cls, name: str) -> str:
+        if not name.strip():
+            raise ValueError("The name of a function call cannot be empty.")
+        return name.strip()
+
+    @field_validator("arguments", mode="before")
+    @classmethod
+    def _check_arguments(cls, arguments: object) -> object:
+        if not isinstance(arguments, str):
+            raise ValueError("The arguments of a function call must be JSON text, not " + type(arguments).__name__ + ".")  # noqa: TRY004 - pydantic wants ValueError
+        try:
+            json.loads(arguments)
+        except json.JSONDecodeError as error:
+            raise ValueError(f"The arguments of a function call must be JSON text: {error}.") from error
+        return arguments
+
+    def get_parsed_arguments(self) -> Any:
+        """The arguments as Python values, usually a dict."""
+        return json.loads(self.arguments)
+
+    def add_argument(self, key: str, value: Any) -> FunctionCall:
+        """A new call with one argument more; this one stays as it is."""
+        arguments = {**cast("dict[str, Any]", self.get_parsed_arguments()), key: value}
+        return FunctionCall(self.name, json.dumps(arguments, ensure_ascii=False))
+
+
+class Message(BaseModelCompatibleDict):
+    """One message of a conversation.
+
+    Args:
+        role: `system`, `user`, `assistant` or `function` (a tool's result, which needs a `name`).
+        content: Text, or content items; `None` becomes `''`.
+        name: The speaker, or the tool whose result it is.
+        function_call: The call that the assistant makes.
+        reasoning_content: What the model thought first.
+        extra: Anything else; `function_id` ties a call to its result.
+
+    Raises:
+        ValidationError: Unknown role, or a function message without a name.
+    """
+
+    role: str
+    content: str | list[ContentItem] = ""
+    name: str | None = None
+    function_call: FunctionCall | None = None
+    reasoning_content: str | list[ContentItem] | None = None
+    extra: dict[str, Any] | None = None
+
+    def __init__(
+        self,
+        role: str,
+        content: str | list[ContentItem] | list[dict[str, Any]] | None = "",
+        name: str | None = None,
+        function_call: FunctionCall | dict[str, Any] | None = None,
+        reasoning_content: str | list[ContentItem] | None = None,
+        extra: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        super().__init__(
+            role=role,
+            content="" if content is None else content,
+            name=name,
+            function_call=function_call,
+            reasoning_content=reasoning_content,
+            extra=extra,
+        )
+
+    @field_validator("role")
+    @classmethod
+    def _check_role(cls, role: str) -> str:
+        if role not in _ROLES:
+            raise ValueError(f"The role must be one of {', '.join(_ROLES)}, not {role!r}.")
+        return role
+
+    @model_validator(mode="after")
+    def _check_function_message(self) -> Message:
+        if self.role == FUNCTION and not self.name:
+            raise ValueError("A function message must have the name of its tool.")
+        return self
+
+    @property
+    def items(self) -> list[ContentItem]:
+        """The content as items, whichever form it has; empty text gives none."""
+        if isinstance(self.content, str):
+            return [ContentItem(text=self.content)] if self.content else []
+        return self.content
+
+    def is_multimodal(self) -> bool:
+        """Whether any item is more than text."""
+        return isinstance(self.content, list) and any(item.type != "text" for item in self.content)
+
+    def get_text_content(self) -> str:
+        """The text alone, items joined by line breaks."""
+        if isinstance(self.content, str):
+            return self.content
+        return "\n".join(item.text for item in self.content if item.text)
+
+
+class Usage(BaseModelCompatibleDict):
+    """Tokens of one or more model calls; `cost` in the currency of the price list that made it."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    total_tokens: int = 0
+    cost: float | None = None
+    estimated: bool = False
+
+    def __add__(self, other: Usage) -> Usage:
+        costs = [cost for cost in (self.cost, other.cost) if cost is not None]
+        return Usage(
+            prompt_tokens=self.prompt_tokens + other.prompt_tokens,
+            completion_tokens=self.completion_tokens + other.completion_tokens,
+            total_tokens=self.total_tokens + other.total_tokens,
+            cost=sum(costs) if costs else None,
+            estimated=self.estimated or other.estimated,
+        )
+
+
+class ModelResponse(BaseModelCompatibleDict):
+    """A whole reply, with what the service said about it; `created` in Unix seconds."""
+
+    messages: list[Message]
+    usage: Usage | None = None
+    model: str | None = None
+    finish_reason: str | None = None
+    response_id: str | None = None
+    created: int | None = None
+
+    def get_content(self) -> str:
+        """The text of the last message."""
+        return self.messages[-1].get_text_content() if self.messages else ""
+
+    def get_function_calls(self) -> list[FunctionCall]:
+        """The calls, in order."""
+        return [message.function_call for message in self.messages if message.function_call]

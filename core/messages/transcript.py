@@ -1,0 +1,187 @@
+"""Turns events into messages: text is joined only when read, finished messages are shared and never copied."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+
+from core.messages.content import ContentItem
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    ItemAdded,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import ASSISTANT, FunctionCall, Message, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(slots=True)
+class _Open:
+    """A message that may still grow."""
+
+    kind: Literal["text", "reasoning"]
+    speaker: str | None
+    pieces: list[str] = field(default_factory=list[str])
+    items: list[ContentItem] = field(default_factory=list[ContentItem])
+
+    def message(self) -> Message | None:
+        text = "".join(self.pieces)
+        if self.kind == "reasoning":
+            return Message(ASSISTANT, "", name=self.speaker, reasoning_content=text)
+        if not self.items:
+            return Message(ASSISTANT, text, name=self.speaker) if text else None
+        content = ([ContentItem(text=text)] if text else []) + self.items
+        return Message(ASSISTANT, content, name=self.speaker)
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call whose arguments may still arrive."""
+
+    call_id: str
+    name: str
+    speaker: str | None
+    pieces: list[str] = field(default_factory=list[str])
+    done: Message | None = None
+
+    def message(self) -> Message | None:
+        return self.done
+
+    def finish(self) -> None:
+        if self.done is None:
+            self.done = call_message(self.call_id, self.name, "".join(self.pieces), self.speaker)
+
+
+@dataclass(slots=True)
+class _Result:
+    """The place of a tool's result, kept in the order of the calls."""
+
+    call_id: str
+    done: Message | None = None
+
+    def message(self) -> Message | None:
+        return self.done
+
+
+_Entry: TypeAlias = _Open | _Call | _Result
+
+
+def call_message(call_id: str, name: str, arguments: str, speaker: str | None = None) -> Message:
+    """The assistant message of one call; arguments that are not JSON are kept whole, as a JSON string."""
+    extra: dict[str, object] = {"function_id": call_id}
+    text = arguments.strip() or "{}"
+    try:
+        json.loads(text)
+    except json.JSONDecodeError:
+        text = json.dumps(arguments, ensure_ascii=False)
+        extra["unreadable"] = True
+    return Message(ASSISTANT, "", name=speaker, function_call=FunctionCall(name, text), extra=extra)
+
+
+class Transcript:
+    """The reply so far. `apply` takes constant time; `messages` joins only what is still open.
+
+    Reasoning, text and each call are separate messages in the order in which they appeared;
+    a call appears once its arguments are whole, results follow in the order of their calls.
+    """
+
+    def __init__(self, events: Iterable[Event] = ()) -> None:
+        self.usage: Usage | None = None
+        self.reason: str | None = None
+        self._done: list[Message] = []
+        self._open: list[_Entry] = []
+        self._speaker: str | None = None
+        for event in events:
+            self.apply(event)
+
+    def apply(self, event: Event) -> None:
+        """Take one event in."""
+        match event:
+            case MessageStarted():
+                self._settle()
+                self._speaker = event.name
+            case TextDelta():
+                self._tail("text").pieces.append(event.text)
+            case ReasoningDelta():
+                self._tail("reasoning").pieces.append(event.text)
+            case ItemAdded():
+                self._tail("text").items.append(event.item)
+            case CallStarted():
+                self._open.append(_Call(event.call_id, event.name, self._speaker))
+            case CallDelta():
+                self._call(event.call_id).pieces.append(event.arguments)
+            case ToolStarted():
+                self._open_results()
+            case ToolFinished():
+                self._open_results()
+                self._result(event.call_id).done = event.message
+            case MessageFinished():
+                self._finish(event)
+            case _:
+                assert_never(event)
+
+    def messages(self) -> list[Message]:
+        """The reply as the seed's messages. What was finished before is the same object each time."""
+        still_open = (entry.message() for entry in self._open)
+        return [*self._done, *(message for message in still_open if message is not None)]
+
+    def unanswered(self) -> list[Message]:
+        """The calls that are whole and have no result yet, in order."""
+        answered = {e.call_id for e in self._open if isinstance(e, _Result) and e.done is not None}
+        calls = (e for e in self._open if isinstance(e, _Call))
+        return [call.done for call in calls if call.done is not None and call.call_id not in answered]
+
+    def _tail(self, kind: Literal["text", "reasoning"]) -> _Open:
+        last = self._open[-1] if self._open else None
+        if isinstance(last, _Open) and last.kind == kind:
+            return last
+        fresh = _Open(kind, self._speaker)
+        self._open.append(fresh)
+        return fresh
+
+    def _call(self, call_id: str) -> _Call:
+        for entry in reversed(self._open):
+            if isinstance(entry, _Call) and entry.call_id == call_id:
+                return entry
+        raise ValueError(f"There is no call {call_id!r} in this reply.")
+
+    def _result(self, call_id: str) -> _Result:
+        for entry in reversed(self._open):
+            if isinstance(entry, _Result) and entry.call_id == call_id:
+                return entry
+        fresh = _Result(call_id)
+        self._open.append(fresh)
+        return fresh
+
+    def _open_results(self) -> None:
+        """Give each call of this turn a place for its result, in order."""
+        placed = {entry.call_id for entry in self._open if isinstance(entry, _Result)}
+        calls = [entry for entry in self._open if isinstance(entry, _Call) and entry.call_id not in placed]
+        for call in calls:
+            call.finish()
+        self._open.extend(_Result(call.call_id) for call in calls)
+
+    def _finish(self, event: MessageFinished) -> None:
+        for entry in self._open:
+            if isinstance(entry, _Call):
+                entry.finish()
+        self.reason = event.reason
+        if event.usage is not None:
+            self.usage = event.usage if self.usage is None else self.usage + event.usage
+        if not any(isinstance(entry, _Call) for entry in self._open):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Close what is open: from here on it is shared, not built again."""
+        self._done = self.messages()
+        self._open = []
