@@ -38,7 +38,7 @@ class ParlourError(Exception):
 
     key: ClassVar[str] = "unexpected"
 
-    def __init__(self, message: str = "", *, hint: str = "", key: str = "", **details: Any) -> None:
+    def __init__(self, message: str = "", /, *, hint: str = "", key: str = "", **details: Any) -> None:
         super().__init__(message)
         self.hint = hint
         self.words_key = key or type(self).key
@@ -75,7 +75,11 @@ class MissingExtraError(SettingsError):
     def __init__(self, what: str, package: str, extra: str) -> None:
         command = f'pip install "parlour[{extra}]"'
         super().__init__(
-            f"{what} needs the package {package!r}.", hint=f"Run: {command}", what=what, package=package, command=command
+            f"{what} needs the package {package!r}.",
+            hint=f"Run: {command}",
+            what=what,
+            package=package,
+            command=command,
         )
 
 
@@ -92,7 +96,7 @@ class ModelServiceError(ParlourError):
 
     key = "model_failed"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the seed's order, and three of our own by name
         self,
         exception: Exception | str | None = None,
         code: str | None = None,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import mimetypes
-from collections.abc import Iterator, KeysView
 from posixpath import splitext
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, PrivateAttr, model_validator
+
+if TYPE_CHECKING:
+    from collections.abc import KeysView
 
 TEXT = "text"
 IMAGE = "image"
@@ -26,6 +28,10 @@ class BaseModelCompatibleDict(BaseModel):
     """A pydantic model that also reads like a dict; dumps leave `None` out."""
 
     model_config = ConfigDict(extra="ignore")
+
+    if TYPE_CHECKING:  # each class below writes its own `__init__`, for positional arguments
+
+        def __init__(self, **data: Any) -> None: ...
 
     def __getitem__(self, item: str) -> Any:
         if item not in type(self).model_fields:
@@ -48,14 +54,13 @@ class BaseModelCompatibleDict(BaseModel):
 
     def model_dump(self, **kwargs: Any) -> dict[str, Any]:
         """The fields as a dict, without `None` unless `exclude_none=False`."""
-        return super().model_dump(**{"exclude_none": True, **kwargs})
+        kwargs.setdefault("exclude_none", True)
+        return super().model_dump(**kwargs)
 
     def model_dump_json(self, **kwargs: Any) -> str:
         """The fields as JSON text, without `None` unless `exclude_none=False`."""
-        return super().model_dump_json(**{"exclude_none": True, **kwargs})
-
-    def __iter__(self) -> Iterator[Any]:  # dict(m) keeps working through pydantic's pairs
-        return super().__iter__()
+        kwargs.setdefault("exclude_none", True)
+        return super().model_dump_json(**kwargs)
 
     def __str__(self) -> str:
         return str(self.model_dump())
@@ -96,7 +101,7 @@ class ContentItem(BaseModelCompatibleDict):
     @model_validator(mode="after")
     def check_exclusivity(self) -> ContentItem:
         """One field is given; an empty text counts as given, an empty address does not."""
-        given = [kind for kind in _KINDS if _is_given(kind, getattr(self, kind))]
+        given: list[ContentType] = [kind for kind in _KINDS if _is_given(kind, getattr(self, kind))]
         if len(given) != 1:
             found = ", ".join(given) or "none"
             raise ValueError(f"Exactly one of text, image, file, audio and video must be provided; found {found}.")

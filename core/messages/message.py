@@ -48,7 +48,8 @@ class FunctionCall(BaseModelCompatibleDict):
     @classmethod
     def _check_arguments(cls, arguments: object) -> object:
         if not isinstance(arguments, str):
-            raise ValueError("The arguments of a function call must be JSON text, not " + type(arguments).__name__ + ".")  # noqa: TRY004 - pydantic wants ValueError
+            kind = type(arguments).__name__
+            raise ValueError(f"The arguments of a function call must be JSON text, not {kind}.")  # noqa: TRY004 - pydantic's
         try:
             json.loads(arguments)
         except json.JSONDecodeError as error:
