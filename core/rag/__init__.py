@@ -1,0 +1,1 @@
+"""Documents: read in, cut into chunks, searched, and shown as evidence."""

@@ -1,0 +1,180 @@
+"""The values that documents are made of: what a parser gives, what is kept, and what a search finds.
+
+Pages count from 1. Rectangles are `(x0, y0, x1, y1)` in points (1/72 inch) from the top left corner of the page as it
+is displayed, so rotation and crop box are already taken into account.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Rectangle: TypeAlias = tuple[float, float, float, float]
+BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
+
+
+def union(rectangles: tuple[Rectangle, ...]) -> Rectangle | None:
+    """The smallest rectangle around all of them, or `None` around none."""
+    if not rectangles:
+        return None
+    lefts, tops, rights, bottoms = zip(*rectangles, strict=True)
+    return (min(lefts), min(tops), max(rights), max(bottoms))
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One heading, paragraph, table or listing, in reading order.
+
+    Args:
+        kind: What it is.
+        text: Its words; a table's rows on lines, cells parted by " | ".
+        page: The page it stands on, `None` where a format has no pages.
+        lines: Where each printed line starts in `text`, and where it stands on the page.
+        level: 1 to 6 for a heading, else 0.
+        cells: The rows of a table; the first is its header.
+    """
+
+    kind: BlockKind
+    text: str
+    page: int | None = None
+    lines: tuple[tuple[int, Rectangle], ...] = ()
+    level: int = 0
+    cells: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def rectangle(self) -> Rectangle | None:
+        """The smallest rectangle around the whole block."""
+        return union(tuple(rectangle for _, rectangle in self.lines))
+
+    def rectangle_of(self, start: int, end: int) -> Rectangle | None:
+        """The smallest rectangle around the printed lines that hold `text[start:end]`."""
+        ends = [line_start for line_start, _ in self.lines[1:]] + [len(self.text)]
+        touched = tuple(
+            rectangle
+            for (line_start, rectangle), line_end in zip(self.lines, ends, strict=True)
+            if line_start < end and start < line_end
+        )
+        return union(touched)
+
+
+def table(rows: list[tuple[str, ...]], page: int | None = None) -> Block:
+    """A table block; line breaks inside cells become spaces, so that a row stays a line."""
+    cells = tuple(tuple(" ".join(cell.split()) for cell in row) for row in rows)
+    return Block("table", "\n".join(map(row_text, cells)), page, cells=cells)
+
+
+def row_text(row: tuple[str, ...]) -> str:
+    """A table row on one line."""
+    return " | ".join(row)
+
+
+@dataclass(frozen=True, slots=True)
+class PageShape:
+    """A page's size as displayed and the box around its text, in points."""
+
+    page: int
+    width: float
+    height: float
+    text_box: Rectangle | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a parser knows of the whole document; given before its blocks."""
+
+    pages: int | None = None
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A piece of a document that is indexed and found as one.
+
+    Args:
+        text: Its words.
+        page: The one page it stands on.
+        heading: The headings above it, outermost first, parted by " > ".
+        rectangles: One around the lines of each block that it took words from.
+        overlap: How many characters at the start of `text` the chunk before it has too.
+    """
+
+    text: str
+    page: int | None = None
+    heading: str = ""
+    rectangles: tuple[Rectangle, ...] = ()
+    overlap: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document in a library.
+
+    Args:
+        id: The SHA-256 of its bytes, in hexadecimal.
+        name: For display only; never a path.
+        status: `no_text` when it was read but holds no words, as a scan without text recognition does.
+        note: Names a sentence of the page about it, such as "document_scanned"; empty when all is well.
+        pages: How many it has; `None` where its format has no pages.
+        size: Bytes.
+    """
+
+    id: str
+    name: str
+    media_type: str
+    pages: int | None
+    chunks: int
+    status: Literal["ready", "no_text"] = "ready"
+    note: str = ""
+    title: str = ""
+    size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk that answers a question.
+
+    Args:
+        score: Higher is better; comparable within one search only.
+        document: The document's name, for display.
+        heading: The headings above it, outermost first, parted by " > ".
+    """
+
+    text: str
+    score: float
+    document: str
+    document_id: str
+    page: int | None = None
+    rectangles: tuple[Rectangle, ...] = ()
+    heading: str = ""
+    chunk_id: int = 0
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that travels in a message's `extra["passages"]`."""
+        return {
+            "text": self.text,
+            "score": self.score,
+            "document": self.document,
+            "document_id": self.document_id,
+            "page": self.page,
+            "rectangles": [list(rectangle) for rectangle in self.rectangles],
+            "heading": self.heading,
+            "chunk_id": self.chunk_id,
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Passage:
+        """The passage that `as_dict` wrote.
+
+        Raises:
+            KeyError, TypeError, ValueError: The mapping is not such a form.
+        """
+        known = {name: values[name] for name in cls.__slots__ if name in values}
+        return replace(cls(**known), rectangles=tuple(_rectangle(corners) for corners in values.get("rectangles", ())))
+
+
+def _rectangle(corners: Any) -> Rectangle:
+    x0, y0, x1, y1 = corners
+    return (float(x0), float(y0), float(x1), float(y1))

@@ -1,0 +1,1 @@
+"""Ways of finding chunks; `catalog.py` lists them."""
