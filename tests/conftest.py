@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -30,18 +31,21 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection to another machine is an error, but for tests that fetch weights."""
-    if request.node.get_closest_marker("weights"):
-        return
-    for name in ("connect", "connect_ex"):
-        monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name)))
+def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A connection to another machine is refused and fails the test, but for tests that fetch weights."""
+    reached: list[str] = []
+    if not request.node.get_closest_marker("weights"):
+        for name in ("connect", "connect_ex"):
+            monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), reached))
+    yield
+    assert not reached, f"This test tried to reach {', '.join(reached)}; tests use 127.0.0.1 alone."
 
 
-def _guarded(connect: Any) -> Any:
+def _guarded(connect: Any, reached: list[str]) -> Any:
     def checked(self: socket.socket, address: Any) -> Any:
         if self.family in (socket.AF_INET, socket.AF_INET6) and address[0] not in _THIS_MACHINE:
-            raise AssertionError(f"A test tried to reach {address[0]!r}; tests use 127.0.0.1 alone.")
+            reached.append(str(address[0]))
+            raise ConnectionRefusedError("Tests have no network.")
         return connect(self, address)
 
     return checked
