@@ -1,0 +1,1 @@
+"""The page: Gradio in FastAPI, over `core`."""

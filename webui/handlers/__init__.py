@@ -1,0 +1,1 @@
+"""What the page can ask for; each handler changes state on the server and returns."""
