@@ -1,0 +1,1 @@
+"""The synchronous side of an asynchronous core: plain iterators over one shared loop."""

@@ -1,0 +1,104 @@
+"""Events to the cumulative `list[Message]` of synchronous callers, joined by time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from contextlib import aclosing
+from time import monotonic
+from typing import Any, TypeAlias
+
+from core.bridge.sync import Post, iterate, pumped
+from core.messages.events import Event, ReasoningDelta, TextDelta
+from core.messages.message import ASSISTANT, Message
+from core.messages.transcript import Transcript
+
+MakeEvents: TypeAlias = Callable[[], AsyncGenerator[Event, None]]
+Snapshot: TypeAlias = list[Message]
+
+_PAUSE = 0.05  # seconds between two snapshots: no reader follows more than 20 a second
+
+
+def snapshots(make: MakeEvents) -> Generator[list[Message], None, None]:
+    """The reply so far, again and again: at most 20 times a second, and always once when it is whole.
+
+    A list that was given never changes; closing the iterator closes the events.
+
+    Args:
+        make: Makes the event stream; called on the shared loop.
+    """
+    return pumped(lambda post: _Snapshots(post).follow(make))
+
+
+def deltas(make: MakeEvents) -> Generator[list[Message], None, None]:
+    """Only what is new, event by event: lists of one message each. Calls have no partial form and are left out."""
+    for event in iterate(make):
+        match event:
+            case TextDelta():
+                yield [Message(ASSISTANT, event.text)]
+            case ReasoningDelta():
+                yield [Message(ASSISTANT, "", reasoning_content=event.text)]
+            case _:
+                continue
+
+
+class _Snapshots:
+    """Joins events on the loop's side, so that a thread wakes only for what it is going to show."""
+
+    def __init__(self, post: Post[Snapshot]) -> None:
+        self._post = post
+        self._transcript = Transcript()
+        self._loop = asyncio.get_event_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0
+        self._changed = False
+
+    async def follow(self, make: MakeEvents) -> None:
+        apply = self._transcript.apply
+        try:
+            async with aclosing(make()) as events:
+                async for event in events:
+                    apply(event)
+                    self._changed = True
+                    if self._timer is None:
+                        self._plan()
+        finally:
+            if self._timer is not None:
+                self._timer.cancel()
+        self._show()
+
+    def _plan(self) -> None:
+        """Show now if it is time, else when it is: the last word before a silence is not held back."""
+        now = monotonic()
+        if now >= self._due:
+            self._show()
+        self._timer = self._loop.call_later(max(self._due - now, 0.0), self._ring)
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._changed:
+            self._plan()
+
+    def _show(self) -> None:
+        self._changed = False
+        self._due = monotonic() + _PAUSE
+        if messages := self._transcript.messages():
+            self._post(messages)
+
+
+def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message], bool]:
+    """Messages, and whether the answer should be dicts: it is when nothing but dicts came in.
+
+    The caller's objects are neither changed nor kept: dicts are validated into new messages.
+
+    Raises:
+        ValidationError: A dict is not a message.
+    """
+    items = list(given)
+    messages = [item if isinstance(item, Message) else Message(**item) for item in items]
+    return messages, bool(items) and not any(isinstance(item, Message) for item in items)
+
+
+def dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:
+    """The messages as dicts, for callers who gave dicts."""
+    return [message.model_dump() for message in messages]

@@ -1,0 +1,173 @@
+"""Plain calls and iterators over coroutines: one daemon thread runs one event loop for the whole process.
+
+HTTP connections and server sessions belong to the loop that opened them, so all synchronous callers share it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from contextlib import aclosing
+from contextvars import copy_context
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeAlias, TypeVar
+
+T = TypeVar("T")
+
+Post: TypeAlias = Callable[[T], None]
+Pump: TypeAlias = Callable[[Post[T]], Coroutine[Any, Any, None]]
+
+_CLOSING_SECONDS = 5.0
+
+
+class _LoopThread(threading.Thread):
+    """A daemon thread that runs an event loop until the interpreter ends."""
+
+    def __init__(self) -> None:
+        super().__init__(name="parlour-loop", daemon=True)
+        self.loop = asyncio.new_event_loop()
+
+    def run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def stop(self) -> None:
+        if self.is_alive():
+            self.loop.call_soon_threadsafe(self._end)
+            self.join(timeout=1.0)
+
+    def _end(self) -> None:
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        self.loop.call_soon(self.loop.stop)
+
+
+class _Shared:
+    """Holds the thread; a forked child finds it dead and starts its own."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._thread: _LoopThread | None = None
+
+    def thread(self) -> _LoopThread:
+        with self._guard:
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = _LoopThread()
+                self._thread.start()
+                atexit.register(self._thread.stop)
+            return self._thread
+
+
+_shared = _Shared()
+
+
+def shared_loop() -> asyncio.AbstractEventLoop:
+    """The loop that synchronous calls run on; it starts with the first of them."""
+    return _shared.thread().loop
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on the shared loop and wait for what it returns.
+
+    Raises:
+        RuntimeError: Called from the shared loop itself, which would wait for itself for ever.
+    """
+    try:
+        return next(pumped(lambda post: _answer(coroutine, post)))
+    finally:
+        coroutine.close()
+
+
+def iterate(make: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
+    """Iterate over an async generator. Closing the iterator closes the generator, on its own loop.
+
+    Args:
+        make: Makes the generator; called on the shared loop when the first item is asked for.
+
+    Raises:
+        RuntimeError: Iterated on the shared loop itself.
+    """
+    return pumped(lambda post: _forward(make, post))
+
+
+def pumped(pump: Pump[T]) -> Generator[T, None, None]:
+    """Run `pump` on the shared loop and yield what it posts; leaving early cancels it and waits for its end.
+
+    Args:
+        pump: Given a function that takes one item, returns the coroutine that calls it.
+
+    Raises:
+        RuntimeError: Iterated on the shared loop itself.
+    """
+    loop = shared_loop()
+    if _shared.thread() is threading.current_thread():
+        raise RuntimeError("A synchronous call on Parlour's own loop would wait for itself: use the async form.")
+    queue: SimpleQueue[T | _End] = SimpleQueue()
+    job: _Job[T] = _Job(pump, queue)
+    context = copy_context()
+    loop.call_soon_threadsafe(job.start, context=context)
+    try:
+        while not isinstance(item := queue.get(), _End):
+            yield item
+        job.over = True
+        if item.error is not None:
+            raise item.error
+    finally:
+        job.leave(loop)
+
+
+@dataclass(frozen=True, slots=True)
+class _End:
+    """The last thing in a queue: the pump returned, or failed."""
+
+    error: BaseException | None
+
+
+class _Job(Generic[T]):
+    """One pump on the loop, and the queue that it fills."""
+
+    def __init__(self, pump: Pump[T], queue: SimpleQueue[T | _End]) -> None:
+        self.over = False
+        self._pump = pump
+        self._queue = queue
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.ensure_future(self._pump(self._queue.put))
+        self._task.add_done_callback(self._ended)
+
+    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Stop the pump, and wait until it has closed what it opened."""
+        if self.over:
+            return
+        self.over = True
+        loop.call_soon_threadsafe(self._cancel)
+        # The garbage collector may close an iterator on the loop's own thread: waiting there would never end.
+        if _shared.thread() is threading.current_thread():
+            return
+        try:
+            while not isinstance(self._queue.get(timeout=_CLOSING_SECONDS), _End):
+                pass
+        except Empty:
+            return
+
+    def _cancel(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = asyncio.CancelledError() if task.cancelled() else task.exception()
+        self._queue.put(_End(error))
+
+
+async def _forward(make: Callable[[], AsyncGenerator[T, None]], post: Post[T]) -> None:
+    async with aclosing(make()) as source:
+        async for item in source:
+            post(item)
+
+
+async def _answer(coroutine: Coroutine[Any, Any, T], post: Post[T]) -> None:
+    post(await coroutine)

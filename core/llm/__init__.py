@@ -1,0 +1,1 @@
+"""Models: one way to ask them, many services and files behind it."""

@@ -1,0 +1,222 @@
+"""`BaseChatModel`: what every model promises. A back end implements `_stream`, or the two synchronous hooks."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
+
+from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
+from core.bridge.sync import run
+from core.llm.layers.stack import stacked
+from core.llm.request import (
+    ChatRequest,
+    Lang,
+    Layer,
+    ModelFacts,
+    Progress,
+    Source,
+    Stream,
+    merge_generate,
+)
+from core.llm.seed_hooks import hooks_stream
+from core.messages.message import Message, ModelResponse
+from core.messages.transcript import Transcript
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+
+__all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
+
+Given: TypeAlias = Message | dict[str, Any]
+Reply: TypeAlias = list[Message] | list[dict[str, Any]]
+
+
+class BaseChatModel:
+    """A chat model.
+
+    A subclass implements `_stream` (async, events) or `_chat_stream` / `_chat_no_stream` (sync, whole messages).
+
+    Args:
+        cfg: `model`, `generate_cfg` and what the back end adds; the dict is copied, never changed.
+    """
+
+    model_type: str = ""
+    support_multimodal_input: bool = False
+    support_multimodal_output: bool = False
+    support_audio_input: bool = False
+    small: bool = False
+    native_calls: bool = False
+    default_model: ClassVar[str] = ""
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg: dict[str, Any] = dict(cfg or {})
+        self.model: str = str(self.cfg.get("model") or self.default_model).strip()
+        self.model_type = str(self.cfg.get("model_type") or self.model_type)
+        self.generate_cfg: dict[str, Any] = dict(self.cfg.get("generate_cfg") or {})
+        self.label: str = self.model or self.model_type
+        if "use_raw_api" in self.generate_cfg:
+            self.native_calls = is_true(self.generate_cfg["use_raw_api"])
+
+    # -- asking ---------------------------------------------------------------------------------------------------
+
+    def stream(self, request: ChatRequest) -> Stream:
+        """The reply as events: `MessageStarted` first, exactly one `MessageFinished` last.
+
+        Leaving early (`async with aclosing(...)`) stops the model.
+
+        Raises:
+            ModelServiceError: The model failed; the class says whether trying again may help.
+        """
+        generate = merge_generate(self.generate_cfg, request.generate)
+        return self._whole(ChatRequest(request.messages, request.functions, generate, request.lang))
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        stream: Literal[True] = True,  # noqa: FBT002 - the seed's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+    ) -> Generator[Reply, None, None]: ...
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        *,
+        stream: Literal[False],
+        delta_stream: bool = False,
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+    ) -> Reply: ...
+    def chat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+    ) -> Generator[Reply, None, None] | Reply:
+        """Ask, from synchronous code.
+
+        Args:
+            messages: The conversation: dicts in, dicts out; any `Message` in, `Message` out.
+            functions: Tools on offer.
+            stream: Whether to iterate over the reply as it grows (each item is the whole reply so far).
+            delta_stream: With `stream`, each item is only what is new.
+            extra_generate_cfg: Over the model's own `generate_cfg`, for this call.
+
+        Raises:
+            ModelServiceError: The model failed.
+            NotImplementedError: `delta_stream` together with `functions`.
+        """
+        asked, as_dicts = as_messages(messages)
+        request = self._request(asked, functions, extra_generate_cfg)
+        if not stream:
+            reply = run(self._reply(request))
+            return dumped(reply) if as_dicts else reply
+        if delta_stream and request.functions:
+            raise NotImplementedError("A stream of deltas has no form for calls: leave delta_stream out.")
+        make = partial(self.stream, request)
+        shown = deltas(make) if delta_stream else snapshots(make)
+        return _as_dicts(shown) if as_dicts else shown
+
+    async def achat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+    ) -> list[Message]:
+        """Ask and wait for the whole reply.
+
+        Raises:
+            ModelServiceError: The model failed.
+        """
+        asked, _ = as_messages(messages)
+        return await self._reply(self._request(asked, functions, extra_generate_cfg))
+
+    def quick_chat(self, prompt: str) -> str:
+        """The text that answers one question."""
+        reply = ModelResponse(messages=run(self.achat([{"role": "user", "content": prompt}])))
+        return "".join(message.get_text_content() for message in reply.messages)
+
+    # -- around it ------------------------------------------------------------------------------------------------
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes: an estimate where the model's own vocabulary is not at hand."""
+        return rough_tokens(text)
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""
+
+    async def aclose(self) -> None:
+        """Close connections and free memory; the next question opens them again."""
+
+    # -- what a back end implements -------------------------------------------------------------------------------
+
+    def _stream(self, request: ChatRequest) -> Stream:
+        """The reply as events; `request.generate` is merged already. The default calls the synchronous hooks."""
+        return hooks_stream(self._chat_stream, self._chat_no_stream, request)
+
+    def _chat_stream(
+        self,
+        messages: list[Message],
+        delta_stream: bool,  # noqa: FBT001 - the seed's signature
+        generate_cfg: dict[str, Any],
+    ) -> Iterable[list[Message]]:
+        """Synchronous hook: the whole reply so far, again and again (`delta_stream` is always false)."""
+        raise NotImplementedError
+
+    def _chat_no_stream(self, messages: list[Message], generate_cfg: dict[str, Any]) -> list[Message]:
+        """Synchronous hook: the whole reply at once."""
+        raise NotImplementedError
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def _whole(self) -> Source:
+        return stacked(self, self._stream)
+
+    def _request(
+        self,
+        messages: list[Message],
+        functions: Sequence[dict[str, Any]] | None,
+        extra: Mapping[str, Any] | None,
+    ) -> ChatRequest:
+        if not messages:
+            raise ValueError("There is no message to answer.")
+        generate = merge_generate(self.generate_cfg, extra)
+        lang = generate.get("lang") or ("zh" if any(has_chinese(m.get_text_content()) for m in messages) else "en")
+        return ChatRequest(tuple(messages), tuple(functions or ()), dict(extra or {}), lang)
+
+    async def _reply(self, request: ChatRequest) -> list[Message]:
+        transcript = Transcript()
+        async with aclosing(self.stream(request)) as events:
+            async for event in events:
+                transcript.apply(event)
+        return transcript.messages()
+
+
+def is_true(value: object) -> bool:
+    """A switch that may be written as text ("True"), as configuration files do."""
+    return value.strip().lower() in {"1", "true", "yes", "on"} if isinstance(value, str) else bool(value)
+
+
+def has_chinese(text: str) -> bool:
+    """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
+    return any("\u4e00" <= character <= "\u9fff" for character in text)
+
+
+def rough_tokens(text: str) -> int:
+    """About one token for four Latin letters, and one for each character of wider scripts."""
+    wide = sum(character > "\u2e7f" for character in text)
+    return wide + (len(text) - wide + 3) // 4
+
+
+def _as_dicts(shown: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:
+    try:
+        for messages in shown:
+            yield dumped(messages)
+    finally:
+        shown.close()

@@ -1,0 +1,1 @@
+"""What surrounds every model, one concern a file."""

@@ -1,0 +1,27 @@
+"""The layers around every model, from the outside in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.llm.layers.retry import retry
+
+if TYPE_CHECKING:
+    from core.llm.request import Layer, ModelFacts, Source
+
+
+def layers(model: ModelFacts) -> list[Layer]:
+    """What a question passes on its way down, the outermost first."""
+    del model
+    return [retry]
+
+
+def stacked(model: ModelFacts, source: Source) -> Source:
+    """`source` with all layers around it."""
+    for layer in reversed(layers(model)):
+        source = _around(source, layer)
+    return source
+
+
+def _around(below: Source, layer: Layer) -> Source:
+    return lambda request: layer(request, below)

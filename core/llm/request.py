@@ -1,0 +1,98 @@
+"""What travels through the layers around a model: one request down, a stream of events up."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+
+from core.messages.events import Event
+
+if TYPE_CHECKING:
+    from core.messages.message import Message
+
+Lang: TypeAlias = Literal["en", "zh"]
+
+OUR_KEYS = frozenset(
+    {
+        "cache_dir",
+        "fncall_prompt_type",
+        "function_choice",
+        "incremental_output",
+        "lang",
+        "max_input_tokens",
+        "max_retries",
+        "parallel_function_calls",
+        "request_timeout",
+        "skip_stopword_postproc",
+        "thought_in_content",
+        "use_raw_api",
+    }
+)
+"""Keys of `generate_cfg` that Parlour acts on itself; `seed`, `stop` and the rest go to the service as they are."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """One question to a model.
+
+    Args:
+        messages: The conversation, oldest first.
+        functions: Tools on offer: `{"name", "description", "parameters"}`, the parameters as JSON Schema.
+        generate: The merged `generate_cfg`.
+        lang: The language of what Parlour adds to a prompt.
+    """
+
+    messages: tuple[Message, ...]
+    functions: tuple[dict[str, Any], ...] = ()
+    generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    lang: Lang = "en"
+
+
+Stream: TypeAlias = AsyncGenerator[Event, None]
+"""A reply coming into being. It begins with `MessageStarted`, ends with one `MessageFinished`; closing it stops it."""
+
+Source: TypeAlias = Callable[[ChatRequest], Stream]
+Layer: TypeAlias = Callable[[ChatRequest, Source], Stream]
+"""Takes a request and what lies below it. A layer with nothing to do returns `below(request)` itself."""
+
+
+class ModelFacts(Protocol):
+    """What a layer may ask about the model it surrounds."""
+
+    model: str
+    small: bool
+    native_calls: bool
+    support_multimodal_input: bool
+    support_audio_input: bool
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes, at least roughly."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far something long has come: `what` is its name, `done` and `total` are bytes."""
+
+    what: str
+    done: int
+    total: int
+
+
+def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
+    """`extra` over `base`; the stop words of both are kept."""
+    merged = {**base, **(extra or {})}
+    stops = [*_words(base.get("stop")), *_words((extra or {}).get("stop"))]
+    if stops:
+        merged["stop"] = list(dict.fromkeys(stops))
+    return merged
+
+
+def _words(stop: str | list[str] | None) -> list[str]:
+    return [stop] if isinstance(stop, str) else list(stop or ())
+
+
+def call_ids(messages: tuple[Message, ...]) -> set[str]:
+    """The ids of calls and results that a conversation already holds."""
+    return {str(m.extra["function_id"]) for m in messages if m.extra and m.extra.get("function_id")}

@@ -1,0 +1,1 @@
+"""Messages to vendors' JSON and back, without any input or output of their own."""

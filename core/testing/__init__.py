@@ -1,0 +1,1 @@
+"""A model that plays a script, and a server that speaks a model service's protocol."""
