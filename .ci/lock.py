@@ -1,0 +1,24 @@
+"""Writes the two lock files anew with `uv`: names, versions and environment markers, nothing else.
+
+Run it with `make lock` after a change to `pyproject.toml`.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+_COMPILE = ["uv", "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--quiet"]
+_BARE = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
+
+
+def write_lock(name: str, *options: str) -> None:
+    """Compile `pyproject.toml` into the lock file `name`, keeping the versions that still fit."""
+    print(f"Locking {name}", flush=True)
+    subprocess.run([*_COMPILE, *_BARE, *options, "--output-file", name], cwd=_ROOT, check=True)
+
+
+if __name__ == "__main__":
+    write_lock("requirements-dev.lock", "--group", "build", "--group", "dev")
+    write_lock("requirements.lock", "--group", "build", "--constraint", "requirements-dev.lock")

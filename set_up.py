@@ -1,0 +1,184 @@
+"""Prepares `.venv` from a lock file, once: `python set_up.py run` or `python set_up.py test`.
+
+Only the standard library is used, and nothing newer than Python 3.6 is written here, so that an old Python
+can still say in one sentence that it is too old. Everything it makes lies in the project folder.
+"""
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import List, NoReturn, Optional
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+CACHE = ROOT / ".cache"
+STAMP = VENV / "parlour-set-up"
+LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
+SPACE_NEEDED = 2_500_000_000  # bytes: the environment, and what was downloaded for it until it is there
+
+SIGNS = (
+    (("No space left", "Disk quota exceeded", "os error 28"), "The disk is full: about 2.5 GB are needed."),
+    (
+        ("Temporary failure in name resolution", "Failed to establish a new connection", "nodename nor servname",
+         "Could not connect", "dns error", "error sending request", "ConnectTimeout", "Read timed out",
+         "Network is unreachable", "getaddrinfo failed"),
+        "The package index could not be reached: check the network, then run the same command again.",
+    ),
+    (("ensurepip is not available", "No module named ensurepip"),
+     "This Python lacks venv: install it (on Debian and Ubuntu: apt-get install python3-venv), then try again."),
+    (("Permission denied", "Read-only file system"), "The project folder cannot be written."),
+    (("No matching distribution", "has no wheels with a matching"),
+     "A package has no build for this Python and machine: try Python 3.11 on Linux, macOS or Windows."),
+)  # fmt: skip
+
+BROWSERS = (
+    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable",
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+)  # fmt: skip
+
+
+def main(purpose: str) -> None:
+    """Bring `.venv` to what the lock file says; a second time this only compares a stamp."""
+    if sys.version_info < (3, 11):
+        stop("Parlour needs Python 3.11 or newer; this is Python {}.".format(platform.python_version()))
+    if not is_ready(purpose):
+        install(purpose)
+    if purpose == "test":
+        find_or_install_browser()
+
+
+def is_ready(purpose: str) -> bool:
+    """Whether `.venv` was made here, with this Python, from this lock file or from the larger one."""
+    try:
+        stamped = STAMP.read_text()
+    except OSError:
+        return False
+    accepted = {wanted_stamp(name) for name in LOCKS if name in (purpose, "test")}
+    return stamped in accepted and PYTHON.exists()
+
+
+def wanted_stamp(purpose: str) -> str:
+    """What the stamp says after a set-up for `purpose`: the place, the Python and the lock file's hash."""
+    digest = hashlib.sha256()
+    for name in (LOCKS[purpose], "pyproject.toml"):
+        digest.update((ROOT / name).read_bytes())
+    return "{} {}.{} {}".format(VENV, sys.version_info[0], sys.version_info[1], digest.hexdigest())
+
+
+def install(purpose: str) -> None:
+    """Make the environment and install what the lock file names."""
+    started = time.time()
+    if shutil.disk_usage(ROOT).free < SPACE_NEEDED and not PYTHON.exists():
+        stop("There is too little space on this disk: about 2.5 GB are needed in the project folder.")
+    say("Setting up Parlour in .venv (once; a few minutes on a slow network)")
+    uv = shutil.which("uv")
+    make_environment(uv)
+    installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
+    say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
+    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])])
+    run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
+    STAMP.write_text(wanted_stamp(purpose))
+    for name in ("pip", "uv"):
+        shutil.rmtree(CACHE / name, ignore_errors=True)
+    say("Set up in {:.0f} s".format(time.time() - started))
+
+
+def make_environment(uv: Optional[str]) -> None:
+    """Make `.venv` anew unless it works, was made in this place and has this Python's version."""
+    wanted = "{}.{}".format(*sys.version_info[:2])
+    asked = "import pip, sys; print('%d.%d' % sys.version_info[:2] + ' ' + sys.prefix)"
+    if PYTHON.exists():
+        answer = subprocess.run(
+            [str(PYTHON), "-c", asked], check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        if answer.stdout.decode().strip() == "{} {}".format(wanted, VENV):
+            return
+    shutil.rmtree(VENV, ignore_errors=True)
+    if uv:
+        run([uv, "venv", "--seed", "--quiet", "--no-project", "--python", sys.executable, str(VENV)])
+    else:
+        run([sys.executable, "-m", "venv", str(VENV)])
+
+
+def run(command: List[str]) -> None:
+    """Run `command`, showing what it prints; where it fails, say why in one sentence and stop."""
+    last = []
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=own_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, universal_newlines=True, errors="replace",
+    )  # fmt: skip
+    for line in process.stdout or ():
+        last = [*last[-40:], line]
+        if not line.startswith(("  ", "Requirement already")):
+            print(line, end="", flush=True)
+    if process.wait() == 0:
+        return
+    said = "".join(last)
+    for signs, sentence in SIGNS:
+        if any(sign in said for sign in signs):
+            stop(sentence)
+    stop("The set-up failed; the lines above say why.")
+
+
+def own_environment() -> dict:
+    """This process's environment, with every download cache inside the project folder."""
+    return dict(
+        os.environ,
+        PIP_CACHE_DIR=str(CACHE / "pip"),
+        UV_CACHE_DIR=str(CACHE / "uv"),
+        PIP_DISABLE_PIP_VERSION_CHECK="1",
+        PIP_NO_INPUT="1",
+        PIP_ROOT_USER_ACTION="ignore",
+        PYTHONUNBUFFERED="1",
+    )
+
+
+def find_browser() -> Optional[str]:
+    """The path of an installed Chromium or Chrome, or None."""
+    for name in BROWSERS:
+        found = shutil.which(name)
+        if found:
+            return found
+    return None
+
+
+def find_or_install_browser() -> None:
+    """The tests of the page need Chromium, and fonts for Latin, Chinese and emoji."""
+    if find_browser():
+        return
+    may = [] if hasattr(os, "geteuid") and os.geteuid() == 0 else ["sudo", "-n"]
+    if not shutil.which("apt-get") or (may and subprocess.call([*may, "true"], stderr=subprocess.DEVNULL) != 0):
+        stop("The tests of the page need Chromium: install it (on Debian: chromium), then run `make test` again.")
+    say("Installing Chromium and fonts")
+    os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+    run([*may, "apt-get", "update", "-qq"])
+    fonts = ["fonts-dejavu-core", "fonts-noto-core", "fonts-noto-cjk", "fonts-noto-color-emoji"]
+    run([*may, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", *fonts])
+    if not find_browser():
+        stop("Chromium was installed but is not found; put it on the PATH, then run `make test` again.")
+
+
+def count(lock: str) -> int:
+    """How many packages `lock` names."""
+    return (ROOT / lock).read_text().count("==")
+
+
+def say(text: str) -> None:
+    """One line of progress."""
+    print("== " + text, flush=True)
+
+
+def stop(sentence: str) -> NoReturn:
+    """End with one sentence."""
+    sys.exit("parlour: " + sentence)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1] if len(sys.argv) > 1 else "run")
