@@ -1,0 +1,1 @@
+"""What must outlive the process: owners, conversations, runs, files and documents."""

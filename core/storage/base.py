@@ -1,0 +1,118 @@
+"""What the stores keep: frozen rows, each with its owner. Times are Unix seconds (UTC)."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from core.messages.message import Message, Usage
+
+RunStatus: TypeAlias = Literal["running", "complete", "stopped", "error", "interrupted"]
+DocumentStatus: TypeAlias = Literal["reading", "ready", "failed"]
+Role: TypeAlias = Literal["user", "assistant"]
+
+LOCAL_OWNER = "local"
+FILE_ADDRESS = "/files/"
+
+
+@dataclass(frozen=True, slots=True)
+class Conversation:
+    """A conversation; `leaf_id` is the newest turn of the branch that is shown."""
+
+    id: str
+    owner_id: str
+    title: str
+    created_at: float
+    updated_at: float
+    leaf_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMessage:
+    """One turn of the tree: a user's message, or a whole reply (its text, calls and results as `parts`)."""
+
+    id: str
+    conversation_id: str
+    parent_id: str | None
+    role: Role
+    parts: tuple[Message, ...]
+    run_id: str | None
+    status: RunStatus
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """A reply as a piece of work; `error` is `{"key", "message", "hint", "details"}`."""
+
+    id: str
+    owner_id: str
+    conversation_id: str
+    message_id: str
+    status: RunStatus
+    error: dict[str, Any] | None
+    model: str
+    usage: Usage | None
+    started_at: float
+    finished_at: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class EventRow:
+    """An event of a run as the table keeps it; `at` in seconds since the run began."""
+
+    seq: int
+    at: float
+    kind: str
+    payload: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class FileRecord:
+    """A stored file; `name` is for people only, `media_type` was found in the content, `size` is in bytes."""
+
+    id: str
+    owner_id: str
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    created_at: float
+
+    @property
+    def address(self) -> str:
+        """How messages name the file."""
+        return FILE_ADDRESS + self.id
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentRecord:
+    """A document of a conversation; `library_id` is its id in the owner's library once it was read."""
+
+    id: str
+    owner_id: str
+    conversation_id: str
+    file_id: str
+    name: str
+    library_id: str | None
+    status: DocumentStatus
+    error: dict[str, Any] | None
+    pages: int | None
+    created_at: float
+
+
+def new_id() -> str:
+    """An id that cannot be guessed: 128 random bits as 22 letters that fit into an address."""
+    return secrets.token_urlsafe(16)
+
+
+def file_ids(messages: Iterable[Message]) -> list[str]:
+    """The stored files that messages name, in order, each once."""
+    addresses = (str(item.value) for message in messages for item in message.items if item.type != "text")
+    found = (re.fullmatch(rf"{FILE_ADDRESS}([\w-]+)", address) for address in addresses)
+    return list(dict.fromkeys(match[1] for match in found if match))
