@@ -1,0 +1,160 @@
+"""What a scripted model says: replies as values, and their form in the OpenAI protocol."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias, cast
+
+_WORDS = re.compile(r"\s*\S+|\s+$")
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One answer of the server, and how it comes.
+
+    Args:
+        text: The answer; a string is sent word by word, a list piece by piece.
+        reasoning: What comes before it as `reasoning_content`.
+        calls: Tool calls: name and arguments (a dict, or text that goes out as it is).
+        usage: Tokens of question and answer; words are counted where it is left out.
+        finish: The finish reason; worked out where it is left out.
+        status: HTTP status; from 400 on `error` is the body.
+        error: The error as the service words it.
+        headers: Further headers, `Retry-After` for one.
+        delay: Seconds before the first byte.
+        pace: Seconds between two chunks.
+        split: Bytes per write, so that characters and lines come apart anywhere; 0 for whole chunks.
+        argument_size: Characters of a call's arguments per chunk.
+        cut_after: Drop the connection after that many chunks.
+        hang: Never answer.
+        hang_after: Stop sending after that many chunks, and keep the connection.
+        body: Send this instead, as `content_type`.
+        content_type: Of `body`.
+    """
+
+    text: str | Sequence[str] = ""
+    reasoning: str | Sequence[str] = ""
+    calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
+    usage: tuple[int, int] | None = None
+    finish: str | None = None
+    status: int = 200
+    error: Mapping[str, Any] | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    delay: float = 0.0
+    pace: float = 0.0
+    split: int = 0
+    argument_size: int = 8
+    cut_after: int | None = None
+    hang: bool = False
+    hang_after: int | None = None
+    body: str | bytes | None = None
+    content_type: str = "application/json"
+
+
+Request: TypeAlias = dict[str, Any]
+Answer: TypeAlias = Callable[[Request], Reply]
+Script: TypeAlias = Reply | Answer | Sequence[Reply | Answer]
+
+
+def refusal(status: int, message: str = "", *, code: str = "", retry_after: str = "") -> Reply:
+    """An error as OpenAI words it."""
+    error = {"message": message or f"The script answers {status}.", "type": "scripted", "code": code or None}
+    return Reply(status=status, error={"error": error}, headers={"Retry-After": retry_after} if retry_after else {})
+
+
+def html_page(status: int = 200) -> Reply:
+    """What a web server says that is no model service."""
+    page = "<!DOCTYPE html><html><head><title>Welcome</title></head><body><h1>It works!</h1></body></html>"
+    return Reply(status=status, body=page, content_type="text/html; charset=utf-8")
+
+
+def reply_from(raw: Mapping[str, Any]) -> Reply:
+    """A reply from JSON; calls are `{"name", "arguments"}`.
+
+    Raises:
+        TypeError: A key that no reply has.
+    """
+    fields = dict(raw)
+    calls = cast("list[dict[str, Any]]", fields.pop("calls", []))
+    return Reply(calls=[(call["name"], call.get("arguments", {})) for call in calls], **fields)
+
+
+def pieces(text: str | Sequence[str]) -> list[str]:
+    """The chunks of a text: its words, or the pieces that were given."""
+    return _WORDS.findall(text) if isinstance(text, str) else list(text)
+
+
+def chunks(reply: Reply, request: Request, reply_id: str) -> list[bytes]:
+    """The reply as server-sent events, one `bytes` each, `[DONE]` last."""
+    head = {
+        "id": reply_id,
+        "object": "chat.completion.chunk",
+        "created": 1_700_000_000,
+        "model": str(request.get("model", "scripted")),
+    }
+    start = json.dumps(head, ensure_ascii=False)[:-1] + ', "choices": [{"index": 0, "delta": '
+    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": piece} for piece in pieces(reply.reasoning)]
+    deltas += [{"content": piece} for piece in pieces(reply.text)]
+    for index, (name, arguments) in enumerate(reply.calls):
+        deltas += _call_deltas(f"call_{reply_id}_{index}", index, name, _arguments(arguments), reply.argument_size)
+    events = [
+        f'data: {start}{json.dumps(delta, ensure_ascii=False)}, "finish_reason": null}}]}}\n\n' for delta in deltas
+    ]
+    events.append(f'data: {start}{{}}, "finish_reason": "{finish}"}}]}}\n\n')
+    options = cast("dict[str, Any]", request.get("stream_options") or {})
+    if options.get("include_usage"):
+        said = json.dumps({**head, "choices": [], "usage": usage(reply, request)}, ensure_ascii=False)
+        events.append(f"data: {said}\n\n")
+    return [event.encode() for event in events] + [b"data: [DONE]\n\n"]
+
+
+def completion(reply: Reply, request: Request, reply_id: str) -> dict[str, Any]:
+    """The reply as one JSON object, for a request that asks for no stream."""
+    message: dict[str, Any] = {"role": "assistant", "content": "".join(pieces(reply.text))}
+    if reply.reasoning:
+        message["reasoning_content"] = "".join(pieces(reply.reasoning))
+    if reply.calls:
+        message["tool_calls"] = [
+            {
+                "id": f"call_{reply_id}_{index}",
+                "type": "function",
+                "function": {"name": name, "arguments": _arguments(arguments)},
+            }
+            for index, (name, arguments) in enumerate(reply.calls)
+        ]
+    finish = reply.finish or ("tool_calls" if reply.calls else "stop")
+    return {
+        "id": reply_id,
+        "object": "chat.completion",
+        "created": 1_700_000_000,
+        "model": str(request.get("model", "scripted")),
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+        "usage": usage(reply, request),
+    }
+
+
+def usage(reply: Reply, request: Request) -> dict[str, int]:
+    """What the service says about tokens: words, unless the script knows better."""
+    asked, answered = reply.usage or (
+        sum(len(str(message.get("content") or "").split()) for message in request.get("messages", ())),
+        len(pieces(reply.text)) + len(pieces(reply.reasoning)),
+    )
+    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+
+
+def _arguments(arguments: Mapping[str, Any] | str) -> str:
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _call_deltas(call_id: str, index: int, name: str, arguments: str, size: int) -> list[dict[str, Any]]:
+    first = {"index": index, "id": call_id, "type": "function", "function": {"name": name, "arguments": ""}}
+    rest = [arguments[at : at + size] for at in range(0, len(arguments), max(size, 1))]
+    return [
+        {"tool_calls": [first]},
+        *({"tool_calls": [{"index": index, "function": {"arguments": piece}}]} for piece in rest),
+    ]
