@@ -86,7 +86,7 @@ def text_of(message: Mapping[str, Any]) -> str:
 
 def many_chunks(count: int, pace: float = 0.0) -> Reply:
     """A reply of `count` chunks of about four letters, as a tokenizer would cut them."""
-    return Reply(text=[f"w{number % 1000:03d} " for number in range(count)], pace=pace)
+    return Reply(text=[f"w{number % 1000:03d} " for number in range(count)], usage=(10, count), pace=pace)
 
 
 def script_from_file(path: Path) -> Script:
@@ -100,7 +100,8 @@ def script_from_file(path: Path) -> Script:
     replies = {words: reply_from(item) for words, item in cast("dict[str, dict[str, Any]]", raw).items()}
 
     def choose(request: Request) -> Reply:
-        text = text_of((request.get("messages") or [{}])[-1])
+        messages = cast("list[dict[str, Any]]", request.get("messages") or [{}])
+        text = text_of(messages[-1])
         found = next((reply for words, reply in replies.items() if words and words in text), None)
         return found or replies.get("") or refusal(500, "The script has no reply to that.")
 

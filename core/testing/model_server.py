@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
+from argparse import ArgumentParser
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from core.testing.behaviour import behave, many_chunks, script_from_file
 from core.testing.script import Answer, Reply, Request, Script, chunks, completion, refusal
 
 if TYPE_CHECKING:
-    from argparse import ArgumentParser
-from collections.abc import Sequence
-    from pathlib import Path
-from types import TracebackType
+    from collections.abc import Sequence
+    from types import TracebackType
 
 _BIG_WRITE = 64 * 1024
 _REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 404: "Not Found", 429: "Too Many Requests"}
@@ -77,6 +77,8 @@ class ModelServer:
         self._stopped: asyncio.Event | None = None
         self._thread = threading.Thread(target=self._work, name="model-server", daemon=True)
         self._ready = threading.Event()
+        self._failure: OSError | None = None
+        self._encoded: dict[tuple[int, str, bool], tuple[Reply, list[bytes]]] = {}
 
     @property
     def base_url(self) -> str:
@@ -84,9 +86,15 @@ class ModelServer:
         return f"http://{self.host}:{self.port}/v1"
 
     def start(self) -> Self:
-        """Start serving; `port` and `base_url` are known afterwards."""
+        """Start serving; `port` and `base_url` are known afterwards.
+
+        Raises:
+            OSError: The port is taken.
+        """
         self._thread.start()
         self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
         return self
 
     def stop(self) -> None:
@@ -124,8 +132,22 @@ class ModelServer:
             return refusal(500, "The script has no more replies.")
         return chosen if isinstance(chosen, Reply) else chosen(exchange.body)
 
+    def events(self, reply: Reply, request: Request) -> list[bytes]:
+        """The reply's chunks. One with a fixed usage is encoded once, so that a bench does not measure us."""
+        options = cast("dict[str, Any]", request.get("stream_options") or {})
+        key = (id(reply), str(request.get("model")), bool(options.get("include_usage")))
+        if reply.usage is None:
+            return chunks(reply, request, f"reply{len(self.requests)}")
+        if key not in self._encoded:
+            self._encoded[key] = (reply, chunks(reply, request, f"reply{len(self.requests)}"))
+        return self._encoded[key][1]
+
     def _work(self) -> None:
-        asyncio.run(self._serve())
+        try:
+            asyncio.run(self._serve())
+        except OSError as error:
+            self._failure = error
+            self._ready.set()
 
     async def _serve(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -196,7 +218,6 @@ class _Line(asyncio.Protocol):
             self._whole(404, json.dumps({"error": {"message": f"There is no {path} here."}}).encode())
 
     async def _play(self, reply: Reply, exchange: Exchange) -> None:
-        reply_id = f"reply{len(self._server.requests)}"
         if reply.delay:
             await asyncio.sleep(reply.delay)
         if reply.hang:
@@ -207,9 +228,10 @@ class _Line(asyncio.Protocol):
         elif reply.status >= 400:
             self._whole(reply.status, json.dumps(reply.error or {}).encode(), reply=reply)
         elif exchange.body.get("stream"):
-            await self._stream(reply, chunks(reply, exchange.body, reply_id))
+            await self._stream(reply, self._server.events(reply, exchange.body))
         else:
-            self._whole(200, json.dumps(completion(reply, exchange.body, reply_id)).encode(), reply=reply)
+            whole = completion(reply, exchange.body, f"reply{len(self._server.requests)}")
+            self._whole(200, json.dumps(whole).encode(), reply=reply)
         exchange.ended.set()
 
     def _whole(
@@ -243,7 +265,8 @@ def _writes(events: list[bytes], reply: Reply) -> list[bytes]:
 
 def _head(status: int, content_type: str, reply: Reply | None, length: str) -> bytes:
     lines = [f"HTTP/1.1 {status} {_REASONS.get(status, 'Status')}", f"Content-Type: {content_type}", length]
-    lines += [f"{name}: {value}" for name, value in (reply.headers if reply else {}).items()]
+    if reply is not None:
+        lines += [f"{name}: {value}" for name, value in reply.headers.items()]
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
