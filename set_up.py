@@ -82,7 +82,7 @@ def install(purpose: str) -> None:
     make_environment(uv)
     installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
     say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
-    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])])
+    run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])], count(LOCKS[purpose]))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
     STAMP.write_text(wanted_stamp(purpose))
     for name in ("pip", "uv"):
@@ -107,23 +107,43 @@ def make_environment(uv: Optional[str]) -> None:
         run([sys.executable, "-m", "venv", str(VENV)])
 
 
-def run(command: List[str]) -> None:
-    """Run `command`, showing what it prints; where it fails, say why in one sentence and stop."""
+def run(command: List[str], total: int = 0) -> None:
+    """Run `command`, showing how far it is; where it fails, say why in one sentence and stop.
+
+    pip says much, so of its lines only the packages are counted; what uv and apt-get say is shown as it is.
+    """
     last = []
+    seen = 0
     process = subprocess.Popen(
         command, cwd=ROOT, env=own_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, universal_newlines=True, errors="replace",
     )  # fmt: skip
     for line in process.stdout or ():
-        last = [*last[-40:], line]
-        if not line.startswith(("  ", "Requirement already")):
-            print(line, end="", flush=True)
-    if process.wait() == 0:
-        return
-    said = "".join(last)
+        last = [*last[-30:], line]
+        if "pip" not in command or "uv" in Path(command[0]).stem:
+            print("   " + line, end="", flush=True)
+        elif line.startswith(("Collecting", "Processing", "Requirement already")):
+            seen += 1
+            print("   {} of {}  {}".format(seen, total, package_of(line)), flush=True)
+        elif line.startswith("Installing collected"):
+            print("   unpacking", flush=True)
+    if process.wait() != 0:
+        explain(last)
+
+
+def package_of(line: str) -> str:
+    """The package's name in one of pip's lines."""
+    name = line.replace("Requirement already satisfied:", "Collecting").split()[1].replace("\\", "/").split("/")[-1]
+    return (name.split("-")[0] if line.startswith("Processing") else name.split("==")[0]).replace("_", "-")
+
+
+def explain(said: List[str]) -> NoReturn:
+    """Stop with the sentence that fits what a failed command said last."""
+    text = "".join(said)
     for signs, sentence in SIGNS:
-        if any(sign in said for sign in signs):
+        if any(sign in text for sign in signs):
             stop(sentence)
+    print(text, file=sys.stderr)
     stop("The set-up failed; the lines above say why.")
 
 
@@ -167,7 +187,7 @@ def find_or_install_browser() -> None:
 
 def count(lock: str) -> int:
     """How many packages `lock` names."""
-    return (ROOT / lock).read_text().count("==")
+    return len((ROOT / lock).read_text().splitlines())
 
 
 def say(text: str) -> None:
