@@ -1,0 +1,63 @@
+"""What is ready and what is not: the database, the model, the page."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from core.errors import ParlourError
+
+PartName: TypeAlias = Literal["database", "model", "page"]
+PartState: TypeAlias = Literal["ready", "loading", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of the house.
+
+    Args:
+        done, total: Bytes fetched so far and in all while `loading`; 0 where nothing is fetched.
+        label: What the page calls it, such as the model's name.
+        remedy_key: Names the sentence that says what to do about a failure; its blanks are in `details`.
+    """
+
+    state: PartState = "loading"
+    done: int = 0
+    total: int = 0
+    label: str = ""
+    remedy_key: str = ""
+    details: dict[str, Any] | None = None
+
+
+class Readiness:
+    """The parts and their states. `changed` is called after each change."""
+
+    def __init__(self, changed: Callable[[], None] | None = None) -> None:
+        self.parts: dict[PartName, Part] = {"database": Part(), "model": Part(), "page": Part()}
+        self._changed = changed
+
+    def __getitem__(self, name: PartName) -> Part:
+        return self.parts[name]
+
+    @property
+    def ready(self) -> bool:
+        """Whether people can use the page; it works without a model too, and then says what to do."""
+        return self.parts["database"].state == self.parts["page"].state == "ready"
+
+    def mark(self, name: PartName, state: PartState, **changes: Any) -> None:
+        """Set a part's state and what else is known; a new state forgets bytes and remedy unless given."""
+        fresh = {"done": 0, "total": 0, "remedy_key": "", "details": None} if state != self.parts[name].state else {}
+        self.parts[name] = replace(self.parts[name], state=state, **{**fresh, **changes})
+        if self._changed is not None:
+            self._changed()
+
+    def fail(self, name: PartName, error: ParlourError) -> None:
+        """Mark a part as failed, with the remedy that the error names."""
+        self.mark(name, "failed", remedy_key=error.words_key, details=dict(error.details))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The form of `/readyz`."""
+        return {"ready": self.ready, "parts": {name: asdict(part) for name, part in self.parts.items()}}

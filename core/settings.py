@@ -1,0 +1,211 @@
+"""Settings: arguments, then `PARLOUR_*` variables, then `parlour.toml`. The only reader of the environment."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import secrets
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from platformdirs import user_cache_path
+from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from core.errors import SettingsError
+
+DEFAULT_CONFIG = Path("parlour.toml")
+OPENAI_DEFAULT_MODEL = "gpt-5-mini"
+DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
+DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+
+
+def _usual(name: str) -> AliasChoices:
+    """The field's own name (arguments, the file) or the vendor's usual variable."""
+    return AliasChoices(name, name.upper())
+
+
+class Settings(BaseSettings):
+    """Everything that can be set, read once, never changed. Keys are secrets: they do not show in `repr`.
+
+    Args:
+        config: The TOML file to read; `parlour.toml` in the working folder where it is left out.
+        host: The address to listen on. Any but this machine's own makes each browser an owner of its own.
+        allowed_hosts: Further `Host` names that may be served, such as the one of a proxy in front.
+        home: The data folder.
+        model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
+        model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
+        generate_cfg: How the model writes: `temperature`, `max_input_tokens` …
+        secret: Signs the owner cookies; made and kept in the data folder where it is left out.
+        weights_dir: Where model files are kept, for all clones of one user.
+        lang: The language of the page; `auto` asks the browser.
+        max_upload_mb: The largest file taken in, in MiB.
+    """
+
+    model_config = SettingsConfigDict(
+        frozen=True,
+        extra="forbid",
+        env_prefix="PARLOUR_",
+        env_ignore_empty=True,
+        populate_by_name=True,
+        protected_namespaces=(),
+        hide_input_in_errors=True,
+    )
+
+    config: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = Field(default=7860, ge=0, le=65535)
+    allowed_hosts: tuple[str, ...] = ()
+    home: Path = Path("data")
+    model: str | None = None
+    model_type: str | None = None
+    base_url: str | None = None
+    api_key: SecretStr | None = None
+    model_options: dict[str, Any] = Field(default_factory=dict, repr=False)
+    generate_cfg: dict[str, Any] = Field(default_factory=dict, repr=False)
+    openai_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("openai_api_key"))
+    openai_base_url: str | None = Field(default=None, validation_alias=_usual("openai_base_url"))
+    dashscope_api_key: SecretStr | None = Field(default=None, validation_alias=_usual("dashscope_api_key"))
+    secret: SecretStr | None = None
+    weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
+    lang: Literal["auto", "en", "zh"] = "auto"
+    max_upload_mb: int = Field(default=100, ge=1)
+
+    @classmethod
+    def load(cls, **arguments: Any) -> Settings:
+        """Read the settings; arguments that are `None` count as left out.
+
+        Raises:
+            SettingsError: A value is wrong or a name unknown; the sentence names it, and never shows a value.
+        """
+        try:
+            return cls(**{name: value for name, value in arguments.items() if value is not None})
+        except ValidationError as error:
+            raise SettingsError(_complaint(error), hint="Correct it and start again.") from error
+        except (OSError, ValueError) as error:  # the file cannot be read, or is not TOML
+            raise SettingsError(
+                f"The settings file cannot be read: {error}.", hint="Correct it and start again."
+            ) from error
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Arguments over variables over the file."""
+        del dotenv_settings, file_secret_settings
+        file = _settings_file(cast("Any", init_settings).init_kwargs.get("config"))
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
+    @field_validator("home", "weights_dir")
+    @classmethod
+    def _expand(cls, path: Path) -> Path:
+        return path.expanduser()
+
+    @property
+    def bound_to_this_machine(self) -> bool:
+        """Whether only this machine can reach the page; the bound address decides, never what a request says."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host.strip("[]")).is_loopback
+        except ValueError:
+            return False
+
+    def model_cfg(self) -> dict[str, Any]:
+        """What `get_chat_model` is given: `PARLOUR_*`, then a vendor's key, then the built-in model."""
+        cfg = self._own_model() or self._vendor_model() or {"model_type": "llama_cpp"}
+        if cfg.get("model_type") == "llama_cpp":
+            cfg["weights_dir"] = str(self.weights_dir)
+        return {**cfg, **self.model_options, "generate_cfg": {"max_retries": 3, **self.generate_cfg}}
+
+    def signing_secret(self) -> str:
+        """The secret that signs cookies: the given one, or one made once and kept in the data folder.
+
+        Raises:
+            SettingsError: The data folder cannot be written.
+        """
+        if self.secret is not None:
+            return self.secret.get_secret_value()
+        try:
+            return _kept_secret(self.make_home() / "secret")
+        except OSError as error:
+            raise SettingsError(f"The data folder {self.home} cannot be used: {error}.") from error
+
+    def make_home(self) -> Path:
+        """The data folder, made where there is none, open to its owner alone.
+
+        Raises:
+            SettingsError: It cannot be made.
+        """
+        try:
+            self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            hint = "Set PARLOUR_HOME to a folder that you may write."
+            raise SettingsError(f"The data folder {self.home} cannot be made: {error}.", hint=hint) from error
+        return self.home
+
+    def _own_model(self) -> dict[str, Any]:
+        cfg: dict[str, Any] = {"model": self.model, "model_type": self.model_type, "base_url": self.base_url}
+        cfg["api_key"] = _shown(self.api_key)
+        cfg = {name: value for name, value in cfg.items() if value}
+        if not cfg or cfg.get("model_type") == "llama_cpp":
+            return cfg
+        if cfg.get("model_type") in {None, "openai", "oai"} and "base_url" not in cfg:
+            usual = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
+            cfg = {**{name: value for name, value in usual.items() if value}, **cfg}
+        return {"model": OPENAI_DEFAULT_MODEL, "model_type": "openai", **cfg}
+
+    def _vendor_model(self) -> dict[str, Any]:
+        if self.openai_api_key or self.openai_base_url:
+            cfg = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
+            given = {name: value for name, value in cfg.items() if value}
+            return {"model": OPENAI_DEFAULT_MODEL, "model_type": "openai", **given}
+        if self.dashscope_api_key:
+            key = self.dashscope_api_key.get_secret_value()
+            cfg = {"model": DASHSCOPE_DEFAULT_MODEL, "base_url": DASHSCOPE_ADDRESS, "api_key": key}
+            return {"model_type": "openai", **cfg}
+        return {}
+
+
+def _shown(secret: SecretStr | None) -> str:
+    return secret.get_secret_value() if secret else ""
+
+
+def _settings_file(given: object) -> Path:
+    """The file that was named, or the default one, which need not exist."""
+    named = str(given or os.environ.get("PARLOUR_CONFIG") or "")
+    if named and not Path(named).is_file():
+        raise SettingsError(f"There is no settings file {named!r}.", hint="Check the path given to --config.")
+    return Path(named) if named else DEFAULT_CONFIG
+
+
+def _kept_secret(path: Path) -> str:
+    """Read the secret, or make it; of two processes that start together, both use the one that came first."""
+    if not path.is_file():
+        # Written aside and linked into place: nobody can read half a secret, and the mode is right from the start.
+        draft = path.with_name(f".secret-{secrets.token_hex(8)}")
+        with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+            file.write(secrets.token_urlsafe(32))
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            pass
+        finally:
+            draft.unlink()
+    return path.read_text("ascii").strip()
+
+
+def _complaint(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    name = ".".join(str(part) for part in first["loc"])
+    return f"The setting {name!r} is wrong: {first['msg']}."
