@@ -14,7 +14,7 @@ import threading
 from argparse import ArgumentParser
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.testing.behaviour import behave, many_chunks, script_from_file
 from core.testing.script import Answer, Reply, Request, Script, chunks, completion, refusal
