@@ -1,0 +1,114 @@
+"""What ruff cannot see: sizes, names, the public page, and what importing the library costs nobody."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager"}
+ALLOWED_PLACES = {Path("core/runs/manager.py")}
+VENDORS = (
+    "gradio",
+    "fastapi",
+    "openai",
+    "xllamacpp",
+    "sqlalchemy",
+    "alembic",
+    "mcp",
+    "pymupdf",
+    "docx",
+    "numpy",
+    "httpx",
+)
+_PUBLIC = """
+    ASSISTANT AUDIO Agent Assistant BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess
+    BasicAgent CONTENT ContentItem EXTRA FILE FUNCTION FUNCTION_CALL FnCallAgent FunctionCall IMAGE LLM_REGISTRY
+    Library MCPClient MCPManager Message ModelResponse ModelServiceError NAME ParlourError REASONING_CONTENT
+    ROLE SYSTEM TEXT TOOL_REGISTRY ToolResult USER Usage VIDEO get_chat_model register_llm register_tool tool
+"""
+PUBLIC_NAMES = sorted(_PUBLIC.split())
+
+
+def python_files(*folders: str) -> list[Path]:
+    return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.py"))
+
+
+OURS = python_files("core", "webui")
+EVERYTHING = [*OURS, *python_files("tests", "bench", ".ci"), Path("set_up.py")]
+
+
+def parsed(path: Path) -> ast.Module:
+    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+
+
+def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+
+
+@pytest.mark.parametrize("path", EVERYTHING, ids=str)
+def test_a_file_and_its_functions_stay_readable(path: Path) -> None:
+    lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+    long = {name: length for name, length in functions(parsed(path)) if length > MAX_FUNCTION_LINES}
+    assert lines <= MAX_FILE_LINES, f"{path} has {lines} lines; {MAX_FILE_LINES} is the wall."
+    assert not long, f"{path}: functions over {MAX_FUNCTION_LINES} lines: {long}"
+
+
+@pytest.mark.parametrize("path", OURS, ids=str)
+def test_a_module_says_what_it_is(path: Path) -> None:
+    tree = parsed(path)
+    empty_package = path.name == "__init__.py" and not tree.body
+    assert empty_package or ast.get_docstring(tree), f"{path} has no docstring."
+    assert path.stem not in FORBIDDEN_NAMES or path in ALLOWED_PLACES, f"{path}: the name says nothing."
+
+
+@pytest.mark.parametrize("path", OURS, ids=str)
+def test_assert_stays_in_tests(path: Path) -> None:
+    lines = [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.Assert)]
+    assert not lines, f"{path}: assert in lines {lines}; `python -O` would turn it off."
+
+
+def test_the_public_page_holds_these_names_and_no_other() -> None:
+    import core
+
+    assert sorted(core.__all__) == PUBLIC_NAMES
+
+
+@pytest.mark.parametrize("name", PUBLIC_NAMES)
+def test_every_public_name_can_be_imported(name: str) -> None:
+    import core
+
+    assert getattr(core, name) is not None
+
+
+def test_importing_the_library_brings_no_vendor_along() -> None:
+    code = "import sys, core; print(' '.join(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not set(VENDORS) & set(done.stdout.split())
+
+
+def test_no_file_knows_this_machine() -> None:
+    suffixes = {".py", ".md", ".toml", ".lock", ".txt", ".css", ".js", ".json", ".svg", ".yml"}
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.split(
+        "\n"
+    )
+    paths = [ROOT / name for name in listed if Path(name).suffix in suffixes and (ROOT / name).is_file()]
+    signs = ("/" + "work/", "/" + "root/", "/tmp/" + "parlour", "index" + "-url", "find" + "-links=")
+    own = {ROOT / ".ci" / "lock.py"}
+    found = [
+        f"{path.relative_to(ROOT)}: {sign}"
+        for path in paths
+        if path not in own
+        for sign in signs
+        if sign in path.read_text(encoding="utf-8")
+    ]
+    assert not found
