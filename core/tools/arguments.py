@@ -1,0 +1,130 @@
+"""The arguments of a call: read once, leniently if need be, and checked with one clear sentence."""
+
+from __future__ import annotations
+
+import json
+import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from core.errors import BadArgumentsError
+from core.messages.json_text import read_object
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_log = logging.getLogger(__name__)
+
+_A_TYPE = {
+    "string": "text",
+    "integer": "a whole number",
+    "number": "a number",
+    "boolean": "true or false",
+    "array": "a list",
+    "object": "an object",
+    "null": "null",
+}
+
+
+class ArgumentText(str):
+    """The JSON text of arguments that remembers what it says, so that nobody parses it again."""
+
+    __slots__ = ("parsed",)
+
+    parsed: dict[str, Any]
+
+    @classmethod
+    def of(cls, arguments: dict[str, Any]) -> ArgumentText:
+        """The text of `arguments`."""
+        text = cls(json.dumps(arguments, ensure_ascii=False))
+        text.parsed = arguments
+        return text
+
+
+def read_arguments(text: str | Mapping[str, Any], *, strict: bool = False) -> dict[str, Any]:
+    """The arguments as a dict of the caller's own.
+
+    Args:
+        text: What the model wrote. JSON is read first; what is nearly JSON (single quotes, trailing commas,
+            a missing brace) is read leniently unless `strict`. Empty text means no arguments.
+        strict: JSON and nothing else.
+
+    Raises:
+        BadArgumentsError: It is not an object.
+    """
+    if not isinstance(text, str):
+        return dict(text)
+    if isinstance(text, ArgumentText):
+        return dict(text.parsed)
+    found: object
+    try:
+        found = json.loads(text) if text.strip() else {}
+    except json.JSONDecodeError as error:
+        if strict:
+            raise BadArgumentsError(f"The arguments are not valid JSON: {error}.", key="bad_arguments") from error
+        return _read_leniently(text)
+    if isinstance(found, str) and not strict:  # JSON text inside a JSON string
+        return _read_leniently(found)
+    if not isinstance(found, dict):
+        raise BadArgumentsError(f"The arguments must be a JSON object, not {_shown(found)}.")
+    return cast("dict[str, Any]", found)
+
+
+def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
+    """Check arguments against a JSON Schema. A schema that is itself broken checks nothing.
+
+    Raises:
+        BadArgumentsError: One sentence that names the field.
+    """
+    worst = _worst_error(arguments, schema)
+    if worst is not None:
+        field = ".".join(str(part) for part in worst.absolute_path)
+        raise BadArgumentsError(_sentence(field, worst), field=field)
+
+
+def _worst_error(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
+    """The error of `jsonschema` (which has no full types) that tells most; `None` where all fits."""
+    jsonschema: Any = import_module("jsonschema")
+    referencing: Any = import_module("referencing")
+    broken = (jsonschema.SchemaError, import_module("referencing.exceptions").Unresolvable)
+    try:
+        jsonschema.Draft202012Validator.check_schema(dict(schema))
+        # The registry is given by hand: a `$ref` to another machine is never fetched.
+        validator = jsonschema.Draft202012Validator(dict(schema), registry=referencing.Registry())
+        return jsonschema.exceptions.best_match(validator.iter_errors(arguments))
+    except broken as error:
+        _log.warning("These parameters are no JSON Schema, so nothing is checked: %s", str(error).partition("\n")[0])
+        return None
+
+
+def _read_leniently(text: str) -> dict[str, Any]:
+    try:
+        return read_object(text)
+    except ValueError as error:
+        raise BadArgumentsError(f"The arguments are not a JSON object: {_shown(text)}.") from error
+
+
+def _sentence(field: str, error: Any) -> str:
+    named = f"The field {field!r}" if field else "The arguments"
+    match error.validator:
+        case "required":
+            missing = next((name for name in error.validator_value if name not in error.instance), "")
+            return f"The field {'.'.join(filter(None, (field, missing)))!r} is missing."
+        case "type":
+            wanted: Any = error.validator_value
+            names = [wanted] if isinstance(wanted, str) else list(wanted)
+            kinds = " or ".join(_A_TYPE.get(name, name) for name in names)
+            return f"{named} must be {kinds}, not {_shown(error.instance)}."
+        case "enum" | "const":
+            allowed = error.validator_value if error.validator == "enum" else [error.validator_value]
+            return f"{named} must be one of {', '.join(map(_shown, allowed))}, not {_shown(error.instance)}."
+        case _:
+            return f"{named} does not fit: {_short(error.message)}."
+
+
+def _shown(value: object) -> str:
+    return _short(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def _short(text: str, limit: int = 160) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"

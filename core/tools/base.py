@@ -1,0 +1,215 @@
+"""What a tool is: a name, a description, parameters and a `call`."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from urllib.parse import unquote, urlsplit
+
+from core.errors import BadArgumentsError, SettingsError
+from core.messages.content import ContentItem
+from core.tools.arguments import check, read_arguments
+
+if TYPE_CHECKING:
+    from core.messages.message import Message
+
+Parameters: TypeAlias = Mapping[str, Any] | list[dict[str, Any]]
+
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+_SCHEMA_KEYS = ("name", "required")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a tool may return beyond text.
+
+    Args:
+        text: What the model reads.
+        items: Pictures, files and sounds that belong to the result.
+        passages: Evidence with an address, as `Passage.as_dict()` gives it.
+        extra: Anything else, kept in `Message.extra` of the result.
+    """
+
+    text: str = ""
+    items: tuple[ContentItem, ...] = ()
+    passages: tuple[dict[str, Any], ...] = ()
+    extra: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+Returned: TypeAlias = str | list[ContentItem] | dict[str, Any] | ToolResult | None
+
+
+class BaseTool:
+    """A tool. Subclasses set `name`, `description` and `parameters`, and write `call`.
+
+    `parameters` is a JSON Schema of an object, or the old list of `{"name", "type", "description", "required"}`.
+    `reads`, `writes`, `runs_code`, `reaches_out` and `idempotent` say what a call may do; `timeout` is in seconds.
+
+    Args:
+        cfg: Options; kept in `self.cfg`. `name_for_human`, `args_format` and `timeout` are understood by all tools.
+
+    Raises:
+        SettingsError: The tool has no name, or its parameters are not a schema of an object.
+    """
+
+    name: str = ""
+    description: str = ""
+    parameters: Parameters = _NOTHING
+    labels: ClassVar[Mapping[str, str]] = _NOTHING
+
+    reads: bool = True
+    writes: bool = False
+    runs_code: bool = False
+    reaches_out: bool = False
+    idempotent: bool = True
+    timeout: float = 60.0
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        self.cfg: dict[str, Any] = dict(cfg or {})
+        if not self.name.strip():
+            raise SettingsError(f"The tool {type(self).__name__} has no name.", hint="Set `name` on the class.")
+        self.schema: dict[str, Any] = _as_schema(self.name, self.parameters)
+        self.timeout = float(self.cfg.get("timeout", self.timeout))
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> Returned | Awaitable[Returned]:
+        """Do the work; `async def` is fine, a plain `def` runs in a thread of its own.
+
+        Args:
+            params: The arguments, as JSON text when a model made the call.
+            kwargs: What the agent passes along, such as `lang` and `messages`; take what you need.
+
+        Raises:
+            BadArgumentsError: The arguments do not fit.
+            ToolError: The work cannot be done; the sentence goes to the model.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define `call`.")
+
+    def verify(self, arguments: dict[str, Any]) -> None:
+        """Check arguments before the call.
+
+        Raises:
+            BadArgumentsError: One sentence that names the field.
+        """
+        check(arguments, self.schema)
+
+    def validate_credentials(self, credentials: Mapping[str, Any]) -> None:
+        """Check the credentials a tool needs before its first use; a tool that needs none accepts any.
+
+        Raises:
+            SettingsError: They are missing or refused.
+        """
+        del credentials
+
+    def label(self, lang: Literal["en", "zh"] = "en") -> str:
+        """The name a person reads."""
+        return str(self.cfg.get("name_for_human") or self.labels.get(lang) or self.labels.get("en") or self.name)
+
+    @property
+    def name_for_human(self) -> str:
+        """The seed's name for the English label."""
+        return self.label()
+
+    @property
+    def args_format(self) -> str:
+        """How a model that writes calls as text should format the arguments."""
+        return str(self.cfg.get("args_format", "Format the arguments as a JSON object."))
+
+    @property
+    def function(self) -> dict[str, Any]:
+        """The tool as a model is told of it: `name`, `description`, `parameters` (JSON Schema)."""
+        return {"name": self.name, "description": self.description, "parameters": self.schema}
+
+    @property
+    def file_access(self) -> bool:
+        """Whether the files of the conversation are handed to `call`."""
+        return False
+
+    def _verify_json_format_args(self, params: str | dict[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the seed's signature
+        """The arguments as a checked dict.
+
+        Raises:
+            ValueError: They are not a JSON object, or do not fit `parameters`.
+        """
+        arguments = read_arguments(params, strict=strict_json)
+        self.verify(arguments)
+        return arguments
+
+
+class BaseToolWithFileAccess(BaseTool):
+    """A tool that works on the conversation's files, which it finds in `work_dir`.
+
+    Args:
+        cfg: Options; `work_dir` is the folder, by default `workspace/tools/<name>` under the current one.
+    """
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self.work_dir = str(self.cfg.get("work_dir") or Path("workspace") / "tools" / self.name)
+
+    @property
+    def file_access(self) -> bool:
+        """Always true."""
+        return True
+
+    def call(  # pyright: ignore[reportIncompatibleMethodOverride] - `files` is one of the base's keywords
+        self, params: str | dict[str, Any], files: list[str] | None = None, **kwargs: Any
+    ) -> Returned | Awaitable[Returned]:
+        """Bring `files` (paths on this machine) to `work_dir`; a subclass calls this first, then works.
+
+        Raises:
+            BadArgumentsError: A file is not on this machine.
+        """
+        del params, kwargs
+        folder = Path(self.work_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files or []:
+            _bring(file, folder)
+        return None
+
+
+def files_of(messages: list[Message]) -> list[str]:
+    """The addresses of all files, pictures, sounds and videos in the messages, each once."""
+    found: dict[str, None] = {}
+    for message in messages:
+        items = message.content if isinstance(message.content, list) else []
+        for item in items:
+            if item.type != "text" and isinstance(item.value, str):
+                found[item.value] = None
+    return list(found)
+
+
+def _bring(address: str, folder: Path) -> None:
+    url = urlsplit(address)
+    source = Path(unquote(url.path)) if url.scheme == "file" else Path(address)
+    if not source.is_file():
+        raise BadArgumentsError(f"The file {source.name!r} is not on this machine.")
+    target = folder / source.name
+    if target.resolve() != source.resolve():
+        target.write_bytes(source.read_bytes())
+
+
+def _as_schema(name: str, parameters: Parameters) -> dict[str, Any]:
+    """JSON Schema of an object, from either form."""
+    if isinstance(parameters, list):
+        rows = parameters
+        properties = {str(row["name"]): {k: v for k, v in row.items() if k not in _SCHEMA_KEYS} for row in rows}
+        required = [str(row["name"]) for row in rows if row.get("required")]
+        return {"type": "object", "properties": properties, "required": required}
+    schema = dict(parameters)
+    if schema.setdefault("type", "object") != "object":
+        raise SettingsError(
+            f"The parameters of the tool {name!r} must be a schema of an object, not of {schema['type']!r}."
+        )
+    properties = schema.setdefault("properties", {})
+    required = schema.setdefault("required", [])
+    if not isinstance(properties, Mapping) or not isinstance(required, list):
+        raise SettingsError(
+            f"The parameters of the tool {name!r} need `properties` (an object) and `required` (a list)."
+        )
+    unknown = [field for field in cast("list[str]", required) if field not in properties]
+    if unknown and properties:
+        raise SettingsError(f"The tool {name!r} requires {unknown[0]!r}, which is not among its parameters.")
+    return schema

@@ -1,0 +1,163 @@
+"""`@tool`: types and docstring become the schema, arguments become Python values."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any, Literal, Optional
+
+import pytest
+from pydantic import BaseModel, Field
+
+from core.errors import BadArgumentsError, SettingsError
+from core.tools.from_function import tool
+
+
+class Place(BaseModel):
+    city: str
+    lat: float = 0.0
+
+
+class Unit(Enum):
+    C = "celsius"
+    F = "fahrenheit"
+
+
+@tool
+def forecast(
+    place: Place,
+    days: Annotated[int, Field(ge=1, le=7)] = 1,
+    unit: Literal["C", "F"] = "C",
+    tags: list[str] | None = None,
+    notes: Optional[dict[str, int]] = None,  # noqa: UP045 - people write both
+    title: Annotated[str, "What to call it"] = "",
+) -> str:
+    """Tell the weather of the coming days.
+
+    It knows every city.
+
+    Args:
+        place: Where, with the
+            country if need be.
+        days (int): How many days.
+        tags: Labels: as many as you like.
+
+    Returns:
+        What it will be.
+    """
+    return f"{place.city}/{type(place).__name__}/{days}/{unit}/{tags}/{notes}/{title}"
+
+
+def test_the_docstrings_beginning_is_the_description():
+    assert forecast.name == "forecast"
+    assert forecast.description == "Tell the weather of the coming days.\n\nIt knows every city."
+
+
+def test_types_and_docstring_become_the_schema():
+    schema = forecast.function["parameters"]
+    assert schema["required"] == ["place"]
+    properties = schema["properties"]
+    assert properties["days"] == {
+        "default": 1,
+        "description": "How many days.",
+        "maximum": 7,
+        "minimum": 1,
+        "type": "integer",
+    }
+    assert properties["unit"] == {"default": "C", "enum": ["C", "F"], "type": "string"}
+    assert properties["title"] == {"default": "", "description": "What to call it", "type": "string"}
+    assert properties["tags"]["description"] == "Labels: as many as you like."
+    assert properties["place"]["description"] == "Where, with the country if need be."
+    assert "title" not in schema["$defs"]["Place"]
+
+
+def test_a_parameter_called_title_stays():
+    assert "title" in forecast.function["parameters"]["properties"]
+
+
+def test_arguments_arrive_as_python_values():
+    assert forecast.call('{"place": {"city": "Oslo"}, "days": "3"}') == "Oslo/Place/3/C/None/None/"
+
+
+def test_the_function_can_still_be_called():
+    assert forecast(Place(city="Rom"), 2).startswith("Rom/Place/2")
+    assert forecast.__doc__ is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ({}, "The field 'place' is missing."),
+        ({"place": {}}, "The field 'place.city' is missing."),
+        (
+            {"place": {"city": "x"}, "days": 9},
+            "The field 'days' does not fit: input should be less than or equal to 7.",
+        ),
+        ({"place": {"city": "x"}, "day": 9}, "There is no field 'day'."),
+    ],
+)
+def test_wrong_arguments_are_told_with_the_field(arguments: dict[str, Any], sentence: str):
+    with pytest.raises(BadArgumentsError) as caught:
+        forecast.call(arguments)
+    assert str(caught.value) == sentence
+
+
+def test_options_and_names_of_ones_own():
+    @tool(name="pick", description="Picks.", cfg={"timeout": 3})
+    def choose(unit: Unit, _hidden: int = 7) -> str:
+        return f"{unit.name}{_hidden}"
+
+    assert choose.function["name"] == "pick"
+    assert choose.description == "Picks."
+    assert choose.timeout == 3
+    assert list(choose.function["parameters"]["properties"]) == ["unit"]
+    assert choose.call('{"unit": "celsius"}') == "C7"
+
+
+def test_sphinx_docstrings_are_read_too():
+    @tool
+    def add(a: int, b: int) -> int:
+        """Add.
+
+        :param a: The first.
+        :param int b: The second.
+        :returns: The sum.
+        """
+        return a + b
+
+    properties = add.function["parameters"]["properties"]
+    assert [properties[name]["description"] for name in "ab"] == ["The first.", "The second."]
+    assert add.description == "Add."
+    assert add.call({"a": 1, "b": 2}) == "3"
+
+
+def test_a_function_without_parameters_is_a_tool():
+    @tool
+    def ping() -> str:
+        """Ping."""
+        return "pong"
+
+    assert ping.function["parameters"] == {"type": "object", "properties": {}, "required": []}
+    assert ping.call("{}") == "pong"
+
+
+def test_a_parameter_without_a_type_is_refused_when_the_tool_is_made():
+    with pytest.raises(SettingsError, match="'x' of the tool 'vague' needs a type"):
+
+        @tool
+        def vague(x):  # pyright: ignore[reportUnusedFunction]
+            return x
+
+
+def test_a_type_that_json_cannot_fill_is_refused_when_the_tool_is_made():
+    class Thing: ...
+
+    with pytest.raises(SettingsError, match="'odd'"):
+        tool(_odd_with(Thing))
+
+
+def _odd_with(kind: type) -> Any:
+    def odd(x):
+        return x
+
+    odd.__annotations__["x"] = kind
+    return odd
