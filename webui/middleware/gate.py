@@ -1,0 +1,150 @@
+"""Ties Gradio's queue to owners.
+
+Gradio's routes are per application: whoever knows a session's name reads its stream, and whoever knows a path
+reads the file. So only the routes that the page needs are open, a session belongs to the owner who used it
+first, and a file is served to its owner alone.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qs
+
+from webui.middleware.answers import answer, read_body, replayed
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from webui.uploads import Uploads
+
+_API = "/gradio_api/"
+_BODY_LIMIT = 4 * 1024 * 1024
+_OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
+_BODIES = frozenset({"queue/join", "cancel", "reset"})
+# Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
+_PAGES = frozenset({"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt"})
+_FOLDERS = ("/assets/", "/static/", "/files/", "/pages/")
+
+_NOT_SERVED = "There is nothing here."
+_NOT_YOURS = "This belongs to another browser, or to an earlier visit; load the page again."
+_TOO_MUCH = "This is more than Parlour takes at once."
+
+
+class Claims:
+    """Which owner used a name first. The longest unused names are forgotten beyond `limit`, and after `age` seconds."""
+
+    def __init__(self, limit: int = 50_000, age: float = 24 * 3600.0) -> None:
+        self._limit = limit
+        self._age = age
+        self._held: OrderedDict[str, tuple[str, float]] = OrderedDict()
+
+    def claim(self, name: str, owner: str) -> bool:
+        """Whether `name` belongs to `owner`; a name that nobody has used is theirs from now on."""
+        if not name:
+            return False
+        held = self._held.get(name)
+        if held is not None and held[0] != owner:
+            return False
+        self._held[name] = (owner, time.monotonic())
+        self._held.move_to_end(name)
+        self._forget()
+        return True
+
+    def holds(self, name: str, owner: str) -> bool:
+        """Whether `name` was claimed by `owner`."""
+        held = self._held.get(name)
+        return held is not None and held[0] == owner
+
+    def _forget(self) -> None:
+        oldest = time.monotonic() - self._age
+        while self._held:
+            name, (_, used) = next(iter(self._held.items()))
+            if len(self._held) <= self._limit and used >= oldest:
+                return
+            del self._held[name]
+
+
+class GateMiddleware:
+    """Lets through what the page needs and what belongs to the owner in `scope["owner"]`."""
+
+    def __init__(self, app: ASGIApp, uploads: Uploads) -> None:
+        self.app = app
+        self._uploads = uploads
+        self._sessions = Claims()
+        self._events = Claims()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        path: str = scope["path"]
+        if not path.startswith(_API):
+            known = path in _PAGES or path.startswith(_FOLDERS)
+            await (self.app(scope, receive, send) if known else answer(send, 404, _NOT_SERVED))
+            return
+        owner: str | None = scope["owner"]
+        if owner is None:
+            await answer(send, 403, _NOT_YOURS)
+            return
+        route = path.removeprefix(_API)
+        if route in _BODIES:
+            await self._with_body(route, owner, scope, receive, send)
+        elif self._may(route, owner, scope):
+            await self.app(scope, receive, send)
+        else:
+            await answer(send, 403, _NOT_YOURS)
+
+    def _may(self, route: str, owner: str, scope: Scope) -> bool:
+        if route in _OPEN:
+            return True
+        if route == "queue/data":
+            names = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
+            return len(names) == 1 and self._sessions.claim(names[0], owner)
+        if route.startswith("heartbeat/"):
+            return self._sessions.claim(route.removeprefix("heartbeat/"), owner)
+        if route.startswith("file="):
+            return self._uploads.owns(owner, route.removeprefix("file="))
+        return False
+
+    async def _with_body(self, route: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
+        """Routes that name a session in their body: it is read, checked, and played again."""
+        body = await read_body(receive, _BODY_LIMIT)
+        if body is None:
+            await answer(send, 413, _TOO_MUCH)
+            return
+        asked = _json(body)
+        event, session = str(asked.get("event_id") or ""), str(asked.get("session_hash") or "")
+        # Gradio's client names no session when it resets, which does nothing; the event must be its own all the same.
+        known = self._sessions.claim(session, owner) if session or route != "reset" else True
+        if not known or (route != "queue/join" and event and not self._events.holds(event, owner)):
+            await answer(send, 403, _NOT_YOURS)
+            return
+        if route == "queue/join":
+            send = self._noting_event(owner, send)
+        await self.app(scope, replayed(body, receive), send)
+
+    def _noting_event(self, owner: str, send: Send) -> Send:
+        """A `send` that remembers whose the event is that Gradio's reply names."""
+        pieces: list[bytes] = []
+
+        async def note(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                pieces.append(message.get("body", b""))
+                if not message.get("more_body", False):
+                    self._events.claim(str(_json(b"".join(pieces)).get("event_id") or ""), owner)
+            await send(message)
+
+        return note
+
+
+def _json(body: bytes) -> dict[str, Any]:
+    """A JSON object, or an empty one where the body is something else."""
+    try:
+        value = json.loads(body)
+    except ValueError:
+        return {}
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

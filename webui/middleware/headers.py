@@ -1,0 +1,92 @@
+"""The headers that keep hostile text harmless: nothing runs and nothing loads but what Parlour itself serves."""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers, MutableHeaders
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+_PAGE_POLICY = (
+    "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; "
+    "img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self' data:; connect-src 'self'; "
+    "manifest-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
+)
+# Whatever is not the page may be looked at, but is never a document of this site.
+_OTHER_POLICY = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+_PLAIN = (
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "same-origin"),
+    ("permissions-policy", "camera=(), geolocation=(), microphone=(self)"),
+    ("cross-origin-opener-policy", "same-origin"),
+)
+
+
+class HeadersMiddleware:
+    """Adds the headers, and the nonce to each script of a page.
+
+    Args:
+        ancestors: Sites that may show the page in a frame, besides its own.
+    """
+
+    def __init__(self, app: ASGIApp, ancestors: tuple[str, ...] = ()) -> None:
+        self.app = app
+        self._ancestors = " ".join(("'self'", *ancestors))
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        if scope["path"] == "/":  # the nonce goes into the page itself, so it must arrive uncompressed
+            kept = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
+            scope = {**scope, "headers": kept}
+        await self.app(scope, receive, _Clothed(send, self._ancestors))
+
+
+class _Clothed:
+    """A `send` that adds headers; pages are held back until they are whole, the rest passes untouched."""
+
+    def __init__(self, send: Send, ancestors: str) -> None:
+        self._send = send
+        self._ancestors = ancestors
+        self._start: Message | None = None
+        self._pieces: list[bytes] = []
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._begin(message)
+        elif message["type"] == "http.response.body" and self._start is not None:
+            self._pieces.append(message.get("body", b""))
+            if not message.get("more_body", False):
+                await self._finish(self._start)
+        else:
+            await self._send(message)
+
+    async def _begin(self, message: Message) -> None:
+        headers = Headers(scope=message)
+        if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
+            self._start = message
+            return
+        self._dress(message, _OTHER_POLICY)
+        await self._send(message)
+
+    async def _finish(self, start: Message) -> None:
+        nonce = secrets.token_urlsafe(16)
+        page = b"".join(self._pieces).replace(b"<script", f'<script nonce="{nonce}"'.encode())
+        headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
+        if page or headers.get("content-length") == "0":  # the answer to HEAD has a length and no body
+            headers["content-length"] = str(len(page))
+        headers["cache-control"] = "no-store"
+        await self._send(start)
+        await self._send({"type": "http.response.body", "body": page})
+
+    def _dress(self, start: Message, policy: str) -> MutableHeaders:
+        headers = MutableHeaders(scope=start)
+        for name, value in _PLAIN:
+            headers[name] = value
+        headers.setdefault("content-security-policy", policy)
+        return headers
