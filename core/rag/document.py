@@ -51,6 +51,8 @@ class Block:
 
     def rectangle_of(self, start: int, end: int) -> Rectangle | None:
         """The smallest rectangle around the printed lines that hold `text[start:end]`."""
+        if not self.lines:
+            return None
         ends = [line_start for line_start, _ in self.lines[1:]] + [len(self.text)]
         touched = tuple(
             rectangle

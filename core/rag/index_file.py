@@ -1,0 +1,202 @@
+"""The one SQLite file of a library: documents, chunks, pages and the keyword index.
+
+Write-ahead logging lets several processes read while one writes; a writer waits for its turn.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import sqlite3
+import threading
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from core.errors import NoSpaceError, ParlourError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+VERSION = 1
+_WAIT = 30.0  # seconds for another process to finish writing
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS documents (
+    id TEXT PRIMARY KEY,
+    name TEXT NOT NULL,
+    media_type TEXT NOT NULL,
+    pages INTEGER,
+    chunks INTEGER NOT NULL,
+    status TEXT NOT NULL,
+    note TEXT NOT NULL,
+    title TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    number INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS chunks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    position INTEGER NOT NULL,
+    text TEXT NOT NULL,
+    page INTEGER,
+    heading TEXT NOT NULL,
+    rectangles TEXT NOT NULL,
+    overlap INTEGER NOT NULL
+);
+CREATE INDEX IF NOT EXISTS chunks_of_document ON chunks (document_id, position);
+CREATE TABLE IF NOT EXISTS pages (
+    document_id TEXT NOT NULL REFERENCES documents (id) ON DELETE CASCADE,
+    page INTEGER NOT NULL,
+    width REAL NOT NULL,
+    height REAL NOT NULL,
+    text_box TEXT,
+    PRIMARY KEY (document_id, page)
+) WITHOUT ROWID;
+"""
+
+
+class DamagedIndexError(StorageError):
+    """The file is no database any more, or a part of it cannot be read."""
+
+    key = "library_damaged"
+
+
+class IndexFile:
+    """Connections to the file, handed out for as long as one piece of work takes.
+
+    Args:
+        path: The file; made where there is none.
+
+    Raises:
+        DamagedIndexError: It is there, but it is no such database.
+        StorageError: It was made by a newer version of this program.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._idle: list[sqlite3.Connection] = []
+        self._guard = threading.Lock()
+        self._closed = False
+        try:
+            with self.writing() as db:
+                self._prepare(db)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, db: sqlite3.Connection) -> None:
+        (version,) = db.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise StorageError(
+                f"The library {self.path.parent.name!r} was made by a newer Parlour.",
+                hint="Update Parlour.",
+                key="library_newer",
+            )
+        for statement in _SCHEMA.split(";\n"):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {VERSION}")
+        # Damage shows at once, not in the middle of somebody's question.
+        for table in ("documents", "chunks", "pages"):
+            db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - three literal names
+
+    @contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """A connection that sees one state of the library.
+
+        Raises:
+            StorageError: The file cannot be read.
+        """
+        with self._connection() as db, _translated():
+            yield db
+
+    @contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """A connection in a transaction: all of it lands, or nothing.
+
+        Raises:
+            NoSpaceError: The disk is full.
+            StorageError: The file cannot be written.
+        """
+        with self._connection() as db, _translated():
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                yield db
+                db.execute("COMMIT")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close all connections; those at work close when their work is done."""
+        with self._guard:
+            self._closed = True
+            idle, self._idle = self._idle, []
+        for db in idle:
+            db.close()
+
+    @contextmanager
+    def _connection(self) -> Generator[sqlite3.Connection]:
+        with self._guard:
+            if self._closed:
+                raise StorageError("The library is closed.", key="library_closed")
+            db = self._idle.pop() if self._idle else None
+        db = db or self._connected()
+        try:
+            yield db
+        except sqlite3.DatabaseError:
+            db.close()
+            raise
+        with self._guard:
+            if not self._closed:
+                self._idle.append(db)
+                return
+        db.close()
+
+    def _connected(self) -> sqlite3.Connection:
+        with _translated():
+            db = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = FULL")
+                db.execute("PRAGMA foreign_keys = ON")
+            except BaseException:
+                db.close()
+                raise
+            return db
+
+
+@contextmanager
+def _translated() -> Generator[None]:
+    """SQLite's errors in our words."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        raise translated(error) from error
+
+
+def translated(error: sqlite3.DatabaseError | OSError) -> ParlourError:
+    """What an error of the disk or the database means for the user."""
+    code = getattr(error, "sqlite_errorcode", None)
+    if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}):
+        return NoSpaceError("The disk is full: the document was not kept.", hint="Free some space and try again.")
+    if code is not None and code & 0xFF in {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}:
+        return DamagedIndexError(f"The library's file is damaged: {error}.")
+    if "malformed" in str(error) or "not a database" in str(error):
+        return DamagedIndexError(f"The library's file is damaged: {error}.")
+    return StorageError(f"The library cannot be used: {error}.")
+
+
+def move_aside(path: Path) -> Path:
+    """Put a damaged file, with what belongs to it, under another name; nothing is deleted."""
+    number = 1
+    while (kept := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
+        number += 1
+    for ending in ("", "-wal", "-shm"):
+        part = path.with_name(path.name + ending)
+        if part.exists():
+            part.replace(kept.with_name(kept.name + ending))
+    _log.error("The library's file was damaged; it is kept as %s.", kept.name)
+    return kept

@@ -1,0 +1,155 @@
+"""The files themselves, kept by the hash of their bytes: pages are drawn from them, a lost index is built from them.
+
+`<hash>` holds the bytes; `<hash>.json` what was known of them besides, written once the document is searchable.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import stat
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import BrokenDocumentError, DocumentError, NotFoundError
+from core.rag.index_file import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What the bytes do not say: the name; of a text given as such, that it is one, and the page it was taken from."""
+
+    name: str
+    page: int | None = None
+    is_text: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A copy in the folder that is not kept yet."""
+
+    path: Path
+    id: str
+    size: int
+    head: bytes
+
+
+class Originals:
+    """The folder.
+
+    Args:
+        folder: Made where there is none, readable by its owner only.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def path(self, document_id: str) -> Path:
+        """Where a document's bytes are. The id is a hash, so this never leaves the folder."""
+        return self._folder / document_id
+
+    def take(self, source: Path, most: int, head: int) -> Taken:
+        """Copy a file in, and find out its hash on the way.
+
+        Args:
+            source: A regular file.
+            most: Bytes that a file may have.
+            head: How many of the first bytes to give back.
+
+        Raises:
+            NotFoundError: There is no such file.
+            DocumentError: It is a folder, a device, or too large (key `document_too_large`).
+            NoSpaceError: The disk is full.
+        """
+        try:
+            kind = source.stat()
+        except (OSError, ValueError) as error:
+            raise NotFoundError(f"There is no file {source.name!r}.", name=source.name) from error
+        if not stat.S_ISREG(kind.st_mode):
+            raise DocumentError(f"{source.name!r} is not a file.", key="document_not_a_file")
+        if kind.st_size > most:
+            raise too_large(kind.st_size, most)
+        try:
+            with source.open("rb") as stream:
+                return self._copied(iter(lambda: stream.read(_PIECE), b""), most, head)
+        except OSError as error:
+            raise translated(error) from error
+
+    def take_bytes(self, data: bytes) -> Taken:
+        """The same for bytes in memory."""
+        try:
+            return self._copied(iter((data,)), len(data), 0)
+        except OSError as error:
+            raise translated(error) from error
+
+    def _copied(self, pieces: Iterator[bytes], most: int, head: int) -> Taken:
+        target = self._folder / f".{secrets.token_hex(8)}"
+        digest = hashlib.sha256()
+        size, first = 0, b""
+        try:
+            with target.open("xb") as out:
+                for piece in pieces:
+                    size += len(piece)
+                    if size > most:  # it grew since it was looked at
+                        raise too_large(size, most)
+                    first = first or piece[:head]
+                    digest.update(piece)
+                    out.write(piece)
+                out.flush()
+                os.fsync(out.fileno())
+        except BaseException:
+            target.unlink(missing_ok=True)
+            raise
+        return Taken(target, digest.hexdigest(), size, first)
+
+    def keep(self, taken: Taken, document_id: str) -> Path:
+        """Give the copy its place."""
+        return taken.path.replace(self.path(document_id))
+
+    def describe(self, document_id: str, known: Known) -> None:
+        """Write down what the bytes do not say."""
+        waiting = self._folder / f".{secrets.token_hex(8)}"
+        try:
+            waiting.write_text(json.dumps(asdict(known)), encoding="utf-8")
+            waiting.replace(self._folder / f"{document_id}.json")
+        except OSError as error:
+            waiting.unlink(missing_ok=True)
+            raise translated(error) from error
+
+    def drop(self, document_id: str) -> None:
+        """Delete a document's bytes and what is known of them."""
+        (self._folder / f"{document_id}.json").unlink(missing_ok=True)
+        self.path(document_id).unlink(missing_ok=True)
+
+    def known(self) -> Iterator[tuple[str, Known]]:
+        """Every document that was kept, with what is known of it, the oldest first."""
+        for note in sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
+            try:
+                values = json.loads(note.read_text(encoding="utf-8"))
+                yield note.stem, Known(str(values["name"]), values.get("page"), bool(values.get("is_text")))
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # a half-written note belongs to a document that was never searchable
+
+
+def too_large(size: int, most: int) -> BrokenDocumentError:
+    """What to say of a file beyond the limit."""
+    return BrokenDocumentError(
+        f"The file is too large: {_megabytes(size)} MB.",
+        key="document_too_large",
+        hint=f"Files may have up to {_megabytes(most)} MB.",
+        size=_megabytes(size),
+        limit=_megabytes(most),
+    )
+
+
+def _megabytes(size: int) -> int:
+    return max(1, round(size / 1024 / 1024))

@@ -1,0 +1,67 @@
+"""What every parser promises, and the small things that several need."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Protocol, TypeAlias
+
+from core.rag.document import About, Block, PageShape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+Found: TypeAlias = About | PageShape | Block
+
+# Control characters but tab and line feed, the soft hyphen, zero-width spaces and marks that turn the writing direction
+# (they can make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
+_UNSEEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+class Parser(Protocol):
+    """Reads one family of formats. Made without arguments; keeps nothing between documents."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """The media type if this parser reads such a file, else "". Cheap: imports no document library.
+
+        Args:
+            name: The file's name as the user knows it.
+            head: The first 64 KB; they count more than the name.
+        """
+        ...
+
+    def parse(self, path: Path, name: str) -> Iterator[Found]:
+        """First an `About`, then page shapes and blocks in reading order.
+
+        Runs in a worker process, so it may crash or hang without harm to others.
+
+        Raises:
+            BrokenDocumentError: The bytes are damaged or not what the name says.
+            LockedDocumentError: The file is encrypted.
+        """
+        ...
+
+
+def ending(name: str) -> str:
+    """The file ending in lower case with its dot: ".pdf"."""
+    return PurePath(name.replace("\\", "/").replace("\x00", "")).suffix.lower()
+
+
+def clean(text: str) -> str:
+    """The text without characters that cannot be seen or kept, line ends made one kind."""
+    return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0b", "\n").replace("\x0c", "\n"))
+
+
+def is_ideograph(letter: str) -> bool:
+    """Whether the character belongs to Chinese or Japanese writing, which puts no spaces between words."""
+    code = ord(letter)
+    return (
+        0x3000 <= code <= 0x30FF  # punctuation, kana
+        or 0x3400 <= code <= 0x9FFF
+        or 0xF900 <= code <= 0xFAFF
+        or 0xFF00 <= code <= 0xFFEF  # full-width forms
+        or 0x20000 <= code <= 0x3FFFF
+    )

@@ -1,0 +1,108 @@
+"""The parsers, and the choice among them: what a file holds counts before what its name says."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.errors import BrokenDocumentError, LockedDocumentError, UnsupportedFormatError
+from core.rag.parsers.base import Parser, ending
+from core.registry import Entry, Registry
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+# Asked in this order; the last takes whatever is text.
+PARSERS: Mapping[str, Entry] = {
+    "pdf": Entry("core.rag.parsers.pdf:PdfParser"),
+    "word": Entry("core.rag.parsers.word:WordParser"),
+    "web_page": Entry("core.rag.parsers.web_page:WebPageParser"),
+    "sheet": Entry("core.rag.parsers.sheet:SheetParser"),
+    "plain": Entry("core.rag.parsers.plain:PlainParser"),
+}
+PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
+
+# What reads the pages of a media type as pictures.
+PICTURES: Mapping[str, str] = {"application/pdf": "core.rag.parsers.pdf_file"}
+
+READABLE = ("PDF", "DOCX", "TXT", "MD", "HTML", "CSV")
+
+HEAD = 64 * 1024
+_PROMISES = {".pdf": "PDF", ".docx": "DOCX"}  # endings that text or a picture cannot live up to
+_OFFICE = frozenset({".docx", ".xlsx", ".pptx"})
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
+    (b"\x89PNG\r\n\x1a\n", 0, "PNG"),
+    (b"\xff\xd8\xff", 0, "JPEG"),
+    (b"GIF8", 0, "GIF"),
+    (b"WEBP", 8, "WebP"),
+    (b"BM", 0, "BMP"),
+    (b"II*\x00", 0, "TIFF"),
+    (b"MM\x00*", 0, "TIFF"),
+    (b"PK\x03\x04", 0, "ZIP"),
+    (_OLD_OFFICE, 0, "Office 97"),
+    (b"{\\rtf", 0, "RTF"),
+    (b"\x1f\x8b", 0, "GZIP"),
+    (b"7z\xbc\xaf", 0, "7Z"),
+    (b"Rar!", 0, "RAR"),
+    (b"\x7fELF", 0, "ELF"),
+    (b"MZ", 0, "EXE"),
+    (b"ID3", 0, "MP3"),
+    (b"ftyp", 4, "MP4"),
+    (b"RIFF", 0, "RIFF"),
+    (b"OggS", 0, "OGG"),
+)
+
+
+def parser_for(name: str, head: bytes) -> tuple[str, str]:
+    """The name of the parser that reads such a file, and the file's media type.
+
+    Args:
+        name: The file's name as the user knows it.
+        head: Its first `HEAD` bytes.
+
+    Raises:
+        BrokenDocumentError: It is empty, or its name promises a format that it is not.
+        LockedDocumentError: It is an Office file with a password.
+        UnsupportedFormatError: No parser reads it; the message lists what is read.
+    """
+    if not head:
+        raise BrokenDocumentError("The file is empty.", key="document_empty")
+    kind = _signature(head)
+    if head.startswith(_OLD_OFFICE) and ending(name) in _OFFICE:
+        raise LockedDocumentError("The file asks for a password.", hint="Save a copy without one.")
+    promised = _PROMISES.get(ending(name), "")
+    for parser in PARSERS if kind in {"", "ZIP"} or b"%PDF-" in head[:1024] else ():
+        media_type = PARSER_REGISTRY[parser]().accepts(name, head)
+        if media_type and promised and media_type.startswith("text/"):
+            break
+        if media_type:
+            return parser, media_type
+    if promised:
+        raise _not_what_it_says(promised, kind)
+    named = ending(name).removeprefix(".").upper()
+    kind = named if named and kind in {"", "ZIP", "RIFF"} else kind
+    raise UnsupportedFormatError(
+        f"Files of this kind{f' ({kind})' if kind else ''} cannot be read.",
+        hint=f"Parlour reads {', '.join(READABLE)} and other text.",
+        kind=kind,
+        readable=", ".join(READABLE),
+    )
+
+
+def _not_what_it_says(promised: str, kind: str) -> BrokenDocumentError:
+    what = f" but {kind}" if kind else ""
+    return BrokenDocumentError(
+        f"The file is called {promised}, but it is not {promised}{what}.",
+        key="document_not_what_it_says",
+        hint="Check the file, or give it its right name.",
+        promised=promised,
+        kind=kind,
+    )
+
+
+def _signature(head: bytes) -> str:
+    """The well-known binary format that the first bytes belong to, or ""."""
+    for mark, at, kind in _SIGNATURES:
+        if head.startswith(mark, at) and (len(mark) > 2 or b"\x00" in head[:64]):
+            return kind
+    return ""

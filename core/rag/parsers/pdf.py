@@ -1,0 +1,148 @@
+"""PDF, through PyMuPDF: text blocks in the order in which the file draws them, never sorted (that breaks columns)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.errors import BrokenDocumentError
+from core.rag.document import About, Block, PageShape, union
+from core.rag.parsers.base import Found, clean, is_ideograph
+from core.rag.parsers.pdf_file import opened, page_of, pymupdf
+from core.rag.parsers.pdf_headings import Headings, Line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from core.rag.document import Rectangle
+
+_PAGES = 5_000
+_BOLD = 1 << 4
+_NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
+_GARBLED = "\ufffd"
+
+
+class PdfParser:
+    """Reads text with the place of every line."""
+
+    def accepts(self, name: str, head: bytes) -> str:  # noqa: ARG002 - the bytes say it all
+        """The mark `%PDF-` stands in the first kilobyte; mail programs put things before it."""
+        return "application/pdf" if b"%PDF-" in head[:1024] else ""
+
+    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+        """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
+
+        Raises:
+            LockedDocumentError: It asks for a password.
+            BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
+        """
+        with opened(path) as document:
+            count = len(document)
+            if count > _PAGES:
+                raise BrokenDocumentError(
+                    f"The document has {count} pages.",
+                    key="document_too_large",
+                    hint="Split it into smaller ones.",
+                    pages=count,
+                )
+            yield About(pages=count, title=_title(document))
+            headings = Headings(_outline(document))
+            pages = [self._page(document, number, headings) for number in range(1, count + 1)]
+            if document.is_repaired and not any(runs for _, runs in pages) and not _has_pictures(document):
+                raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
+            for shape, runs in pages:
+                yield shape
+                for lines in runs:
+                    yield from _block(lines, headings, shape.page)
+
+    def _page(self, document: Any, number: int, headings: Headings) -> tuple[PageShape, list[list[Line]]]:
+        page = page_of(document, number)
+        if page is None:
+            return PageShape(number, 0.0, 0.0), []
+        runs: list[list[Line]] = []
+        for raw in _raw_blocks(page):
+            lines = [line for line in (_line(one, page) for one in raw["lines"]) if line]
+            if lines and not _is_garbled(lines):
+                headings.learn(lines)
+                runs.append(lines)
+        box = union(tuple(line.rectangle for lines in runs for line in lines))
+        return PageShape(number, round(page.rect.width, 2), round(page.rect.height, 2), box), runs
+
+
+def _title(document: Any) -> str:
+    """The title in the file's properties, unless a program put a placeholder there."""
+    properties: dict[str, Any] = document.metadata or {}
+    title = " ".join(clean(str(properties.get("title") or "")).split())
+    return "" if title.casefold().strip("()") in _NO_TITLES else title
+
+
+def _has_pictures(document: Any) -> bool:
+    """Whether any of the first pages shows a picture, as a scan does."""
+    try:
+        return any(document.get_page_images(index) for index in range(min(20, len(document))))
+    except (RuntimeError, ValueError):
+        return False
+
+
+def _outline(document: Any) -> list[tuple[int, str, int]]:
+    """The bookmarks: level, title, page. A broken tree of them is no reason to refuse the document."""
+    try:
+        return [(int(level), clean(title), int(page)) for level, title, page in document.get_toc(simple=True)]
+    except (RuntimeError, ValueError, TypeError):
+        return []
+
+
+def _raw_blocks(page: Any) -> list[dict[str, Any]]:
+    library = pymupdf()
+    flags = library.TEXTFLAGS_DICT & ~library.TEXT_PRESERVE_IMAGES & ~library.TEXT_PRESERVE_LIGATURES
+    try:
+        blocks: list[dict[str, Any]] = page.get_text("dict", flags=flags)["blocks"]
+    except (RuntimeError, ValueError):
+        return []
+    return [block for block in blocks if block.get("lines")]
+
+
+def _line(raw: dict[str, Any], page: Any) -> Line | None:
+    """A printed line with its place on the page as displayed; what lies outside the page is invisible, so left out."""
+    text = clean("".join(span["text"] for span in raw["spans"])).replace("\t", " ")
+    if not text.strip():
+        return None
+    shown = pymupdf().Rect(raw["bbox"]) * page.rotation_matrix & page.rect
+    if shown.is_empty:
+        return None
+    largest = max(raw["spans"], key=lambda span: len(span["text"].strip()))
+    bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in raw["spans"] if span["text"].strip())
+    rectangle: Rectangle = (round(shown.x0, 2), round(shown.y0, 2), round(shown.x1, 2), round(shown.y1, 2))
+    return Line(text, rectangle, round(largest["size"] * 2) / 2, bold)
+
+
+def _is_garbled(lines: list[Line]) -> bool:
+    """Fonts without a table of letters give replacement characters only: as good as a picture."""
+    text = "".join(line.text for line in lines)
+    return text.count(_GARBLED) * 2 > len(text)
+
+
+def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
+    """One or more blocks: a heading may be glued to its paragraph."""
+    for run, level in headings.parted(lines, page):
+        text, starts = joined([line.text for line in run])
+        places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
+        if text.strip():
+            yield Block("heading" if level else "paragraph", text, page, places, level)
+
+
+def joined(lines: list[str]) -> tuple[str, list[int]]:
+    """Printed lines as running text, and where each starts in it.
+
+    A word parted at a line's end is put together again; Chinese needs no space between lines.
+    """
+    text = ""
+    starts: list[int] = []
+    for line in (" ".join(line.split()) for line in lines):
+        if text.endswith("-") and len(text) > 1 and text[-2].islower() and line[:1].islower():
+            text = text[:-1]
+        elif text and line and not (is_ideograph(text[-1]) and is_ideograph(line[0])):
+            text += " "
+        starts.append(len(text))
+        text += line
+    return text, starts

@@ -1,0 +1,100 @@
+"""Opening a PDF, and drawing its pages. Runs in the worker process only."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from core.errors import BrokenDocumentError, LockedDocumentError, NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from pathlib import Path
+
+    from core.rag.document import Rectangle
+
+_PIXELS = 20_000_000  # a picture; a poster's zoom is lowered until it fits
+_MARKER = (0xF2, 0xCF, 0x3F)
+
+
+def pymupdf() -> Any:
+    """The library, as the untyped thing that it is."""
+    # Its version 2 loads a neural network for layouts when it is imported (a second, 300 MB); nothing here uses it.
+    sys.modules.setdefault("pymupdf.layout", None)  # pyright: ignore[reportArgumentType]
+    return import_module("pymupdf")
+
+
+@contextmanager
+def opened(path: Path) -> Generator[Any]:
+    """The open document.
+
+    Raises:
+        LockedDocumentError: It asks for a password.
+        BrokenDocumentError: It is damaged.
+    """
+    library = pymupdf()
+    library.TOOLS.mupdf_display_errors(False)  # noqa: FBT003
+    library.TOOLS.mupdf_display_warnings(False)  # noqa: FBT003
+    try:
+        document = library.open(path, filetype="pdf")
+    except (RuntimeError, ValueError) as error:
+        raise BrokenDocumentError("The PDF is damaged.") from error
+    with document:
+        if document.needs_pass:
+            raise LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
+        try:
+            count = len(document)
+        except (RuntimeError, ValueError) as error:
+            raise BrokenDocumentError("The PDF is damaged.") from error
+        if count == 0:
+            raise BrokenDocumentError("The PDF has no pages.")
+        yield document
+
+
+def page_of(document: Any, number: int) -> Any | None:
+    """A page, counted from 1, or `None` if it is damaged."""
+    try:
+        return document[number - 1]
+    except (RuntimeError, ValueError, IndexError):
+        return None
+
+
+def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
+    """A page as PNG, with the places of `marks` (points, as displayed) under the marker pen.
+
+    Raises:
+        NotFoundError: There is no such page.
+        BrokenDocumentError: The page cannot be drawn.
+    """
+    with opened(path) as document:
+        page = page_of(document, number) if 1 <= number <= len(document) else None
+        if page is None:
+            raise NotFoundError(f"There is no page {number} to draw.")
+        area = max(1.0, page.rect.width * page.rect.height)
+        fitting = min(zoom, (_PIXELS / area) ** 0.5)
+        try:
+            drawn = page.get_pixmap(matrix=pymupdf().Matrix(fitting, fitting), alpha=False, annots=True)
+        except (RuntimeError, ValueError) as error:
+            raise BrokenDocumentError(f"Page {number} of the PDF is damaged.") from error
+        if not marks:
+            return drawn.tobytes("png")
+        samples = bytearray(drawn.samples)
+        for mark in marks:
+            _mark(samples, drawn.width, drawn.height, [round(edge * fitting) for edge in mark])
+        marked = pymupdf().Pixmap(pymupdf().csRGB, drawn.width, drawn.height, bytes(samples), False)  # noqa: FBT003
+        return marked.tobytes("png")
+
+
+def _mark(samples: bytearray, width: int, height: int, box: list[int]) -> None:
+    """Multiply the pixels of a box with the marker's colour: ink stays ink, paper turns yellow."""
+    left, top, right, bottom = box
+    left, right = max(0, left - 2), min(width, right + 2)
+    for row in range(max(0, top - 1), min(height, bottom + 1)):
+        start, end = 3 * (row * width + left), 3 * (row * width + right)
+        for channel, table in enumerate(_TABLES):
+            samples[start + channel : end : 3] = samples[start + channel : end : 3].translate(table)
+
+
+_TABLES = tuple(bytes(round(value * (0.34 + 0.66 * strength / 255)) for value in range(256)) for strength in _MARKER)

@@ -1,0 +1,234 @@
+"""The near side of the worker process: starts it, keeps its time, reads its answer."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import subprocess
+import sys
+import tempfile
+import threading
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core import errors
+from core.rag.document import About, Block, PageShape
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Mapping, Sequence
+
+    from core.rag.document import Rectangle
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one file may cost.
+
+    Args:
+        file_bytes: The size of the file.
+        memory: Bytes of address space of the worker.
+        seconds: Processor time; twice as much by the clock, for a busy machine.
+        seconds_per_page: More of it for each page.
+        answer_bytes: The text, places and tables that come out of it.
+    """
+
+    file_bytes: int = 200 * 1024 * 1024
+    memory: int = 1536 * 1024 * 1024
+    seconds: float = 30.0
+    seconds_per_page: float = 0.25
+    answer_bytes: int = 256 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class Parsed:
+    """All that a parser gave."""
+
+    about: About = field(default_factory=About)
+    shapes: list[PageShape] = field(default_factory=list[PageShape])
+    blocks: list[Block] = field(default_factory=list[Block])
+
+
+def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
+    """Read a file in a process of its own.
+
+    Args:
+        path: The file.
+        name: What the user calls it.
+        parser: The name in the catalog of the one that reads it.
+        limits: What it may cost.
+
+    Raises:
+        DocumentError: It cannot be read, crashed its reader, or cost too much.
+    """
+    parsed = Parsed()
+    request = {"do": "parse", "path": str(path), "name": name, "parser": parser}
+    with closing(_ask(request, limits)) as answers:
+        for answer in answers:
+            match answer:
+                case {"about": [pages, title]}:
+                    parsed.about = About(pages, title)
+                case {"shape": [page, width, height, box]}:
+                    parsed.shapes.append(PageShape(page, width, height, tuple(box) if box else None))
+                case {"block": [kind, text, page, lines, level, cells]}:
+                    places = tuple((start, tuple(place)) for start, place in lines)
+                    parsed.blocks.append(Block(kind, text, page, places, level, tuple(map(tuple, cells))))
+                case _:
+                    pass
+    return parsed
+
+
+def picture(path: Path, media_type: str, page: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
+    """A page as PNG, drawn in a process of its own, with the rectangles marked.
+
+    Raises:
+        DocumentError: The page cannot be drawn.
+        NotFoundError: There is no such page.
+    """
+    request = {"do": "picture", "path": str(path), "media_type": media_type, "page": page, "zoom": zoom, "marks": marks}
+    with closing(_ask(request, Limits())) as answers:
+        for answer in answers:
+            if png := answer.get("png"):
+                return base64.b64decode(png)
+    raise errors.BrokenDocumentError(f"Page {page} cannot be drawn.")
+
+
+def _ask(request: Mapping[str, Any], limits: Limits) -> Generator[dict[str, Any]]:
+    """The worker's answers, line by line, up to its last."""
+    worker = _Worker(limits)
+    try:
+        worker.send({**request, **worker.bounds()})
+        yield from worker.answers()
+    finally:
+        worker.stop()
+
+
+class _Worker:
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._late = False
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
+        # `-P` keeps the current folder, which may be anybody's, out of where modules are looked for.
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "core.rag.parsers.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            env=_environment(),
+        )
+        self._clock = self._started_clock(2 * limits.seconds)
+
+    def bounds(self) -> dict[str, float]:
+        limits = self._limits
+        return {"memory": limits.memory, "seconds": limits.seconds, "seconds_per_page": limits.seconds_per_page}
+
+    def send(self, request: dict[str, Any]) -> None:
+        entry = self._process.stdin
+        if entry is None:
+            return
+        try:
+            entry.write(json.dumps(request).encode() + b"\n")
+            entry.close()
+        except OSError:  # it died at once; `answers` says why
+            _log.debug("The reader of documents took no request.")
+
+    def answers(self) -> Generator[dict[str, Any]]:
+        total = 0
+        out = self._process.stdout
+        for line in out or ():
+            total += len(line)
+            if total > self._limits.answer_bytes:
+                raise _too_large()
+            try:
+                answer: dict[str, Any] = json.loads(line)
+            except ValueError:  # cut off where it died
+                break
+            if "end" in answer:
+                return
+            if wrong := answer.get("error"):
+                raise _raised(wrong)
+            if pages := (answer.get("about") or [0])[0]:
+                self._clock.cancel()
+                self._clock = self._started_clock(2 * (self._limits.seconds + pages * self._limits.seconds_per_page))
+            yield answer
+        raise self._death()
+
+    def stop(self) -> None:
+        self._clock.cancel()
+        self._process.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                try:
+                    pipe.close()
+                except OSError:
+                    _log.debug("A pipe was gone already.")
+        self._process.wait()
+        self._log.close()
+
+    def _started_clock(self, seconds: float) -> threading.Timer:
+        clock = threading.Timer(seconds, self._too_late)
+        clock.daemon = True
+        clock.start()
+        return clock
+
+    def _too_late(self) -> None:
+        self._late = True
+        self._process.kill()
+
+    def _death(self) -> errors.DocumentError:
+        """Why the worker ended without a last word."""
+        code = self._process.wait()
+        self._log.seek(0)
+        said = self._log.read(100_000).decode(errors="replace")
+        _log.warning("Reading a document ended with code %s: %s", code, said[-2000:])
+        if self._late or code == -24:  # SIGXCPU: its processor time is used up
+            return errors.BrokenDocumentError(
+                "The file takes too long to read.", key="document_too_slow", hint="Split it into smaller ones."
+            )
+        if "MemoryError" in said or "bad_alloc" in said:
+            return _too_large()
+        return errors.BrokenDocumentError("The file is damaged: its reader crashed.")
+
+
+def _too_large() -> errors.BrokenDocumentError:
+    return errors.BrokenDocumentError(
+        "The file holds too much to be read.", key="document_too_large", hint="Split it into smaller ones."
+    )
+
+
+_CLASSES: Mapping[str, type[errors.ParlourError]] = {
+    "DocumentError": errors.DocumentError,
+    "UnsupportedFormatError": errors.UnsupportedFormatError,
+    "BrokenDocumentError": errors.BrokenDocumentError,
+    "LockedDocumentError": errors.LockedDocumentError,
+    "NotFoundError": errors.NotFoundError,
+}
+
+
+def _raised(wrong: Mapping[str, Any]) -> errors.ParlourError:
+    kind = _CLASSES.get(wrong["class"], errors.DocumentError)
+    return kind(wrong["message"], hint=wrong["hint"], key=wrong["key"], **wrong["details"])
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order."""
+    home = str(Path(__file__).resolve().parents[3])
+    places = [place or str(Path.cwd()) for place in sys.path]
+    if home not in places:
+        places.append(home)
+    found = {"PYTHONPATH": _PATH_MARK.join(places), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    if sys.platform == "win32":
+        import ctypes
+
+        # Python on Windows finds its random numbers through this folder.
+        folder = ctypes.create_unicode_buffer(260)
+        ctypes.windll.kernel32.GetWindowsDirectoryW(folder, 260)
+        found["SYSTEMROOT"] = folder.value
+    return found
+
+
+_PATH_MARK = ";" if sys.platform == "win32" else ":"

@@ -1,0 +1,167 @@
+"""HTML pages."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from core.rag.document import About, Block, table
+from core.rag.parsers.base import Found, ending
+from core.rag.parsers.charset import decode, looks_like_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ENDINGS = frozenset({".html", ".htm", ".xhtml"})
+# Source code may open with a page in a string; a name that says so is believed.
+_OPEN_TO_DOUBT = _ENDINGS | {"", ".txt"}
+_START = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
+_CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([a-zA-Z0-9_-]+)", re.IGNORECASE)
+
+_SILENT = frozenset(
+    {"script", "style", "noscript", "template", "head", "svg", "iframe", "object", "select", "datalist"}
+)
+_APART = frozenset(
+    {
+        "address",
+        "article",
+        "aside",
+        "blockquote",
+        "body",
+        "center",
+        "dd",
+        "details",
+        "dialog",
+        "div",
+        "dl",
+        "dt",
+        "fieldset",
+        "figcaption",
+        "figure",
+        "footer",
+        "form",
+        "header",
+        "hgroup",
+        "hr",
+        "html",
+        "legend",
+        "li",
+        "main",
+        "menu",
+        "nav",
+        "ol",
+        "p",
+        "section",
+        "summary",
+        "ul",
+        "caption",
+    }
+)
+
+
+class WebPageParser:
+    """Reads a page as a reader sees it: no scripts, no styles, no comments."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """Text that starts as a page, or says so by its name."""
+        kind = ending(name)
+        if not looks_like_text(head) or kind not in _OPEN_TO_DOUBT:
+            return ""
+        return "text/html" if kind in _ENDINGS or _START.match(head.removeprefix(b"\xef\xbb\xbf")) else ""
+
+    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+        """Headings, paragraphs, tables and listings."""
+        from selectolax.lexbor import LexborHTMLParser
+
+        tree: Any = LexborHTMLParser(_decoded(path.read_bytes()))
+        title = tree.css_first("title")
+        yield About(title=" ".join(title.text().split()) if title else "")
+        if tree.body is not None:
+            yield from _Walk().blocks(tree.body)
+
+
+def _decoded(data: bytes) -> str:
+    """The page's text in the encoding that it names itself, if it fits."""
+    named = _CHARSET.search(data[:4096])
+    if named and named[1].lower() not in {b"utf-8", b"utf8"}:
+        encoding = {"gb2312": "gb18030", "gbk": "gb18030"}.get(named[1].decode().lower(), named[1].decode())
+        try:
+            return data.decode(encoding)
+        except (LookupError, UnicodeDecodeError):
+            pass
+    return decode(data)
+
+
+class _Walk:
+    """Goes through the tree without recursion: a page nested a hundred thousand deep is an attack, not an error."""
+
+    def __init__(self) -> None:
+        self._words: list[str] = []
+
+    def blocks(self, body: Any) -> Iterator[Block]:
+        waiting: list[Any] = [body]
+        while waiting:
+            node = waiting.pop()
+            if isinstance(node, str):  # the end of a block element
+                yield from self._paragraph()
+                continue
+            tag = node.tag
+            if tag == "-text":
+                self._words.append(re.sub(r"\s+", " ", node.text_content or ""))
+            elif tag == "br":
+                self._words.append("\n")
+            elif tag in {"table", "pre"} or re.fullmatch("h[1-6]", tag or ""):
+                yield from self._paragraph()
+                if not (tag == "table" and _is_layout(node)):
+                    yield from _whole(node, tag)
+                else:
+                    waiting.extend(reversed(_children(node)))
+            elif tag not in _SILENT and not (tag or "-").startswith(("-", "!")):
+                if tag in _APART or tag in {"tr", "td", "th"}:
+                    yield from self._paragraph()
+                    waiting.append("end")
+                waiting.extend(reversed(_children(node)))
+        yield from self._paragraph()
+
+    def _paragraph(self) -> Iterator[Block]:
+        text = _tidy("".join(self._words))
+        self._words = []
+        if text:
+            yield Block("paragraph", text)
+
+
+def _children(node: Any) -> list[Any]:
+    return list(node.iter(include_text=True))
+
+
+def _is_layout(node: Any) -> bool:
+    """Old pages lay themselves out with tables; a table with a table or a heading inside is one of those."""
+    return node.css_first("table table, table h1, table h2, table h3, table ul") is not None and (
+        len(node.css("table")) > 1 or node.css_first("h1, h2, h3, ul") is not None
+    )
+
+
+def _whole(node: Any, tag: str) -> Iterator[Block]:
+    if tag == "table":
+        rows = [_row(row) for row in node.css("tr")]
+        caption = node.css_first("caption")
+        if caption is not None and (text := _tidy(caption.text(separator=" "))):
+            yield Block("paragraph", text)
+        if filled := [row for row in rows if any(row)]:
+            yield table(filled)
+    elif tag == "pre":
+        if code := node.text().strip("\n").rstrip():
+            yield Block("code", code)
+    elif text := " ".join(node.text().split()):
+        yield Block("heading", text, level=int(tag[1]))
+
+
+def _row(row: Any) -> tuple[str, ...]:
+    return tuple(_tidy(cell.text(separator=" ")) for cell in row.iter() if cell.tag in {"td", "th"})
+
+
+def _tidy(text: str) -> str:
+    """Spaces as a browser shows them; the line breaks that `<br>` made stay."""
+    lines = (" ".join(line.split()) for line in re.sub(r"[ \t\r]+", " ", text).split("\n"))
+    return "\n".join(line for line in lines if line)

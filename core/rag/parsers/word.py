@@ -1,0 +1,132 @@
+"""Word documents (DOCX)."""
+
+from __future__ import annotations
+
+import re
+import zipfile
+import zlib
+from typing import TYPE_CHECKING, Any, cast
+
+from core.errors import BrokenDocumentError
+from core.rag.document import About, Block, table
+from core.rag.parsers.base import Found, clean, ending
+from core.rag.parsers.zip_limits import check_zip
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_HEADING = re.compile(r"(?:heading|überschrift|titre|título|标题|標題)\s*([1-9])$", re.IGNORECASE)
+
+
+class WordParser:
+    """Reads paragraphs, headings and tables in the order of the document."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """A zip that is a Word document by what it holds, or by its name."""
+        is_word = head.startswith(b"PK\x03\x04") and (b"word/" in head or ending(name) == ".docx")
+        return MEDIA_TYPE if is_word else ""
+
+    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+        """Walks the body itself: the library's own walk leaves out content controls, where forms keep their text.
+
+        Raises:
+            BrokenDocumentError: The archive is damaged, too large inside, or no Word document.
+        """
+        check_zip(path)
+        document = _opened(path)
+        yield About(title=clean(document.core_properties.title or "").strip())
+        yield from _blocks(document.element.body, _heading_levels(document))
+
+
+def _opened(path: Path) -> Any:
+    from docx import Document
+    from docx.opc.exceptions import PackageNotFoundError
+    from lxml import etree
+
+    malformed: type[Exception] = cast("Any", etree).XMLSyntaxError
+
+    try:
+        return Document(str(path))
+    except (PackageNotFoundError, KeyError, ValueError) as error:
+        raise BrokenDocumentError("This is not a Word document.", key="document_not_what_it_says") from error
+    except (zipfile.BadZipFile, malformed, OSError, EOFError, zlib.error) as error:
+        raise BrokenDocumentError("The Word document is damaged.") from error
+
+
+def _heading_levels(document: Any) -> dict[str, int]:
+    """Style id to heading level; looked up once, for asking each paragraph's style costs seconds in a handbook."""
+    levels: dict[str, int] = {}
+    for style in document.styles.element.iter(f"{_W}style"):
+        name_node, outline = style.find(f"{_W}name"), style.find(f"{_W}pPr/{_W}outlineLvl")
+        name = name_node.get(f"{_W}val", "") if name_node is not None else ""
+        found = _HEADING.match(name)
+        if found:
+            level = int(found[1])
+        elif name.lower() == "title":
+            level = 1
+        elif outline is not None and outline.get(f"{_W}val", "9").isdigit():
+            level = int(outline.get(f"{_W}val", "9")) + 1
+        else:
+            continue
+        if 1 <= level <= 9:
+            levels[style.get(f"{_W}styleId", "")] = min(level, 6)
+    return levels
+
+
+def _blocks(body: Any, levels: dict[str, int]) -> Iterator[Block]:
+    for node in body.iterchildren():
+        if node.tag == f"{_W}p":
+            yield from _paragraph(node, levels)
+        elif node.tag == f"{_W}tbl":
+            rows = [tuple(_text(cell) for cell in _cells(row)) for row in node.iter(f"{_W}tr")]
+            if filled := [row for row in rows if any(cell.strip() for cell in row)]:
+                yield table(filled)
+        elif node.tag == f"{_W}sdt" and (content := node.find(f"{_W}sdtContent")) is not None:
+            yield from _blocks(content, levels)
+
+
+def _paragraph(node: Any, levels: dict[str, int]) -> Iterator[Block]:
+    text = _text(node).strip()
+    if not text:
+        return
+    style = node.find(f"{_W}pPr/{_W}pStyle")
+    level = levels.get(style.get(f"{_W}val", ""), 0) if style is not None else 0
+    if level and len(text) <= 300:
+        yield Block("heading", " ".join(text.split()), level=level)
+    else:
+        yield Block("paragraph", text)
+
+
+def _cells(row: Any) -> Iterator[Any]:
+    """A row's cells; those that content controls wrap too."""
+    for node in row.iterchildren():
+        if node.tag == f"{_W}tc":
+            yield node
+        elif node.tag == f"{_W}sdt":
+            yield from node.iter(f"{_W}tc")
+
+
+def _text(node: Any) -> str:
+    """All text below a node; paragraphs inside it (of a cell, of a text box) end in a line break."""
+    pieces: list[str] = []
+    waiting: list[Any] = [node]
+    while waiting:
+        here = waiting.pop()
+        if isinstance(here, str):
+            pieces.append(here)
+        elif here.tag == f"{_W}t":
+            pieces.append(here.text or "")
+        elif here.tag == f"{_W}tab":
+            pieces.append("\t")
+        elif here.tag in {f"{_W}br", f"{_W}cr"}:
+            pieces.append("\n")
+        elif here.tag != _FALLBACK and here.tag not in {f"{_W}pPr", f"{_W}del", f"{_W}moveFrom"}:
+            if here.tag == f"{_W}p" and here is not node:
+                waiting.append("\n")
+            waiting.extend(reversed(list(here.iterchildren())))
+    return clean("".join(pieces))

@@ -1,0 +1,141 @@
+"""The process in which files are opened: `python -m core.rag.parsers.worker`.
+
+It reads one request, a line of JSON, from standard input and answers in lines of JSON on standard output. It starts
+with a bound on memory and processor time and with nothing of the parent's environment: a file that crashes it, fills
+its memory or never ends costs that file only.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from core.errors import BrokenDocumentError, DocumentError, NotFoundError
+from core.rag.document import About, Block, PageShape
+from core.rag.parsers.catalog import PARSER_REGISTRY, PICTURES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_WRITES = 64 * 1024 * 1024  # bytes that the worker may put into any file
+
+
+def main() -> None:
+    """Answer one request and end."""
+    answer = _private_output()
+    request: dict[str, Any] = json.loads(sys.stdin.readline())
+    limits = Bounds(request["memory"], request["seconds"], request["seconds_per_page"])
+    try:
+        if request["do"] == "picture":
+            reader = import_module(PICTURES[request["media_type"]])
+            png: bytes = reader.picture(Path(request["path"]), request["page"], request["zoom"], request["marks"])
+            _say(answer, {"png": base64.b64encode(png).decode("ascii")})
+        else:
+            _parse(request, answer, limits)
+    except (DocumentError, NotFoundError) as error:
+        _say(answer, {"error": error_as_dict(error)})
+    except MemoryError:
+        _say(answer, {"error": error_as_dict(too_large())})
+    except RuntimeError as error:
+        # MuPDF says so when its own allocation fails.
+        if "malloc" not in str(error) and "alloc" not in str(error):
+            raise
+        _say(answer, {"error": error_as_dict(too_large())})
+    _say(answer, {"end": True})
+    answer.flush()
+
+
+def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
+    for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"]):
+        match found:
+            case About():
+                limits.grow(found.pages or 0)
+                _say(answer, {"about": [found.pages, found.title]})
+            case PageShape():
+                _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
+            case Block():
+                _say(answer, {"block": [found.kind, found.text, found.page, found.lines, found.level, found.cells]})
+
+
+def too_large() -> BrokenDocumentError:
+    """What to say when memory was not enough."""
+    return BrokenDocumentError(
+        "The file needs too much memory to be read.", key="document_too_large", hint="Split it into smaller ones."
+    )
+
+
+def error_as_dict(error: DocumentError | NotFoundError) -> dict[str, Any]:
+    """An error in a form that crosses the process's border."""
+    message = str(error).removesuffix(f" {error.hint}") if error.hint else str(error)
+    return {
+        "class": type(error).__name__,
+        "message": message,
+        "hint": error.hint,
+        "key": error.words_key,
+        "details": error.details,
+    }
+
+
+def _say(answer: TextIO, line: dict[str, Any]) -> None:
+    answer.write(json.dumps(line, separators=(",", ":")))
+    answer.write("\n")
+
+
+def _private_output() -> TextIO:
+    """Standard output for us alone: what libraries print in C goes to the log."""
+    private = os.dup(1)
+    os.dup2(2, 1)
+    return os.fdopen(private, "w", encoding="utf-8", buffering=1 << 16)
+
+
+class Bounds:
+    """Memory and processor time of this process, where the system can bound them (not on Windows).
+
+    Args:
+        memory: Bytes of address space.
+        seconds: Processor time to begin with.
+        seconds_per_page: More of it for each page, once they are counted.
+    """
+
+    def __init__(self, memory: int, seconds: float, seconds_per_page: float) -> None:
+        self._seconds, self._per_page = seconds, seconds_per_page
+        if sys.platform == "win32":
+            return
+        import resource
+
+        for kind, value in (
+            (resource.RLIMIT_CORE, 0),
+            (resource.RLIMIT_FSIZE, _WRITES),
+            (resource.RLIMIT_AS, memory),
+        ):
+            _lower(kind, value)
+        self.grow(0)
+
+    def grow(self, pages: int) -> None:
+        """Allow for the pages of a document."""
+        if sys.platform == "win32":
+            return
+        import resource
+
+        _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+        resource.setrlimit(resource.RLIMIT_CPU, (max(1, round(self._seconds + pages * self._per_page)), hard))
+
+
+def _lower(kind: int, value: int) -> None:
+    import resource
+
+    _, hard = resource.getrlimit(kind)
+    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    try:
+        resource.setrlimit(kind, (bound, bound))
+    except (ValueError, OSError):
+        return  # macOS refuses some; the parent's clock remains
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""What every way of searching promises."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Sequence
+
+    from core.rag.index_file import IndexFile
+
+# Chunk id, and the text under which it is found: title, headings and its own words.
+Entry = tuple[int, str]
+
+
+class Searcher(Protocol):
+    """Finds chunks by a question. Made with the library's file, where it keeps tables of its own.
+
+    `add` and `remove` are called within the transaction that changes the chunks themselves.
+    """
+
+    def __init__(self, file: IndexFile) -> None: ...
+
+    def add(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+        """Take in the chunks of a document."""
+        ...
+
+    def remove(self, db: sqlite3.Connection, chunk_ids: Sequence[int]) -> None:
+        """Forget chunks."""
+        ...
+
+    def rebuild(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+        """Start anew with these chunks, whatever state the old tables are in."""
+        ...
+
+    def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """The ids of the best `k` chunks, the best first, each with its score; higher is better.
+
+        Raises:
+            DamagedIndexError: The tables must be built anew.
+        """
+        ...

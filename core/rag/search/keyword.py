@@ -1,0 +1,64 @@
+"""Search by words: SQLite's full-text index over our own terms, ranked by BM25."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from core.rag.search.terms import terms
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Collection, Sequence
+
+    from core.rag.index_file import IndexFile
+    from core.rag.search.base import Entry
+
+# Terms come ready made: SQLite only has to part them at spaces.
+_TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS chunk_terms USING fts5 (terms, tokenize = 'unicode61 remove_diacritics 0')"
+_MOST_TERMS = 200  # of a question; somebody may paste a book
+_FIND = "SELECT rowid, -rank FROM chunk_terms WHERE chunk_terms MATCH ?"
+_WITHIN = """ AND rowid IN
+    (SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)))"""
+
+
+class KeywordSearcher:
+    """Words in any order; rare ones count more.
+
+    Args:
+        file: The library's file.
+    """
+
+    def __init__(self, file: IndexFile) -> None:
+        self._file = file
+        with file.writing() as db:
+            db.execute(_TABLE)
+
+    def add(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+        """Index the chunks' terms."""
+        rows = ((chunk_id, " ".join(terms(text))) for chunk_id, text in entries)
+        db.executemany("INSERT INTO chunk_terms (rowid, terms) VALUES (?, ?)", rows)
+
+    def remove(self, db: sqlite3.Connection, chunk_ids: Sequence[int]) -> None:
+        """Take the chunks' terms out."""
+        db.executemany("DELETE FROM chunk_terms WHERE rowid = ?", ((chunk_id,) for chunk_id in chunk_ids))
+
+    def rebuild(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+        """Throw the table away and fill a new one."""
+        db.execute("DROP TABLE IF EXISTS chunk_terms")
+        db.execute(_TABLE)
+        self.add(db, entries)
+
+    def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """Chunks that hold any of the question's terms, by BM25."""
+        asked = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
+        if not asked or k < 1:
+            return []
+        values: list[str | int] = [" OR ".join(f'"{term}"' for term in asked)]
+        sql = _FIND
+        if documents is not None:
+            sql += _WITHIN
+            values.append(json.dumps(list(documents)))
+        with self._file.reading() as db:
+            rows: list[tuple[int, float]] = db.execute(f"{sql} ORDER BY rank LIMIT ?", [*values, k]).fetchall()
+        return rows

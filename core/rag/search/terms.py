@@ -1,0 +1,61 @@
+"""The words under which text is found: stemmed English words, and Chinese characters one by one and in pairs.
+
+Chinese writing has no spaces; pairs of neighbours find as well as a dictionary does, and need none.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+from importlib import import_module
+from itertools import pairwise
+from typing import Any
+
+_UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(f"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\\W_])+)")
+_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_LONGEST = 64  # letters; longer ones are no words, but would fill the index
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again against all am an and any are aren as at be because been before being below between
+    both but by can cannot could couldn did didn do does doesn doing don down during each few for from further had
+    hadn has hasn have haven having he her here hers herself him himself his how i if in into is isn it its itself
+    just me more most my myself no nor not now of off on once only or other our ours ourselves out over own s same
+    she should shouldn so some such t than that the their theirs them themselves then there these they this those
+    through to too under until up very was wasn we were weren what when where which while who whom why will with won
+    would wouldn you your yours yourself yourselves
+    """.split()  # noqa: SIM905 - a list of 150 strings is no easier to read
+)
+
+
+def terms(text: str) -> list[str]:
+    """The terms of a text in order, with repeats; stop words are left out."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    folded = _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
+    found: list[str] = []
+    for run in _RUN.finditer(folded):
+        unspaced, word = run.groups()
+        if unspaced:
+            found.extend(unspaced)
+            found.extend(first + second for first, second in pairwise(unspaced))
+        elif word not in STOP_WORDS:
+            found.append(_stem(word))
+    return found
+
+
+@lru_cache(maxsize=50_000)
+def _stem(word: str) -> str:
+    """A word's stem, without accents."""
+    if not word.isascii():
+        word = "".join(letter for letter in unicodedata.normalize("NFKD", word) if not unicodedata.combining(letter))
+    stem: str = _stemmer().stemWord(word[:_LONGEST])
+    return stem
+
+
+@lru_cache(maxsize=1)
+def _stemmer() -> Any:
+    library: Any = import_module("snowballstemmer")
+    return library.stemmer("english")
