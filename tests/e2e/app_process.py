@@ -1,0 +1,136 @@
+"""The whole app in a process of its own, with a scripted model on 127.0.0.1 for its model."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Self
+
+from core.testing.model_server import ModelServer
+
+ROOT = Path(__file__).resolve().parents[2]
+START_SECONDS = 90
+_NOT_PASSED_ON = ("PARLOUR_", "OPENAI_", "AZURE_OPENAI_", "DASHSCOPE_", "HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY")
+
+
+def free_port() -> int:
+    """A port of 127.0.0.1 that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@dataclass
+class AppProcess:
+    """`python -m webui`, started with `start`, ended with `stop` or, as by a power cut, `kill`.
+
+    Args:
+        home: The data folder; it outlives the process.
+        model: The scripted model, or None: then `settings` must say what answers.
+        settings: Further `PARLOUR_*` variables, by their names without the prefix.
+    """
+
+    home: Path
+    model: ModelServer | None
+    settings: dict[str, str] = field(default_factory=dict[str, str])
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def log(self) -> Path:
+        """What the app has printed."""
+        return self.home.parent / f"{self.home.name}.log"
+
+    def start(self) -> Self:
+        """Start the app and wait until `/readyz` says that every part is ready."""
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "webui"],
+                cwd=ROOT,
+                env=self._environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.wait_until_ready()
+        return self
+
+    def wait_until_ready(self) -> None:
+        """Ask `/readyz` until it answers 200.
+
+        Raises:
+            RuntimeError: The app ended, or was not ready in time; the message holds what it printed last.
+        """
+        end = time.monotonic() + START_SECONDS
+        while time.monotonic() < end:
+            if self.process is not None and self.process.poll() is not None:
+                break
+            status, _ = self.get("/readyz")
+            if status == 200:
+                return
+            time.sleep(0.1)  # between two questions, not for luck
+        raise RuntimeError(f"Parlour was not ready: {self.get('/readyz')}\n{self.log.read_text('utf-8')[-4000:]}")
+
+    def get(self, path: str) -> tuple[int, Any]:
+        """Status and body (parsed where it is JSON) of a GET; 0 where nobody listens."""
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=10) as response:
+                status, raw = response.status, response.read()
+        except urllib.error.HTTPError as error:
+            with error:
+                status, raw = error.code, error.read()
+        except OSError:
+            return 0, None
+        try:
+            return status, json.loads(raw)
+        except ValueError:
+            return status, raw.decode("utf-8", "replace")
+
+    def stop(self) -> None:
+        """End it as Ctrl-C or a service manager would."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, sign: signal.Signals) -> None:
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(sign)
+            try:
+                self.process.wait(20)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self._end_children()
+        self.process = None
+
+    def _end_children(self) -> None:
+        if self.process is not None and hasattr(os, "killpg"):
+            try:
+                os.killpg(self.process.pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def _environment(self) -> dict[str, str]:
+        kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(_NOT_PASSED_ON)}
+        own = {"HOST": "127.0.0.1", "PORT": str(self.port), "HOME": str(self.home), **self.settings}
+        if self.model is not None:
+            own |= {"BASE_URL": self.model.base_url, "MODEL": "scripted", "API_KEY": "any"}
+        return {**kept, "PYTHONUNBUFFERED": "1", **{f"PARLOUR_{name}": value for name, value in own.items()}}

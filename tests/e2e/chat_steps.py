@@ -1,0 +1,33 @@
+"""What a person does on the page, in words that tests can use."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Locator, Page, expect
+
+
+def composer(page: Page) -> Locator:
+    """The field one writes in."""
+    return page.locator("#composer textarea")
+
+
+def ask(page: Page, text: str) -> None:
+    """Write `text` and press Enter, without waiting for the reply."""
+    composer(page).fill(text)
+    composer(page).press("Enter")
+
+
+def wait_for_state(page: Page, state: str) -> None:
+    """Wait until the page says that it is `idle`, `running`, `stopping` or in `error`."""
+    expect(page.locator(f"#status [data-state={state}]")).to_be_attached(timeout=60_000)
+
+
+def ask_and_wait(page: Page, text: str, answer: str) -> None:
+    """Ask, and wait until the reply holds `answer` and is over."""
+    ask(page, text)
+    expect(replies(page).last).to_contain_text(answer, timeout=60_000)
+    wait_for_state(page, "idle")
+
+
+def replies(page: Page) -> Locator:
+    """The bubbles of the assistant, tools included."""
+    return page.locator("#chat [data-testid=bot]")

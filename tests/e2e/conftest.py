@@ -1,0 +1,117 @@
+"""The app in a process of its own, Chromium, and pages that fail their test when anything goes wrong in them.
+
+A test asks for `page`: English, a desk's size, opened and ready. For more it asks for `open_page` (further
+pages, languages, sizes) and `start_app` (an app of its own, with other settings or another script).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from core.testing.script import Script
+from set_up import find_browser
+from tests.e2e.app_process import AppProcess
+from tests.e2e.watched_page import Watch
+
+_ARGUMENTS = """
+    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage --disable-sync
+    --disable-background-networking --disable-component-update --disable-default-apps --disable-extensions
+"""
+DESK = {"width": 1280, "height": 860}
+WAIT = 30_000  # milliseconds
+
+expect.set_options(timeout=WAIT)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """The machine's own Chromium."""
+    path = find_browser()
+    assert path, "Chromium is not installed; `make test` installs it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS.split())
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """One app for all tests that need nothing special. Its model chooses the reply by the question's words."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("parlour") / "home", model).start()
+        yield app
+        app.stop()
+
+
+@pytest.fixture
+def start_app(tmp_path: Path) -> Iterator[Callable[..., AppProcess]]:
+    """Start apps of this test's own: `start_app(script, name="…", PORT="…")`; the same name keeps its data folder."""
+    apps: list[AppProcess] = []
+    models: list[ModelServer] = []
+
+    def start(script: Script | None = behave, *, name: str = "home", **settings: str) -> AppProcess:
+        model = ModelServer(script).start() if script is not None else None
+        if model is not None:
+            models.append(model)
+        apps.append(AppProcess(tmp_path / name, model, settings))
+        return apps[-1].start()
+
+    yield start
+    for app in apps:
+        app.stop()
+    for model in models:
+        model.stop()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+    """Open a page and wait until it can be used: `open_page(app, locale="zh-CN", viewport=…)`.
+
+    `context=` puts a second tab beside the first; `expected` names parts of
+    errors that this test provokes.
+    """
+    contexts: list[BrowserContext] = []
+    watches: list[Watch] = []
+
+    def open_(
+        app: AppProcess,
+        path: str = "/",
+        *,
+        context: BrowserContext | None = None,
+        expected: tuple[str, ...] = (),
+        **options: Any,
+    ) -> Page:
+        if context is None:
+            context = browser.new_context(base_url=app.url, **{"viewport": DESK, "locale": "en-US", **options})
+            context.set_default_timeout(WAIT)
+            contexts.append(context)
+        page = context.new_page()
+        watches.append(Watch(page, expected=list(expected)))
+        page.goto(app.url + path, wait_until="domcontentloaded")
+        wait_until_usable(page)
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    bad = [line for watch in watches for line in watch.verdict()]
+    assert not bad, "\n".join(bad)
+
+
+@pytest.fixture
+def page(server: AppProcess, open_page: Callable[..., Page]) -> Page:
+    """The shared app's page in a new browser window."""
+    return open_page(server)
+
+
+def wait_until_usable(page: Page) -> None:
+    """Wait until the composer is there and nothing runs."""
+    page.wait_for_selector("#composer textarea")
+    expect(page.locator("#status [data-state]")).to_have_attribute("data-state", "idle")
