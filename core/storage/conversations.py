@@ -1,0 +1,260 @@
+"""Conversations and the tree of their messages."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as insert_or
+
+from core.errors import NotFoundError
+from core.messages.message import Message
+from core.storage.base import Conversation, FileRecord, StoredMessage, file_ids, new_id
+from core.storage.tables import conversations, documents, file_uses, files, messages, owners
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.storage.base import Role, RunStatus
+    from core.storage.database import Database
+
+
+class ConversationStore:
+    """Conversations of owners. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def ensure_owner(self, owner: str) -> None:
+        """Make the owner known, if this is the first time."""
+        row = {"id": owner, "created_at": time.time()}
+
+        def ensure(connection: Connection) -> None:
+            connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())
+
+        if not await self._database.read(lambda c: c.execute(select(owners).where(owners.c.id == owner)).first()):
+            await self._database.write(ensure)
+
+    async def list(self, owner: str) -> list[Conversation]:
+        """The owner's conversations, the one used last first."""
+        query = select(conversations).where(conversations.c.owner_id == owner)
+        query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [_conversation(row) for row in rows]
+
+    async def create(self, owner: str, title: str = "") -> Conversation:
+        """A new, empty conversation.
+
+        Raises:
+            ConflictError: The owner is not known; see `ensure_owner`.
+        """
+        now = time.time()
+        fresh = Conversation(new_id(), owner, clean(title), now, now)
+        values = {name: getattr(fresh, name) for name in Conversation.__slots__}
+        await self._database.write(lambda c: c.execute(insert(conversations).values(values)))
+        return fresh
+
+    async def get(self, owner: str, conversation_id: str) -> Conversation:
+        """One conversation.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        return await self._database.read(lambda c: conversation_of(c, owner, conversation_id))
+
+    async def rename(self, owner: str, conversation_id: str, title: str) -> None:
+        """Give it another title. Raises NotFoundError."""
+        await self._change(owner, conversation_id, title=clean(title))
+
+    async def set_leaf(self, owner: str, conversation_id: str, leaf_id: str | None) -> None:
+        """Choose the branch that is shown, by its newest turn. Raises NotFoundError."""
+
+        def choose(connection: Connection) -> None:
+            if leaf_id is not None:
+                message_of(connection, owner, leaf_id, conversation_id)
+            conversation_of(connection, owner, conversation_id)
+            connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf_id))
+
+        await self._database.write(choose)
+
+    async def delete(self, owner: str, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
+        """Delete it with its messages, runs, events and documents.
+
+        Returns:
+            The files that nothing needs any more (their rows are gone, their bytes are the caller's to delete),
+            and the library ids of documents that no conversation has any more.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        return await self._database.write(lambda c: _delete(c, owner, conversation_id))
+
+    async def add_message(  # noqa: PLR0913 - the columns of a turn
+        self,
+        owner: str,
+        conversation_id: str,
+        role: Role,
+        parts: Sequence[Message],
+        parent_id: str | None,
+        *,
+        run_id: str | None = None,
+        message_id: str | None = None,
+    ) -> StoredMessage:
+        """Put a finished turn under `parent_id` and make it the leaf. Raises NotFoundError."""
+        fresh = StoredMessage(
+            message_id or new_id(), conversation_id, parent_id, role, tuple(parts), run_id, "complete", time.time()
+        )
+        await self._database.write(lambda c: insert_message(c, owner, fresh))
+        return fresh
+
+    async def update_message(self, owner: str, message_id: str, parts: Sequence[Message], status: RunStatus) -> None:
+        """Replace what a turn says, and its status. Raises NotFoundError."""
+
+        def change(connection: Connection) -> None:
+            message_of(connection, owner, message_id)
+            values = {"parts": dumped(parts), "status": status}
+            connection.execute(update(messages).where(messages.c.id == message_id).values(values))
+
+        await self._database.write(change)
+
+    async def message(self, owner: str, message_id: str) -> StoredMessage:
+        """One turn. Raises NotFoundError."""
+        return await self._database.read(lambda c: message_of(c, owner, message_id))
+
+    async def thread(self, owner: str, conversation_id: str, leaf_id: str | None = None) -> list[StoredMessage]:
+        """The turns from the root to `leaf_id`, or to the leaf that is shown. Raises NotFoundError."""
+
+        def walk(connection: Connection) -> list[StoredMessage]:
+            conversation = conversation_of(connection, owner, conversation_id)
+            query = select(messages).where(messages.c.conversation_id == conversation_id)
+            ordered = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
+            rows = {str(row.id): row for row in ordered}
+            if leaf_id is not None and leaf_id not in rows:
+                raise _missing("message")
+            wanted = leaf_id or conversation.leaf_id
+            row = rows.get(wanted or "") or (ordered[-1] if ordered else None)
+            path: list[StoredMessage] = []
+            while row is not None:
+                path.append(stored(row))
+                row = rows.get(str(row.parent_id))
+            return path[::-1]
+
+        return await self._database.read(walk)
+
+    async def siblings(self, owner: str, message_id: str) -> list[StoredMessage]:
+        """The turns under the same parent with the same role, the oldest first, itself included."""
+
+        def beside(connection: Connection) -> list[StoredMessage]:
+            one = message_of(connection, owner, message_id)
+            same = (messages.c.conversation_id == one.conversation_id) & (messages.c.role == one.role)
+            query = select(messages).where(same & messages.c.parent_id.is_not_distinct_from(one.parent_id))
+            rows = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
+            return [stored(row) for row in rows]
+
+        return await self._database.read(beside)
+
+    async def _change(self, owner: str, conversation_id: str, **values: Any) -> None:
+        def change(connection: Connection) -> None:
+            conversation_of(connection, owner, conversation_id)
+            connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
+
+        await self._database.write(change)
+
+
+def conversation_of(connection: Connection, owner: str, conversation_id: str) -> Conversation:
+    """The owner's conversation, inside a transaction. Raises NotFoundError."""
+    query = select(conversations).where(_is(conversation_id), conversations.c.owner_id == owner)
+    row = connection.execute(query).first()
+    if row is None:
+        raise _missing("conversation")
+    return _conversation(row)
+
+
+def message_of(
+    connection: Connection, owner: str, message_id: str, conversation_id: str | None = None
+) -> StoredMessage:
+    """The owner's message (of this conversation), inside a transaction. Raises NotFoundError."""
+    query = select(messages).where(messages.c.id == message_id, messages.c.owner_id == owner)
+    if conversation_id is not None:
+        query = query.where(messages.c.conversation_id == conversation_id)
+    row = connection.execute(query).first()
+    if row is None:
+        raise _missing("message")
+    return stored(row)
+
+
+def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> None:
+    """Store a turn inside a transaction, make it the leaf, and note the files it needs. Raises NotFoundError."""
+    conversation_of(connection, owner, fresh.conversation_id)
+    if fresh.parent_id is not None:
+        message_of(connection, owner, fresh.parent_id, fresh.conversation_id)
+    values = {name: getattr(fresh, name) for name in StoredMessage.__slots__}
+    connection.execute(insert(messages).values({**values, "owner_id": owner, "parts": dumped(fresh.parts)}))
+    shown = {"leaf_id": fresh.id, "updated_at": fresh.created_at}
+    connection.execute(update(conversations).where(_is(fresh.conversation_id)).values(**shown))
+    use_files(connection, owner, fresh.conversation_id, file_ids(fresh.parts))
+
+
+def use_files(connection: Connection, owner: str, conversation_id: str, wanted: Sequence[str]) -> None:
+    """Note that a conversation needs files, inside a transaction; ids that are not the owner's are passed over."""
+    known = select(files.c.id).where(files.c.owner_id == owner, files.c.id.in_(wanted))
+    for (file_id,) in connection.execute(known).all():
+        use = {"file_id": file_id, "conversation_id": conversation_id, "owner_id": owner}
+        connection.execute(insert_or(file_uses).values(use).on_conflict_do_nothing())
+
+
+def dumped(parts: Sequence[Message]) -> list[dict[str, Any]]:
+    """Messages as JSON values."""
+    return [part.model_dump(mode="json") for part in parts]
+
+
+def stored(row: Row[Any]) -> StoredMessage:
+    """A row of the table `messages`."""
+    return StoredMessage(
+        id=row.id,
+        conversation_id=row.conversation_id,
+        parent_id=row.parent_id,
+        role=row.role,
+        parts=tuple(Message(**part) for part in row.parts),
+        run_id=row.run_id,
+        status=row.status,
+        created_at=row.created_at,
+    )
+
+
+def clean(text: str) -> str:
+    """Text that a file can hold: halves of surrogate pairs become question marks."""
+    return text.encode(errors="replace").decode()
+
+
+def _delete(connection: Connection, owner: str, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
+    conversation_of(connection, owner, conversation_id)
+    used = select(file_uses.c.file_id).where(file_uses.c.conversation_id == conversation_id)
+    file_list = connection.execute(select(files).where(files.c.id.in_(used))).all()
+    read = select(documents.c.library_id).where(documents.c.conversation_id == conversation_id).distinct()
+    library = [str(found) for (found,) in connection.execute(read).all() if found is not None]
+    connection.execute(delete(conversations).where(_is(conversation_id)))
+    still = select(file_uses.c.file_id)
+    freed = [FileRecord(*row) for row in connection.execute(_files_of(file_list).where(files.c.id.not_in(still))).all()]
+    connection.execute(delete(files).where(files.c.id.in_([file.id for file in freed])))
+    kept = select(documents.c.library_id).where(documents.c.owner_id == owner, documents.c.library_id.in_(library))
+    kept_ids = {str(found) for (found,) in connection.execute(kept).all()}
+    return freed, [found for found in library if found not in kept_ids]
+
+
+def _files_of(rows: Sequence[Row[Any]]) -> Any:
+    columns = [files.c[name] for name in FileRecord.__slots__]
+    return select(*columns).where(files.c.id.in_([row.id for row in rows]))
+
+
+def _is(conversation_id: str) -> Any:
+    return conversations.c.id == conversation_id
+
+
+def _conversation(row: Row[Any]) -> Conversation:
+    return Conversation(row.id, row.owner_id, row.title, row.created_at, row.updated_at, row.leaf_id)
+
+
+def _missing(kind: str) -> NotFoundError:
+    return NotFoundError(f"There is no such {kind}.", kind=kind)

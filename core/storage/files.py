@@ -1,0 +1,144 @@
+"""Stored files: bytes under opaque names, one folder per owner; what they are called is only in the table."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+import time
+from contextlib import suppress
+from io import BytesIO
+from typing import IO, TYPE_CHECKING, Any
+
+from sqlalchemy import Row, delete, insert, select
+
+from core.errors import NotFoundError
+from core.storage.base import FileRecord, new_id
+from core.storage.conversations import clean
+from core.storage.sniff import media_type_of, suffix_for
+from core.storage.tables import file_uses, files
+from core.storage.trouble import translated
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from core.storage.database import Database
+
+_BLOCK = 1024 * 1024
+_LONGEST_NAME = 120
+
+
+class FileStore:
+    """Files of owners in `folder`. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database, folder: Path) -> None:
+        self._database = database
+        self._folder = folder
+
+    async def put(self, owner: str, name: str, source: Path | bytes) -> FileRecord:
+        """Copy a file in.
+
+        Args:
+            owner: Whose it is.
+            name: What it is called; only its last part is kept, without control characters, at most 120 letters.
+            source: The file to copy, or its bytes.
+
+        Raises:
+            NoSpaceError: The disk is full; nothing is left behind.
+            StorageError: The source or the store cannot be used.
+        """
+        file_id, shown = new_id(), shown_name(name)
+        draft = self._folder_of(owner) / f".{file_id}.part"
+        path = None
+        try:
+            size, digest, media_type = await asyncio.to_thread(_take_in, source, draft, shown)
+            fresh = FileRecord(file_id, owner, shown, media_type, size, digest, time.time())
+            path = draft.replace(self.path_of(fresh))
+            values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
+            await self._database.write(lambda c: c.execute(insert(files).values(values)))
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise translated(error, self._folder) from error
+        except BaseException:  # a file without a row would be lost in the folder for ever
+            (path or draft).unlink(missing_ok=True)
+            raise
+        return fresh
+
+    async def get(self, owner: str, file_id: str) -> tuple[FileRecord, Path]:
+        """A file and where its bytes are.
+
+        Raises:
+            NotFoundError: There is none such of this owner, or its bytes are gone.
+        """
+        record = await self.record(owner, file_id)
+        path = self.path_of(record)
+        if not path.is_file():
+            raise NotFoundError("The file is gone from the data folder.", kind="file")
+        return record, path
+
+    async def record(self, owner: str, file_id: str) -> FileRecord:
+        """What is known about a file. Raises NotFoundError."""
+        query = select(files).where(files.c.id == file_id, files.c.owner_id == owner)
+        row = await self._database.read(lambda c: c.execute(query).first())
+        if row is None:
+            raise NotFoundError("There is no such file.", kind="file")
+        return _record(row)
+
+    async def delete(self, owner: str, file_id: str) -> None:
+        """Delete a file, its row and bytes. Raises NotFoundError."""
+        record = await self.record(owner, file_id)
+        await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
+        self.discard([record])
+
+    async def delete_unused(self, older_than: float) -> int:
+        """Delete uploads that no conversation came to need and that were stored before this time (Unix seconds)."""
+        unused = files.c.id.not_in(select(file_uses.c.file_id)) & (files.c.created_at < older_than)
+        rows = await self._database.read(lambda c: c.execute(select(files).where(unused)).all())
+        if rows:
+            ids = [row.id for row in rows]
+            await self._database.write(lambda c: c.execute(delete(files).where(files.c.id.in_(ids))))
+            self.discard(_record(row) for row in rows)
+        return len(rows)
+
+    def discard(self, records: Iterable[FileRecord]) -> None:
+        """Delete the bytes of files whose rows are gone already."""
+        for record in records:
+            with suppress(OSError):  # in use on Windows, or gone: the row is what counts
+                self.path_of(record).unlink(missing_ok=True)
+
+    def path_of(self, record: FileRecord) -> Path:
+        """Where a file's bytes are; the suffix is the one of what was found in it."""
+        return self._folder_of(record.owner_id) / (record.id + suffix_for(record.media_type))
+
+    def _folder_of(self, owner: str) -> Path:
+        # Owners' names come from elsewhere: only what cannot leave the folder is used as it is.
+        plain = owner if re.fullmatch(r"[\w-]{1,64}", owner, re.ASCII) else hashlib.sha256(owner.encode()).hexdigest()
+        return self._folder / plain
+
+
+def shown_name(name: str) -> str:
+    """A name as it may be shown: its last part, without control characters, not too long, never empty."""
+    last = re.split(r"[/\\]", clean(name))[-1]
+    plain = "".join(letter for letter in last if letter.isprintable()).strip(". ") if last else ""
+    if len(plain) > _LONGEST_NAME:
+        stem, dot, suffix = plain.rpartition(".")
+        tail = dot + suffix if stem and len(suffix) <= 10 else ""
+        plain = plain[: _LONGEST_NAME - len(tail) - 1] + "…" + tail
+    return plain or "file"
+
+
+def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
+    """Copy to the draft; returns size, SHA-256 and media type."""
+    draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    opened: IO[bytes] = BytesIO(source) if isinstance(source, bytes) else source.open("rb")
+    with opened as reading, draft.open("xb") as writing:
+        while block := reading.read(_BLOCK):
+            digest.update(block)
+            writing.write(block)
+    return draft.stat().st_size, digest.hexdigest(), media_type_of(draft, name)
+
+
+def _record(row: Row[Any]) -> FileRecord:
+    return FileRecord(row.id, row.owner_id, row.name, row.media_type, row.size, row.sha256, row.created_at)

@@ -1,0 +1,128 @@
+"""The tables as they are now. `migrations` makes them; a test holds the two together."""
+
+from __future__ import annotations
+
+from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def _owned(*, index: bool = True) -> Column[str]:
+    return Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), nullable=False, index=index)
+
+
+def _in_conversation() -> Column[str]:
+    target = ForeignKey("conversations.id", ondelete="CASCADE")
+    return Column("conversation_id", String, target, nullable=False, index=True)
+
+
+owners = Table(
+    "owners",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("created_at", Float, nullable=False),
+)
+
+conversations = Table(
+    "conversations",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("title", Text, nullable=False),
+    # No foreign key: it would be a circle, and a leaf that is gone only means "show the newest".
+    Column("leaf_id", String),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
+
+messages = Table(
+    "messages",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    _in_conversation(),
+    Column("parent_id", String, ForeignKey("messages.id", ondelete="CASCADE"), index=True),
+    Column("role", String, nullable=False),
+    Column("parts", JSON, nullable=False),
+    Column("run_id", String),
+    Column("status", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    _in_conversation(),
+    Column("message_id", String, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("status", String, nullable=False),
+    Column("error", JSON(none_as_null=True)),
+    Column("model", Text, nullable=False),
+    Column("usage", JSON(none_as_null=True)),
+    # The process that answers: what it left running is interrupted once it is gone.
+    Column("worker", String, nullable=False),
+    Column("started_at", Float, nullable=False),
+    Column("finished_at", Float),
+)
+Index(
+    "ix_runs_one_live",
+    runs.c.conversation_id,
+    unique=True,
+    sqlite_where=text("status = 'running'"),
+    postgresql_where=text("status = 'running'"),
+)
+
+run_events = Table(
+    "run_events",
+    metadata,
+    Column("run_id", String, ForeignKey("runs.id", ondelete="CASCADE"), primary_key=True),
+    Column("seq", Integer, primary_key=True),
+    _owned(index=False),
+    Column("at", Float, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("payload", JSON, nullable=False),
+)
+
+files = Table(
+    "files",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("name", Text, nullable=False),
+    Column("media_type", String, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("sha256", String, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+# Which conversations need a file: the file goes with the last of them.
+file_uses = Table(
+    "file_uses",
+    metadata,
+    Column("file_id", String, ForeignKey("files.id", ondelete="CASCADE"), primary_key=True),
+    Column("conversation_id", String, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True, index=True),
+    _owned(),
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    _in_conversation(),
+    Column("file_id", String, ForeignKey("files.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("library_id", String, index=True),
+    Column("status", String, nullable=False),
+    Column("error", JSON(none_as_null=True)),
+    Column("pages", Integer),
+    Column("created_at", Float, nullable=False),
+)
