@@ -37,6 +37,8 @@ class Settings(BaseSettings):
         config: The TOML file to read; `parlour.toml` in the working folder where it is left out.
         host: The address to listen on. Any but this machine's own makes each browser an owner of its own.
         allowed_hosts: Further `Host` names that may be served, such as the one of a proxy in front.
+        owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
+        space_host: The name of the Hugging Face Space that shows the page in its frame.
         home: The data folder.
         model, model_type, base_url, api_key: The model that answers; left out, a vendor's key or the built-in one.
         model_options: Further keys for the model's back end, as it stands in the file's `[model_options]`.
@@ -61,6 +63,8 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65535)
     allowed_hosts: tuple[str, ...] = ()
+    owners: Literal["auto", "cookie"] = "auto"
+    space_host: str = Field(default="", validation_alias=_usual("space_host"))
     home: Path = Path("data")
     model: str | None = None
     model_type: str | None = None
@@ -74,7 +78,7 @@ class Settings(BaseSettings):
     secret: SecretStr | None = None
     weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
     lang: Literal["auto", "en", "zh"] = "auto"
-    max_upload_mb: int = Field(default=100, ge=1)
+    max_upload_mb: int = Field(default=50, ge=1)
 
     @classmethod
     def load(cls, **arguments: Any) -> Settings:
