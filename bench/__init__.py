@@ -1,0 +1,1 @@
+"""Measurements that print a ratio against a named peer in the same run, since machines differ and ratios less."""

@@ -1,0 +1,65 @@
+"""CPU of a long reply through `Assistant.run` against the bare `openai` client that iterates the same stream."""
+
+from __future__ import annotations
+
+import statistics
+import time
+
+from openai import OpenAI
+
+from bench.figures import Figure, alternate, ratio, report
+from bench.service import model_cfg, service
+from core import Assistant
+
+QUESTION = [{"role": "user", "content": "Say much."}]
+
+
+def measured(chunks: int, rounds: int) -> tuple[float, str]:
+    """The ratio of CPU seconds, and both medians in words."""
+    with service(chunks=chunks) as base_url:
+        client = OpenAI(base_url=base_url, api_key="any")
+        agent = Assistant(llm=model_cfg(base_url))
+
+        def theirs() -> float:
+            began = time.process_time()
+            text: list[str] = []
+            stream = client.chat.completions.create(model="scripted", messages=QUESTION, stream=True)  # pyright: ignore[reportArgumentType, reportCallIssue]
+            text.extend(chunk.choices[0].delta.content or "" for chunk in stream if chunk.choices)
+            check("".join(text), chunks)
+            return time.process_time() - began
+
+        def ours() -> float:
+            began = time.process_time()
+            reply: list[dict[str, str]] = []
+            for reply in agent.run(QUESTION):  # noqa: B007 - as a caller would: each snapshot is looked at
+                pass
+            check(reply[-1]["content"], chunks)
+            return time.process_time() - began
+
+        mine, bare = alternate(ours, theirs, rounds)
+    said = f"{statistics.median(mine) * 1000:.0f} against {statistics.median(bare) * 1000:.0f} ms of CPU"
+    return ratio(mine, bare), said
+
+
+def check(text: str, chunks: int) -> None:
+    """Both sides must have read the whole reply."""
+    if text.count("w") != chunks:
+        raise RuntimeError(f"The reply has {text.count('w')} words, not {chunks}.")
+
+
+def main() -> None:
+    """8,000 and 24,000 chunks."""
+    short, said_short = measured(8_000, 7)
+    long, said_long = measured(24_000, 5)
+    peer = "the bare `openai` client"
+    report(
+        [
+            Figure("a reply of 8,000 chunks through `Assistant.run`, CPU", short, 1.0, "×", f"{peer}: {said_short}"),
+            Figure("a reply of 24,000 chunks, CPU", long, 1.0, "×", f"{peer}: {said_long}"),
+            Figure("the ratio at 24,000 over the one at 8,000", long / short, 1.1, "×", "noise is allowed a tenth"),
+        ]
+    )
+
+
+if __name__ == "__main__":
+    main()
