@@ -101,7 +101,7 @@ def chunks(reply: Reply, request: Request, reply_id: str) -> list[bytes]:
     deltas += [{"reasoning_content": piece} for piece in pieces(reply.reasoning)]
     deltas += [{"content": piece} for piece in pieces(reply.text)]
     for index, (name, arguments) in enumerate(reply.calls):
-        deltas += _call_deltas(f"call_{reply_id}_{index}", index, name, _arguments(arguments), reply.argument_size)
+        deltas += _call_deltas(f"call_{reply_id}_{index}", index, name, arguments_text(arguments), reply.argument_size)
     events = [
         f'data: {start}{json.dumps(delta, ensure_ascii=False)}, "finish_reason": null}}]}}\n\n' for delta in deltas
     ]
@@ -123,7 +123,7 @@ def completion(reply: Reply, request: Request, reply_id: str) -> dict[str, Any]:
             {
                 "id": f"call_{reply_id}_{index}",
                 "type": "function",
-                "function": {"name": name, "arguments": _arguments(arguments)},
+                "function": {"name": name, "arguments": arguments_text(arguments)},
             }
             for index, (name, arguments) in enumerate(reply.calls)
         ]
@@ -147,7 +147,8 @@ def usage(reply: Reply, request: Request) -> dict[str, int]:
     return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
 
 
-def _arguments(arguments: Mapping[str, Any] | str) -> str:
+def arguments_text(arguments: Mapping[str, Any] | str) -> str:
+    """A call's arguments as JSON text; text stays as it is."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
 
 

@@ -1,0 +1,193 @@
+"""What the OpenAI SDK and its HTTP layer raise, translated once into Parlour's errors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from core.errors import (
+    ContextTooLongError,
+    ModelMisbehavedError,
+    ModelRefusedError,
+    ModelServiceError,
+    ModelUnavailableError,
+)
+
+_SECRETS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai)[-_][A-Za-z0-9*_-]{6,}|(?<=Bearer )[^\s\"']{6,}|AIza[\w-]{20,}")
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|context (?:length|size|window)|prompt is too long|too many tokens"
+    r"|range of input length",
+    re.IGNORECASE,
+)
+_INSPECTED = re.compile(r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE)
+_LONGEST_MESSAGE = 500
+
+VENDOR_ERRORS = (openai.OpenAIError, httpx2.RequestError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError)
+"""What the SDK, the HTTP layer and a timeout raise."""
+
+
+class Translator:
+    """Knows the service it translates for, so that errors can name it and never its key.
+
+    Args:
+        base_url: Address of the service; only its host is shown.
+        api_key: Taken out of everything that the service says.
+        model: Name of the model.
+    """
+
+    def __init__(self, base_url: str, api_key: str, model: str) -> None:
+        self.host = urlsplit(base_url).netloc.rpartition("@")[2] or base_url
+        self.model = model
+        self._api_key = api_key
+
+    def learn(self, api_key: str) -> None:
+        """Take this key out of messages too: the SDK may have found it by itself."""
+        self._api_key = api_key if len(api_key) > 7 else self._api_key
+
+    def translated(self, error: Exception, *, spoke: bool = False) -> ModelServiceError:
+        """Parlour's error for one of `VENDOR_ERRORS`.
+
+        Args:
+            error: What was raised.
+            spoke: Whether part of the reply had come, so that an end of the connection cuts it off.
+        """
+        match error:
+            case openai.APIStatusError():
+                return self._refusal(error)
+            case openai.APITimeoutError() | httpx2.TimeoutException() | TimeoutError():
+                return self._slow(error)
+            case openai.APIConnectionError() | httpx2.RequestError() | httpx2.StreamError() | httpx2.InvalidURL():
+                return self.cut_off(spoke=spoke)
+            case _:
+                return self._unusable(error)
+
+    def _refusal(self, error: openai.APIStatusError) -> ModelServiceError:
+        """What an HTTP status from 400 on means."""
+        headers = error.response.headers
+        body = _mapping(error.body)
+        text = error.response.text
+        if "html" in headers.get("content-type", "").lower() and error.status_code not in {401, 403}:
+            if error.status_code < 500:
+                return self.html(str(error.status_code))
+            text = ""
+        said = str(body.get("message") or body.get("detail") or text or f"HTTP status {error.status_code}")
+        return self.said(error.status_code, str(body.get("code") or ""), said, seconds(headers.get("retry-after")))
+
+    def said(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
+        """An error by status, the service's own code and its words."""
+        known = {"service_code": code, "model": self.model, "host": self.host}
+        message = self.redacted(message)
+        about = f"{code} {message}"
+
+        def made(kind: type[ModelServiceError], key: str = "", hint: str = "") -> ModelServiceError:
+            error = kind(None, str(status), message, known, hint=hint, retry_after=retry_after, key=key)
+            error.details |= {"host": self.host, "model": self.model, "seconds": retry_after}
+            return error
+
+        if _INSPECTED.search(about):
+            return made(ModelRefusedError, "model_content_refused", "Rephrase the question.")
+        if status in {400, 413, 422} and (_TOO_LONG.search(about) or status == 413):
+            return made(ContextTooLongError, hint="Start a new conversation, or shorten the message.")
+        if status in {401, 403}:
+            return made(ModelRefusedError, "model_key_wrong", "Check the API key and what it may use.")
+        if status == 404:
+            return made(ModelRefusedError, "model_unknown", "Check the model's name and the service's address.")
+        if status == 402 or "insufficient_quota" in about:
+            return made(ModelRefusedError, "model_quota", "Check the account's balance with the service.")
+        if status in {429, 503, 529}:
+            return made(ModelUnavailableError, "model_overloaded", "Wait a little and ask again.")
+        if status == 408 or status >= 500:
+            return made(ModelUnavailableError, "", "Wait a little and ask again.")
+        return made(ModelRefusedError)
+
+    def html(self, code: str | None = None) -> ModelServiceError:
+        """The service talks HTML: most often its address is a web page's, or lacks `/v1`."""
+        return self._made(
+            ModelMisbehavedError,
+            code,
+            f"{self.host} answered with a web page, not as a model service.",
+            "Check the service's address; it often ends in /v1.",
+            "model_html",
+        )
+
+    def in_stream(self, error: Mapping[str, Any], *, spoke: bool) -> ModelServiceError:
+        """An error that came as a chunk of the reply."""
+        code = str(error.get("code") or error.get("type") or "")
+        status = int(code) if code.isdigit() else {"rate_limit_exceeded": 429, "server_error": 500}.get(code, 0)
+        message = str(error.get("message") or "The service reported an error.")
+        if status or _INSPECTED.search(code + message) or _TOO_LONG.search(code + message):
+            return self.said(status or 400, code, message)
+        kind = ModelMisbehavedError if spoke else ModelUnavailableError
+        return self._made(kind, code or None, self.redacted(message), "Ask again.", "")
+
+    def cut_off(self, *, spoke: bool) -> ModelServiceError:
+        """The connection ended before the reply was whole, or never stood."""
+        if not spoke:
+            said, hint = f"{self.host} cannot be reached.", "Check the address, and that the service runs."
+            return self._made(ModelUnavailableError, None, said, hint, "model_unreachable")
+        return self._made(
+            ModelMisbehavedError,
+            None,
+            f"{self.host} cut the reply off.",
+            "Continue the reply, or ask again.",
+            "model_cut_off",
+        )
+
+    def ended_early(self, *, spoke: bool) -> ModelServiceError:
+        """The connection ended in good order, but not the reply."""
+        if spoke:
+            return self.cut_off(spoke=True)
+        said = f"{self.host} ended the reply before it began."
+        return self._made(ModelUnavailableError, None, said, "Ask again.", "model_cut_off")
+
+    def redacted(self, text: str) -> str:
+        """The text, short and without anything that looks like a key."""
+        if self._api_key:
+            text = text.replace(self._api_key, "…")
+        text = _SECRETS.sub("…", text)
+        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+
+    def _slow(self, error: Exception) -> ModelServiceError:
+        if isinstance(error, httpx2.ConnectTimeout) or isinstance(error.__cause__, httpx2.ConnectTimeout):
+            return self.cut_off(spoke=False)
+        said = f"{self.host} took too long to answer."
+        return self._made(ModelUnavailableError, None, said, "Ask again, or set request_timeout higher.", "model_slow")
+
+    def _unusable(self, error: Exception) -> ModelServiceError:
+        if "api_key" in str(error) or "credentials" in str(error).lower():
+            said = "There is no API key for the service."
+            return self._made(ModelRefusedError, None, said, "Set api_key, or OPENAI_API_KEY.", "model_key_missing")
+        return self._made(ModelMisbehavedError, None, self.redacted(str(error)), "", "")
+
+    def _made(
+        self, kind: type[ModelServiceError], code: str | None, said: str, hint: str, key: str
+    ) -> ModelServiceError:
+        error = kind(None, code, said, {"host": self.host, "model": self.model}, hint=hint, key=key)
+        error.details |= {"host": self.host, "model": self.model}
+        return error
+
+
+def _mapping(body: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", body) if isinstance(body, Mapping) else {}
+
+
+def seconds(retry_after: str | None) -> float | None:
+    """A `Retry-After` header as seconds from now: it holds seconds, or a date."""
+    if not retry_after:
+        return None
+    try:
+        return max(float(retry_after), 0.0)
+    except ValueError:
+        pass
+    try:
+        when = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max((when - datetime.now(UTC)).total_seconds(), 0.0)

@@ -1,0 +1,228 @@
+"""The OpenAI protocol's chunks to events."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+
+from pydantic_core import from_json
+
+from core.errors import ModelMisbehavedError
+from core.llm.usage import usage_from
+from core.llm.wire.sse import EventLines
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    FinishReason,
+    MessageFinished,
+    ReasoningDelta,
+    TextDelta,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.message import Usage
+
+Json: TypeAlias = dict[str, Any]
+
+_REASONS: Final[Mapping[str, FinishReason]] = {
+    "stop": "stop",
+    "length": "length",
+    "tool_calls": "calls",
+    "function_call": "calls",
+    "content_filter": "content_filter",
+}
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call while it arrives. It is announced once its name is whole: at its first argument, or at the end."""
+
+    call_id: str
+    said_id: str
+    name: str = ""
+    announced: bool = False
+
+
+@dataclass(slots=True)
+class ChunkReader:
+    """Reads one streamed reply.
+
+    What one piece of bytes brings is joined: neighbouring texts become one event. Nothing is held back for more.
+
+    Args:
+        taken: Call ids of the conversation so far; a service that uses one again gets a new one.
+    """
+
+    taken: set[str] = field(default_factory=set[str])
+    done: bool = False
+    reason: FinishReason | None = None
+    usage: Usage | None = None
+    spoke: bool = False
+    error: Json | None = None
+    _lines: EventLines = field(default_factory=EventLines)
+    _calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
+    _odd: bool = False
+    _halves: dict[str, str] = field(default_factory=dict[str, str])
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is expected: the service said it is done, or reported an error."""
+        return self.done or self.error is not None
+
+    def feed(self, piece: bytes) -> list[Event]:
+        """The events that this piece completes.
+
+        Raises:
+            ModelMisbehavedError: A chunk is not JSON.
+        """
+        return self._read(self._lines.feed(piece))
+
+    def close(self) -> list[Event]:
+        """What is left when the bytes end; `done` tells whether the reply was whole.
+
+        Raises:
+            ModelMisbehavedError: A chunk is not JSON.
+        """
+        try:
+            events = self._read(self._lines.close())
+        except ModelMisbehavedError:  # a line that was cut off in the middle
+            events = []
+        self.done = self.done or self.reason is not None
+        if not self.done:
+            return events
+        for call in self._calls.values():
+            self._announce(call, events)
+        events.append(MessageFinished("calls" if self._calls else self.reason or "stop", self.usage))
+        return events
+
+    def _read(self, found: list[bytes]) -> list[Event]:
+        events: list[Event] = []
+        text: list[str] = []
+        for data in found:
+            chunk = self._chunk(data)
+            if chunk is None:
+                continue
+            choices = chunk.get("choices")
+            if choices:
+                choice = choices[0]
+                delta = choice.get("delta") or choice.get("message")
+                # The hot path: a word more of the text and nothing else.
+                if delta and len(delta) == 1 and not choice.get("finish_reason") and (more := delta.get("content")):
+                    text.append(more)
+                else:
+                    self._delta(choice, text, events)
+            if chunk.get("usage"):
+                self.usage = usage_from(chunk["usage"]) or self.usage
+            if chunk.get("error"):
+                self.error = chunk["error"] if isinstance(chunk["error"], dict) else {"message": str(chunk["error"])}
+        self._say(text, events)
+        return events
+
+    def _chunk(self, data: bytes) -> Json | None:
+        try:
+            chunk = from_json(data)
+        except ValueError:
+            chunk = self._odd_chunk(data.strip())
+        return cast("Json", chunk) if isinstance(chunk, dict) else None
+
+    def _odd_chunk(self, data: bytes) -> Any:
+        """`[DONE]`, and JSON that only the lenient parser of the standard library reads."""
+        if data == b"[DONE]":
+            self.done = True
+            return None
+        try:
+            chunk = json.loads(data.decode("utf-8", "replace")) if data else None
+        except ValueError:
+            start = data[:80].decode("utf-8", "replace")
+            raise ModelMisbehavedError(message=f"The service sent a chunk that is not JSON: {start!r}.") from None
+        self._odd = True
+        return chunk
+
+    def _say(self, text: list[str], events: list[Event]) -> None:
+        if text:
+            joined = self._mended("text", "".join(text))
+            if joined:
+                events.append(TextDelta(joined))
+                self.spoke = True
+            text.clear()
+
+    def _mended(self, channel: str, text: str) -> str:
+        """Puts the halves of a character together that a service cut in two and sent in two chunks.
+
+        Only the lenient parser lets halves through, so nothing is looked at until it was needed.
+        """
+        if not self._odd:
+            return text
+        text = self._halves.pop(channel, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._halves[channel] = text[:-1], text[-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+    def _delta(self, choice: Json, text: list[str], events: list[Event]) -> None:
+        # A service that does not stream sends one `message` in place of deltas.
+        delta = cast("Json", choice.get("delta") or choice.get("message") or {})
+        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
+            self._say(text, events)
+            self._think(self._mended("reasoning", str(reasoning)), events)
+        if content := delta.get("content"):
+            text.append(_text_of(content))
+        for call in cast("Sequence[Json]", delta.get("tool_calls") or ()):
+            self._say(text, events)
+            self._call(call, events)
+        if reason := choice.get("finish_reason"):
+            self.reason = _REASONS.get(str(reason), "stop")
+
+    def _think(self, reasoning: str, events: list[Event]) -> None:
+        last = events[-1] if events else None
+        if isinstance(last, ReasoningDelta):
+            events[-1] = ReasoningDelta(last.text + reasoning)
+        elif reasoning:
+            events.append(ReasoningDelta(reasoning))
+        self.spoke = True
+
+    def _call(self, said: Json, events: list[Event]) -> None:
+        function = cast("Json", said.get("function") or {})
+        call = self._calls[self._place(said)]
+        name = str(function.get("name") or "")
+        if name and not call.announced and name != call.name:
+            call.name += name
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if arguments:
+            self._announce(call, events)
+            events.append(CallDelta(call.call_id, self._mended(call.call_id, str(arguments))))
+        self.spoke = True
+
+    def _place(self, said: Json) -> int:
+        """Which call a piece belongs to: by its index; without one, by its id; without both, the last."""
+        said_id = str(said.get("id") or "")
+        index = said.get("index")
+        if not isinstance(index, int):
+            last = max(self._calls, default=-1)
+            fresh = last < 0 or (said_id and all(call.said_id != said_id for call in self._calls.values()))
+            known = (place for place, call in self._calls.items() if said_id and call.said_id == said_id)
+            index = last + 1 if fresh else next(known, last)
+        if index not in self._calls:
+            call_id = said_id if said_id and said_id not in self.taken else f"call_{token_hex(8)}"
+            self.taken.add(call_id)
+            self._calls[index] = _Call(call_id, said_id)
+        return index
+
+    def _announce(self, call: _Call, events: list[Event]) -> None:
+        if not call.announced:
+            call.announced = True
+            events.append(CallStarted(call.call_id, call.name))
+
+
+def _text_of(content: object) -> str:
+    """The text of a delta's content; a few services send a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = cast("Sequence[Any]", content if isinstance(content, list) else ())
+    return "".join(str(cast("Json", part).get("text") or "") for part in parts if isinstance(part, dict))

@@ -1,0 +1,33 @@
+"""Server-sent events out of bytes that come apart anywhere."""
+
+from __future__ import annotations
+
+
+class EventLines:
+    """Gives the `data` of each event as soon as it is whole; comments and other fields are left out.
+
+    Lines end in LF or CRLF. Bytes are cut at line ends only, so no character is ever torn.
+    """
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The data of the events that this piece completes."""
+        lines = (self._rest + piece if self._rest else piece).split(b"\n")
+        self._rest = lines.pop()
+        found: list[bytes] = []
+        data = self._data
+        for line in lines:
+            if line[:5] == b"data:":
+                data.append(line[5:])
+            elif data and line.strip() == b"":
+                found.append(data[0] if len(data) == 1 else b"\n".join(data))
+                data = []
+        self._data = data
+        return found
+
+    def close(self) -> list[bytes]:
+        """The data of an event whose last line or blank line never came."""
+        return self.feed(b"\n\n")
