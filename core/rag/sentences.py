@@ -12,6 +12,10 @@ _END = re.compile(
     r"[.!?]+[\"')\]”’]*(?=\s)"
     r"|\n+"
 )
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(\[\"'“])(?:[A-Z]|Dr|Mr|Ms|Mrs|Prof|St|No|Nr|vs|al|cf|ca|Fig|Figs|Eq|Eqs|Sec|Ch|Vol|pp?|approx|e\.g|i\.e)\.$"
+    r"|^\W*\d{1,3}\.$"
+)
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _TOKENS_PER_IDEOGRAPH = 0.75
 _TOKENS_PER_LETTER = 0.25
@@ -29,6 +33,11 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
     if cuts[-1] < len(text):
         cuts.append(len(text))
     return list(pairwise(cuts))
+
+
+def ends_in_abbreviation(text: str) -> bool:
+    """Whether the full stop at the end belongs to a short form such as "Dr." or to the number of a list's item."""
+    return bool(_ABBREVIATION.search(text))
 
 
 def ideographs(text: str) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import zipfile
 import zlib
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError
@@ -46,9 +47,8 @@ class WordParser:
 def _opened(path: Path) -> Any:
     from docx import Document
     from docx.opc.exceptions import PackageNotFoundError
-    from lxml import etree
 
-    malformed: type[Exception] = cast("Any", etree).XMLSyntaxError
+    malformed: type[Exception] = cast("Any", import_module("lxml.etree")).XMLSyntaxError
 
     try:
         return Document(str(path))
