@@ -95,8 +95,13 @@ def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message
         ValidationError: A dict is not a message.
     """
     items = list(given)
-    messages = [item if isinstance(item, Message) else Message(**item) for item in items]
+    messages = [item if isinstance(item, Message) else _message(item) for item in items]
     return messages, bool(items) and not any(isinstance(item, Message) for item in items)
+
+
+def _message(item: dict[str, Any]) -> Message:
+    fields: dict[str, Any] = {"role": "", **item}  # without a role the message itself says what is wrong
+    return Message(**fields)
 
 
 def dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:

@@ -33,9 +33,19 @@ class _Open:
     speaker: str | None
     pieces: list[str] = field(default_factory=list[str])
     items: list[ContentItem] = field(default_factory=list[ContentItem])
+    _built: Message | None = None
+    _built_items: int = 0
 
     def message(self) -> Message | None:
+        # What was joined once is kept as one piece: a message that has not grown since is the same object.
+        if self._built is not None and len(self.pieces) <= 1 and len(self.items) == self._built_items:
+            return self._built
         text = "".join(self.pieces)
+        self.pieces[:] = [text]
+        self._built, self._built_items = self._build(text), len(self.items)
+        return self._built
+
+    def _build(self, text: str) -> Message | None:
         if self.kind == "reasoning":
             return Message(ASSISTANT, "", name=self.speaker, reasoning_content=text)
         if not self.items:

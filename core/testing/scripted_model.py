@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from core.errors import ModelServiceError
 from core.llm.base import BaseChatModel
 from core.messages.events import (
     CallDelta,
@@ -23,7 +22,7 @@ from core.testing.script import Reply, arguments_text, pieces
 if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Stream
 
-Turn: TypeAlias = "str | Reply | Sequence[Event] | ModelServiceError | Callable[[ChatRequest], Turn]"
+Turn: TypeAlias = "str | Reply | Sequence[Event] | Exception | Callable[[ChatRequest], Turn]"
 
 
 class ScriptedModel(BaseChatModel):
@@ -33,8 +32,7 @@ class ScriptedModel(BaseChatModel):
 
     Args:
         turns: A text, a `Reply`, events as they are, an error to raise, or a function of the request that returns one.
-        cfg: As for any model. A model made from a dict finds its turns under `script`; without any it repeats the
-            question.
+            A model made from settings finds them under `script`; without any it repeats the question.
         native: Whether tools reach it as functions (else in the prompt, as its `calling` template writes them).
 
     Attributes:
@@ -45,56 +43,56 @@ class ScriptedModel(BaseChatModel):
     model_type = "scripted"
     default_model = "scripted"
 
-    def __init__(
-        self, *turns: Turn | Mapping[str, Any], cfg: Mapping[str, Any] | None = None, native: bool = True
-    ) -> None:
-        given = list(turns)
-        if len(given) == 1 and isinstance(given[0], Mapping):  # from a registry, with the settings alone
-            cfg = given.pop()  # pyright: ignore[reportAssignmentType]
+    def __init__(self, *turns: Turn | Mapping[str, Any], native: bool = True) -> None:
+        cfg = _settings(turns)
         super().__init__(cfg)
         self.native_calls = native
         self.requests: list[ChatRequest] = []
         self.closed = 0
-        self._turns: list[Turn] = [*(cfg or {}).get("script", ()), *given] or [_repeated]
+        given = cast("Sequence[Turn]", cfg.get("script", ()) if cfg else turns)
+        self._turns: list[Turn] = list(given) or [_repeated]
 
     async def _stream(self, request: ChatRequest) -> Stream:
         self.requests.append(request)
         turn = self._turns.pop(0) if len(self._turns) > 1 else self._turns[0]
-        if callable(turn):
+        while callable(turn):
             turn = turn(request)
-        if isinstance(turn, ModelServiceError):
+        if isinstance(turn, Exception):
             raise turn
         reply = Reply(text=turn) if isinstance(turn, str) else turn
+        events = _events(reply, len(self.requests)) if isinstance(reply, Reply) else reply
+        delay, pace = (reply.delay, reply.pace) if isinstance(reply, Reply) else (0.0, 0.0)
         finished = False
         try:
-            if isinstance(reply, Reply):
-                async for event in _played(reply, len(self.requests)):
-                    yield event
-            else:
-                for event in reply:  # pyright: ignore[reportUnknownVariableType]
-                    yield event  # pyright: ignore[reportReturnType]
+            await asyncio.sleep(delay)
+            if isinstance(reply, Reply) and reply.hang:
+                await asyncio.Event().wait()
+            for event in events:
+                yield event
+                await asyncio.sleep(pace)
             finished = True
         finally:
             self.closed += not finished
 
 
-async def _played(reply: Reply, number: int) -> Stream:
+def _settings(turns: Sequence[object]) -> Mapping[str, Any]:
+    """A registry makes a model from one thing alone: the settings."""
+    given = turns[0] if len(turns) == 1 else None
+    return cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+
+
+def _events(reply: Reply, number: int) -> list[Event]:
     events: list[Event] = [MessageStarted()]
     events += [ReasoningDelta(piece) for piece in pieces(reply.reasoning)]
     events += [TextDelta(piece) for piece in pieces(reply.text)]
     for index, (name, arguments) in enumerate(reply.calls):
         call_id = f"call_{number}_{index}"
         events += [CallStarted(call_id, name), CallDelta(call_id, arguments_text(arguments))]
-    usage = (
-        Usage(prompt_tokens=reply.usage[0], completion_tokens=reply.usage[1], total_tokens=sum(reply.usage))
-        if reply.usage
-        else None
-    )
-    events.append(MessageFinished("calls" if reply.calls else "stop", usage))
-    await asyncio.sleep(reply.delay)
-    for event in events:
-        yield event
-        await asyncio.sleep(reply.pace)
+    usage = None
+    if reply.usage:
+        asked, answered = reply.usage
+        usage = Usage(prompt_tokens=asked, completion_tokens=answered, total_tokens=asked + answered)
+    return [*events, MessageFinished("calls" if reply.calls else "stop", usage)]
 
 
 def _repeated(request: ChatRequest) -> str:
