@@ -1,0 +1,1 @@
+"""The parts around the conversation: each a function from values to markup, escaped here."""

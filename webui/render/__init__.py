@@ -1,0 +1,1 @@
+"""From what was said and done to what the page shows; pure functions."""

@@ -1,0 +1,31 @@
+"""The state of the page's run, as attributes that the style and the script read: nothing is shown by it."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+from webui.render.html import escaped
+
+State: TypeAlias = Literal["idle", "running", "stopping", "error"]
+
+
+def status_html(
+    state: State,
+    conversation_id: str = "",
+    *,
+    lang: str = "",
+    empty: bool = False,
+    said: str = "",
+) -> str:
+    """Markup for `#status`.
+
+    Args:
+        state: Of the run in this conversation.
+        conversation_id: What the address of the page names; empty for a new conversation.
+        lang: The language of the page, `en` or `zh`.
+        empty: Nothing was said yet: the room shows its greeting.
+        said: What a screen reader says when it changes, such as "Replying".
+    """
+    room = "empty" if empty else "full"
+    attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
+    return f'<div class="p-status" role="status" {attributes} data-room="{room}">{escaped(said)}</div>'

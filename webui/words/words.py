@@ -1,0 +1,108 @@
+"""Looking up a sentence: its language, its blanks, and what to say about an error."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+
+from core.errors import ParlourError
+from webui.words.en import WORDS as EN
+from webui.words.zh import WORDS as ZH
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Lang: TypeAlias = Literal["en", "zh"]
+LANGUAGES: tuple[Lang, ...] = get_args(Lang)
+
+_TABLES: dict[Lang, dict[str, str]] = {"en": EN, "zh": ZH}
+
+
+class _Blanks(dict[str, Any]):
+    """Blanks of a sentence: one that nobody filled becomes "…", never an error on the page."""
+
+    def __missing__(self, name: str) -> str:
+        return "…"
+
+
+class Words:
+    """The words of one language: `words("history.new")`, `words("reply.thought", seconds="3 s")`."""
+
+    def __init__(self, lang: Lang) -> None:
+        self.lang: Lang = lang
+        self._table = _TABLES[lang]
+
+    def __call__(self, key: str, **blanks: Any) -> str:
+        """The sentence, its blanks filled; raises `KeyError` for a key that no language has."""
+        return self._table[key].format_map(_Blanks(blanks))
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._table
+
+    @classmethod
+    def of(cls, accept_language: str | None) -> Words:
+        """The words for an `Accept-Language` header; English where neither language is wanted."""
+        return cls(_preferred(accept_language or ""))
+
+    def error_parts(self, error: ParlourError | Mapping[str, Any]) -> tuple[str, str]:
+        """What happened, and what to do about it (may be empty).
+
+        Args:
+            error: An error, or a run's `{"key", "message", "hint", "details"}`.
+        """
+        if isinstance(error, ParlourError):
+            key, details = error.words_key, error.details
+        else:
+            key, details = str(error.get("key", "")), cast("dict[str, Any]", error.get("details") or {})
+        if f"error.{key}" not in self:
+            key = "unexpected"
+        blanks = {name: str(value) for name, value in details.items()}
+        remedy = f"error.{key}.do"
+        return self(f"error.{key}", **blanks), self(remedy, **blanks) if remedy in self else ""
+
+    def error(self, error: ParlourError | Mapping[str, Any]) -> str:
+        """What happened and what to do, in a line: for a toast."""
+        happened, remedy = self.error_parts(error)
+        stop = "。" if self.lang == "zh" else "."
+        sentence = happened if happened.endswith((".", "。", "?", "？")) else happened + stop
+        return sentence + ("" if self.lang == "zh" or not remedy else " ") + remedy
+
+    def seconds(self, seconds: float) -> str:
+        """A duration: tenths below ten seconds, whole seconds above, minutes above a hundred."""
+        if seconds < 10:
+            return self("time.seconds", n=f"{max(seconds, 0.0):.1f}")
+        if seconds < 100:
+            return self("time.seconds", n=round(seconds))
+        minutes, rest = divmod(round(seconds), 60)
+        return self("time.minutes", n=minutes, s=rest)
+
+
+def _preferred(header: str) -> Lang:
+    """The first of our languages in the order of their weights."""
+    wanted: list[tuple[float, Lang]] = []
+    for part in header.split(","):
+        match = re.match(r"\s*(en|zh)\b[^;]*(?:;\s*q=([\d.]+))?", part, re.IGNORECASE)
+        if match:
+            lang: Lang = "zh" if match[1].lower() == "zh" else "en"
+            wanted.append((_weight(match[2]), lang))
+    # `max` keeps the first of equals.
+    return max(wanted, key=lambda choice: choice[0], default=(0.0, "en"))[1]
+
+
+def _weight(text: str | None) -> float:
+    try:
+        return 1.0 if text is None else float(text)
+    except ValueError:
+        return 0.0
+
+
+def _script_words() -> str:
+    words = {
+        lang: {key[3:]: said for key, said in table.items() if key.startswith("js.")} for lang, table in _TABLES.items()
+    }
+    return json.dumps(words, ensure_ascii=False).replace("<", "\\u003c")
+
+
+# What the page's own script says, both languages, as JSON that may stand inside a script element.
+SCRIPT_WORDS = _script_words()
