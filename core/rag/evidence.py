@@ -29,17 +29,18 @@ _WORDS = {
 }
 
 
-def numbered(passages: Sequence[Passage], lang: Literal["en", "zh"] = "en") -> str:
-    """The passages as a text block for a model, numbered from 1; "" for none.
+def numbered(passages: Sequence[Passage], lang: Literal["en", "zh"] = "en", *, first: int = 1) -> str:
+    """The passages as a text block for a model, numbered from `first`; "" for none.
 
     Args:
         passages: The best first.
         lang: The language of what stands around them.
+        first: The first number: above 1 where earlier passages of the same reply have theirs.
     """
     if not passages:
         return ""
     notice, _ = _WORDS[lang]
-    blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(passages, 1))
+    blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(passages, first))
     return f"{notice}\n<passages>\n{blocks}\n</passages>"
 
 
