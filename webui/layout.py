@@ -17,7 +17,6 @@ import gradio as gr
 
 from webui.render.delimiters import LATEX_DELIMITERS
 from webui.render.status import status_html
-from webui.theme import head
 from webui.words.fixed import fixed
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from gradio.i18n import I18nData
 
     from webui.context import WebContext
-
-__all__ = ["Handles", "build", "head"]
 
 COMPOSER_LINES = 8
 # Longer pasted text becomes a file of its own: a question stays readable.

@@ -1,0 +1,33 @@
+"""What stands on the page before its first frame: the browser's language chooses, without a round trip.
+
+Apart from the words themselves, because it needs Gradio, and the server speaks before Gradio is imported.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gradio as gr
+
+from webui.panels.room import room_html
+from webui.words import LANGUAGES, Words
+
+if TYPE_CHECKING:
+    from gradio.i18n import I18nData
+
+    from webui.words import Lang
+
+_KEYS = ("composer.placeholder", "foot.truth")
+
+
+def _fixed_words(lang: Lang) -> dict[str, str]:
+    words = Words(lang)
+    return {**{key: words(key) for key in _KEYS}, "hello": room_html(words)}
+
+
+I18N = gr.I18n(**{lang: _fixed_words(lang) for lang in LANGUAGES})
+
+
+def fixed(key: str) -> I18nData:
+    """A value that the browser puts into its own language."""
+    return I18N(key)
