@@ -1,16 +1,30 @@
-"""One reply being made."""
+"""One reply being made: a task that nobody has to watch, writing a log that anybody may follow."""
 
 from __future__ import annotations
 
+import asyncio
+import json
+import logging
+from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+from core.errors import ModelUnavailableError, NotFoundError, ParlourError, StorageError
+from core.messages.events import Event, MessageStarted, TextDelta
+from core.messages.message import FUNCTION, Message
+from core.messages.transcript import Transcript
+from core.runs.checkpoint import Checkpoint
+from core.runs.log import LoggedEvent, RunFinished, RunLog
+from core.runs.reply import Reply
 
-    from core.messages.events import Event
-    from core.messages.message import Message
-    from core.runs.log import LoggedEvent, RunLog
-    from core.storage.base import RunStatus
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from core.storage.base import RunRecord, RunStatus
+    from core.storage.runs import RunStore
+
+_LOG = logging.getLogger(__name__)
+_CLOSES_WITHIN = 1.0
+_TRY_AGAIN_AFTER = 2.0
 
 
 class Answerer(Protocol):
@@ -22,27 +36,192 @@ class Answerer(Protocol):
 
 
 class Run:
-    """A reply as a task; whoever reads it follows its log."""
+    """A reply as a task. Its log is the truth; the table follows it.
 
-    id: str
-    owner: str
-    conversation_id: str
-    message_id: str
-    status: RunStatus
-    log: RunLog
+    Args:
+        record: The run's row, already stored.
+        store: Where events and the end are kept.
+        earlier: What a continued reply begins with.
+        limit: Seconds that the whole turn may take.
+    """
+
+    def __init__(
+        self, record: RunRecord, store: RunStore, *, earlier: Sequence[LoggedEvent] = (), limit: float = 600.0
+    ) -> None:
+        self.id = record.id
+        self.owner = record.owner_id
+        self.conversation_id = record.conversation_id
+        self.message_id = record.message_id
+        self.status: RunStatus = "running"
+        self.error: dict[str, Any] | None = None
+        self.stored = False
+        self.log = RunLog(earlier)
+        self._store = store
+        self._limit = limit
+        self._reply = Reply()
+        self._transcript = Transcript(one.event for one in earlier if not isinstance(one.event, RunFinished))
+        self._goes_on = bool(earlier) and isinstance(earlier[-1].event, TextDelta)
+        self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"))
+        self._asked: RunStatus | None = None
+        self._stopping = asyncio.Event()
+        self._ended = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self, agent: Answerer, history: Sequence[Message], done: Callable[[Run], None]) -> None:
+        """Start the task. `done` is called at the end, when followers have been told."""
+        self._task = asyncio.create_task(self._live(agent, list(history), done), name=f"run {self.id}")
 
     def follow(self, after: int = 0) -> AsyncGenerator[LoggedEvent, None]:
         """Everything after number `after`, then what happens, until the end."""
-        raise NotImplementedError
-
-    async def stop(self) -> None:
-        """Stop; returns when the end is stored."""
-        raise NotImplementedError
+        return self.log.follow(after)
 
     def watch(self, callback: Callable[[bool], None]) -> Callable[[], None]:
-        """Call back at each event with whether it is urgent; returns what ends this."""
-        raise NotImplementedError
+        """Call back at each event with whether it must be shown at once; returns what ends this."""
+        return self.log.watch(callback)
+
+    def reply(self) -> Reply:
+        """The reply so far: one object that all readers share, brought up to date here. Do not change it."""
+        for logged in self.log.since(self._reply.seen):
+            self._reply.apply(logged)
+        return self._reply
+
+    async def stop(self, status: RunStatus = "stopped") -> None:
+        """Stop within a second or so; what there is of the reply stays. Returns when its end is stored."""
+        self._ask(status)
+        await self._ended.wait()
 
     async def wait(self) -> RunStatus:
         """Wait for the end."""
-        raise NotImplementedError
+        await self._ended.wait()
+        return self.status
+
+    async def settle(self) -> None:
+        """Store the end of a run that is over, if that failed before.
+
+        Raises:
+            StorageError: It fails still.
+        """
+        if not self.stored:
+            trouble = await self._store_end(self.status, self.error)
+            if trouble is not None:
+                raise trouble
+
+    async def leave(self) -> None:
+        """Give up storing the end, if that fails; the next start of the process finds the run interrupted."""
+        if self._task is not None:
+            if not self.stored:
+                self._task.cancel()
+            await asyncio.wait({self._task})
+
+    def _ask(self, status: RunStatus) -> None:
+        self._asked = self._asked or status
+        self._stopping.set()
+
+    async def _live(self, agent: Answerer, history: list[Message], done: Callable[[Run], None]) -> None:
+        keeping = asyncio.create_task(self._checkpoint.keep())
+        try:
+            status, error = await self._outcome(agent, history)
+        finally:
+            self._checkpoint.close()
+            await asyncio.wait({keeping})
+            _forget(keeping)
+        trouble = await self._store_end(status, error)
+        if trouble is not None:
+            status, error = "error", as_dict(trouble)
+        self._end(status, error, done)
+        while not self.stored:
+            await asyncio.sleep(_TRY_AGAIN_AFTER)
+            with suppress(StorageError):
+                await self.settle()
+
+    async def _outcome(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
+        pump = asyncio.create_task(self._pump(agent, history))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({pump, stopping}, timeout=self._limit, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            stopping.cancel()
+            in_time = pump.done()
+            if not in_time:
+                await self._cut_off(pump)
+        if in_time:
+            return self._verdict(pump)
+        if self._asked is not None:
+            return self._asked, None
+        minutes = round(self._limit / 60)
+        text = f"The reply took longer than {minutes} minutes and was ended."
+        return "error", as_dict(ModelUnavailableError(message=text, hint="Ask for less at once.", key="turn_too_long"))
+
+    async def _pump(self, agent: Answerer, history: list[Message]) -> None:
+        async with aclosing(agent.stream(history)) as events:
+            async for event in events:
+                if self._goes_on and isinstance(event, MessageStarted):
+                    self._goes_on = False  # the text goes on in the message that broke off
+                    continue
+                self._transcript.apply(event)
+                self.log.append(event)
+
+    async def _cut_off(self, pump: asyncio.Task[None]) -> None:
+        pump.cancel()
+        await asyncio.wait({pump}, timeout=_CLOSES_WITHIN)
+        if not pump.done():
+            _LOG.warning("What run %s was waiting for does not stop; the run ends without it.", self.id)
+            pump.add_done_callback(_forget)
+
+    def _verdict(self, pump: asyncio.Task[None]) -> tuple[RunStatus, dict[str, Any] | None]:
+        error = asyncio.CancelledError("cancelled from inside") if pump.cancelled() else pump.exception()
+        if error is None:
+            return "complete", None
+        if isinstance(error, ParlourError):
+            _LOG.info("Run %s failed: %s", self.id, error)
+            return "error", as_dict(error)
+        _LOG.error("Run %s failed in a way nobody foresaw.", self.id, exc_info=error)
+        return "error", as_dict(ParlourError("Something unexpected went wrong.", hint="The log has the details."))
+
+    async def _store_end(self, status: RunStatus, error: dict[str, Any] | None) -> StorageError | None:
+        """Store the end; what prevented it, or None."""
+        rows, parts, usage = self._checkpoint.pending(), whole(self._transcript, status), self._transcript.usage
+        try:
+            await self._store.finish(self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows)
+        except NotFoundError:
+            _LOG.info("Run %s was deleted with its conversation.", self.id)
+        except StorageError as trouble:
+            _LOG.warning("The end of run %s could not be stored yet: %s", self.id, trouble)
+            return trouble
+        except Exception:
+            _LOG.exception("The end of run %s cannot be stored.", self.id)
+        self.stored = True
+        return None
+
+    def _end(self, status: RunStatus, error: dict[str, Any] | None, done: Callable[[Run], None]) -> None:
+        self.status, self.error = status, error
+        self.log.append(RunFinished(status, error))
+        self._ended.set()
+        done(self)
+
+
+def as_dict(error: ParlourError) -> dict[str, Any]:
+    """An error as a run keeps it; details that are not JSON become text."""
+    details = json.loads(json.dumps(error.details, default=str))
+    return {"key": error.words_key, "message": str(error.args[0]), "hint": error.hint, "details": details}
+
+
+def whole(transcript: Transcript, status: RunStatus) -> list[Message]:
+    """The messages of a reply that is over: calls that were cut off get a result that says so."""
+    cut_off = "stopped" if status == "stopped" else "interrupted"
+    results = [cut_off_result(call, cut_off) for call in transcript.unanswered()]
+    return [*transcript.messages(), *results]
+
+
+def cut_off_result(call: Message, why: str) -> Message:
+    """The result of a call that never ended."""
+    name = call.function_call.name if call.function_call is not None else "tool"
+    call_id = (call.extra or {}).get("function_id")
+    extra = {"function_id": call_id, "failed": why}
+    return Message(FUNCTION, "The call was cut off before it had a result.", name=name, extra=extra)
+
+
+def _forget(task: asyncio.Task[None]) -> None:
+    """Note what went wrong in a task that nobody waits for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        _LOG.error("%s failed.", task.get_name(), exc_info=error)

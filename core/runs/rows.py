@@ -1,0 +1,119 @@
+"""Events as the table keeps them: JSON values, neighbouring pieces of text joined."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pydantic import BaseModel
+
+from core.messages.content import ContentItem
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    ItemAdded,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import Message, Usage
+from core.runs.log import LoggedEvent
+from core.storage.base import EventRow
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from core.runs.log import RunEvent
+
+_Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
+
+_CLASSES: dict[str, Callable[..., Event]] = {
+    "message_started": MessageStarted,
+    "text_delta": TextDelta,
+    "reasoning_delta": ReasoningDelta,
+    "item_added": ItemAdded,
+    "call_started": CallStarted,
+    "call_delta": CallDelta,
+    "tool_started": ToolStarted,
+    "tool_finished": ToolFinished,
+    "message_finished": MessageFinished,
+}
+_MODELS: dict[str, type[BaseModel]] = {"message": Message, "item": ContentItem, "usage": Usage}
+
+
+def rows_of(logged: Iterable[LoggedEvent]) -> list[EventRow]:
+    """Rows for the table. Joined pieces are one row, with the number of the last piece and the time of the first.
+
+    The end of a run is no row: the run itself has a status.
+    """
+    rows: list[EventRow] = []
+    pending: list[LoggedEvent] = []
+    for one in logged:
+        if pending and not _same_text(pending[-1].event, one.event):
+            rows.append(_row(pending))
+            pending = []
+        if one.event.kind in _CLASSES:
+            pending.append(one)
+    return [*rows, _row(pending)] if pending else rows
+
+
+def logged_of(row: EventRow) -> LoggedEvent:
+    """The event that a row keeps.
+
+    Raises:
+        KeyError: A newer program wrote it.
+    """
+    values = {
+        name: _MODELS[name](**value) if name in _MODELS and value else value for name, value in row.payload.items()
+    }
+    return LoggedEvent(row.seq, row.at, _CLASSES[row.kind](**values))
+
+
+def events_of(messages: Iterable[Message]) -> list[Event]:
+    """Events that would give these messages: for replies that no run wrote."""
+    events: list[Event] = []
+    for message in messages:
+        call_id = str((message.extra or {}).get("function_id") or len(events))
+        if message.role == "function":
+            events += [ToolStarted(call_id), ToolFinished(call_id, message)]
+            continue
+        events.append(MessageStarted(message.name))
+        if isinstance(message.reasoning_content, str) and message.reasoning_content:
+            events.append(ReasoningDelta(message.reasoning_content))
+        events += [TextDelta(item.text) if item.text else ItemAdded(item) for item in message.items]
+        if message.function_call is not None:
+            call = message.function_call
+            events += [CallStarted(call_id, call.name), CallDelta(call_id, call.arguments)]
+    return events
+
+
+def _same_text(one: object, other: object) -> bool:
+    match one, other:
+        case (TextDelta(), TextDelta()) | (ReasoningDelta(), ReasoningDelta()):
+            return True
+        case CallDelta(), CallDelta():
+            return one.call_id == other.call_id
+        case _:
+            return False
+
+
+def _row(joined: list[LoggedEvent]) -> EventRow:
+    event = joined[0].event
+    match event:
+        case TextDelta() | ReasoningDelta():
+            event = replace(event, text="".join(one.event.text for one in joined if isinstance(one.event, type(event))))
+        case CallDelta():
+            pieces = (one.event.arguments for one in joined if isinstance(one.event, CallDelta))
+            event = replace(event, arguments="".join(pieces))
+        case _:
+            pass
+    return EventRow(joined[-1].seq, joined[0].at, event.kind, _payload(event))
+
+
+def _payload(event: RunEvent) -> dict[str, Any]:
+    values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
+    return {name: v.model_dump(mode="json") if isinstance(v, BaseModel) else v for name, v in values.items()}
