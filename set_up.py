@@ -20,10 +20,10 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CACHE = ROOT / ".cache"
 STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
-SPACE_NEEDED = 2_500_000_000  # bytes: the environment, and what was downloaded for it until it is there
+SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
-    (("No space left", "Disk quota exceeded", "os error 28"), "The disk is full: about 2.5 GB are needed."),
+    (("No space left", "Disk quota exceeded", "os error 28"), "The disk is full: about 2 GB are needed."),
     (
         ("Temporary failure in name resolution", "Failed to establish a new connection", "nodename nor servname",
          "Could not connect", "dns error", "error sending request", "ConnectTimeout", "Read timed out",
@@ -76,7 +76,7 @@ def install(purpose: str) -> None:
     """Make the environment and install what the lock file names."""
     started = time.time()
     if shutil.disk_usage(ROOT).free < SPACE_NEEDED and not PYTHON.exists():
-        stop("There is too little space on this disk: about 2.5 GB are needed in the project folder.")
+        stop("There is too little space on this disk: about 2 GB are needed in the project folder.")
     say("Setting up Parlour in .venv (once; a few minutes on a slow network)")
     uv = shutil.which("uv")
     make_environment(uv)

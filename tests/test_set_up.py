@@ -1,0 +1,97 @@
+"""The set-up says in one sentence what is missing, and does nothing where nothing is to be done."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import set_up
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with lock files and an environment that looks whole."""
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.touch()
+    for name in ("requirements.lock", "requirements-dev.lock", "pyproject.toml"):
+        (tmp_path / name).write_text(f"{name}==1\n", encoding="utf-8")
+    for name, path in (("ROOT", tmp_path), ("VENV", tmp_path / ".venv"), ("PYTHON", python)):
+        monkeypatch.setattr(set_up, name, path)
+    monkeypatch.setattr(set_up, "CACHE", tmp_path / ".cache")
+    monkeypatch.setattr(set_up, "STAMP", tmp_path / ".venv" / "stamp")
+    return tmp_path
+
+
+def test_an_old_python_is_named_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_up.sys, "version_info", (3, 9, 1))
+    with pytest.raises(SystemExit, match=r"^parlour: Parlour needs Python 3\.11 or newer; this is Python [\d.]+\.$"):
+        set_up.main("run")
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence"),
+    [
+        ("OSError: [Errno 28] No space left on device", "disk is full"),
+        ("Failed to establish a new connection: [Errno 111]\nNo matching distribution found", "network"),
+        ("error: error sending request for url", "network"),
+        ("The virtual environment was not created because ensurepip is not available", "venv"),
+        ("PermissionError: [Errno 13] Permission denied: '.venv'", "cannot be written"),
+        ("something nobody has seen before", "lines above"),
+    ],
+)
+def test_a_failed_command_is_explained(said: str, sentence: str) -> None:
+    with pytest.raises(SystemExit, match=sentence):
+        set_up.explain([said])
+
+
+@pytest.mark.usefixtures("project")
+def test_without_space_nothing_is_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_up.PYTHON.unlink()
+    monkeypatch.setattr(set_up, "SPACE_NEEDED", 10**18)
+    with pytest.raises(SystemExit, match="too little space"):
+        set_up.main("run")
+
+
+@pytest.mark.usefixtures("project")
+def test_a_second_run_has_nothing_to_do() -> None:
+    assert not set_up.is_ready("run")
+    set_up.STAMP.write_text(set_up.wanted_stamp("run"))
+    assert set_up.is_ready("run")
+
+
+@pytest.mark.usefixtures("project")
+def test_what_is_enough_for_tests_is_enough_to_run_but_not_the_other_way_round() -> None:
+    set_up.STAMP.write_text(set_up.wanted_stamp("test"))
+    assert set_up.is_ready("run")
+    set_up.STAMP.write_text(set_up.wanted_stamp("run"))
+    assert not set_up.is_ready("test")
+
+
+@pytest.mark.parametrize("change", ["requirements.lock", "pyproject.toml"])
+def test_a_changed_lock_is_noticed(project: Path, change: str) -> None:
+    set_up.STAMP.write_text(set_up.wanted_stamp("run"))
+    (project / change).write_text("other==2\n", encoding="utf-8")
+    assert not set_up.is_ready("run")
+
+
+def test_every_download_cache_lies_in_the_project() -> None:
+    environment = set_up.own_environment()
+    for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR"):
+        assert Path(environment[name]).is_relative_to(set_up.ROOT)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("Collecting sse-starlette==3.7.0 (from -r requirements.lock (line 9))", "sse-starlette"),
+        (
+            "Processing ./files/typing_extensions-4.16.0-py3-none-any.whl (from -r requirements.lock)",
+            "typing-extensions",
+        ),
+        ("Requirement already satisfied: rich==15.0.0 in ./lib", "rich"),
+    ],
+)
+def test_progress_names_the_package(line: str, name: str) -> None:
+    assert set_up.package_of(line) == name
