@@ -1,0 +1,80 @@
+"""Reads JSON that a model wrote: strictly first, leniently only where that failed."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import import_module
+from typing import Any, cast
+
+_FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONGEST_REPAIR = 1_000_000
+
+
+def read_object(text: str) -> dict[str, Any]:
+    """The one JSON object that `text` holds, bare or in a code fence.
+
+    Raw line breaks in strings, single quotes, bare keys, trailing commas, comments, `None`/`True`, a missing or an
+    extra brace and JSON inside a JSON string are understood. NaN and infinities, which JSON does not have, become
+    `None`; half a surrogate pair becomes U+FFFD.
+
+    Raises:
+        ValueError: There is no object, or nothing that can be mended into one.
+    """
+    text = text.strip()
+    fenced = _FENCE.match(text)
+    if fenced:
+        text = fenced.group(1).strip()
+    found = _read(text)
+    if isinstance(found, str):  # JSON text inside a JSON string
+        found = _read(found.strip())
+    if not isinstance(found, dict):
+        raise ValueError(f"There is no JSON object in {text[:80]!r}.")
+    return cast("dict[str, Any]", _whole(found) if "\\u" in text.lower() else found)
+
+
+def _read(text: str) -> object:
+    try:
+        return json.loads(text, strict=False, parse_constant=_no_number)
+    except json.JSONDecodeError:
+        return _repaired(text)
+    except RecursionError as error:
+        raise ValueError("The JSON is nested too deeply.") from error
+
+
+def _repaired(text: str) -> object:
+    if not text.startswith("{") or len(text) > _LONGEST_REPAIR:
+        raise ValueError(f"This is not a JSON object: {text[:80]!r}.")
+    first = _first_object(text)
+    if first is not None:
+        return first
+    repair: Any = import_module("json_repair")
+    try:
+        return repair.loads(text, skip_json_loads=True)
+    except RecursionError as error:
+        raise ValueError("The JSON is nested too deeply.") from error
+
+
+def _first_object(text: str) -> object:
+    """A whole object at the start, where what follows is nothing but stray closing marks."""
+    try:
+        found, end = json.JSONDecoder(strict=False, parse_constant=_no_number).raw_decode(text)
+    except json.JSONDecodeError:
+        return None
+    return found if not text[end:].strip("}]) \t\r\n,;") else None
+
+
+def _no_number(_: str) -> None:
+    return None
+
+
+def _whole(value: object) -> object:
+    """The value without halves of surrogate pairs, which no file or socket takes."""
+    if isinstance(value, str):
+        return _LONE_SURROGATE.sub("\ufffd", value)
+    if isinstance(value, dict):
+        return {_whole(key): _whole(item) for key, item in cast("dict[object, object]", value).items()}
+    if isinstance(value, list):
+        return [_whole(item) for item in cast("list[object]", value)]
+    return value
