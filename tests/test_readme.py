@@ -1,0 +1,51 @@
+"""The README keeps its promises: its Python runs, its commands exist, its files are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+
+ROOT = Path(__file__).resolve().parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_ten_lines_of_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = re.search(r"```python\n(.*?)```", README, re.DOTALL)
+    assert found
+    (tmp_path / "guide.md").write_text("# Turin\n\nTurin lies on the river Po.\n", encoding="utf-8")
+    script = [Reply(calls=[("population", {"city": "Turin"})]), Reply(text="841,600 people live in Turin.")]
+    with ModelServer(script) as service:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("OPENAI_BASE_URL", service.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        names: dict[str, object] = {"__name__": "readme"}
+        source = tmp_path / "readme_snippet.py"
+        source.write_text(found[1], encoding="utf-8")
+        exec(compile(found[1], str(source), "exec"), names)
+    reply = names["reply"]
+    assert isinstance(reply, list)
+    assert "841,600 people live in Turin" in reply[-1]["content"]
+    results = [message for message in service.requests[-1].messages if message["role"] == "tool"]
+    assert [message["content"] for message in results][-1] == "841,600"
+
+
+def test_the_first_code_is_seen_without_scrolling() -> None:
+    lines = README.splitlines()
+    end_of_python = lines.index("```", lines.index("```python"))
+    assert end_of_python < 40
+
+
+def test_the_commands_of_the_readme_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= targets
+
+
+def test_every_file_that_a_page_of_docs_points_to_is_there() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} points to {target}, which is not there."
