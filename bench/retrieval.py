@@ -1,0 +1,78 @@
+"""How often the right passage is found by words: recall at 1, 5 and 10, and the time of a question.
+
+    python -m bench.retrieval [--data ../shared/data] [--questions 1000]
+
+The data folder holds `questions/<set>/passages.jsonl` and `questions.jsonl`. Every set is measured twice: with each
+passage as one chunk, which is what published figures do, and cut as a library cuts by default.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from core.rag.library import Library
+
+SETS = {"squad_dev": "SQuAD dev", "cmrc2018": "CMRC 2018"}
+CUTS = {"whole": {"chunk_size": 4096}, "chunks": {}}
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def filled(library: Library, passages: list[dict[str, Any]]) -> dict[str, str]:
+    """Document id to passage id."""
+    return {library.add_text(one["text"], name=one["title"] or "text").id: one["id"] for one in passages}
+
+
+def ranks(library: Library, ids: dict[str, str], questions: list[dict[str, Any]]) -> tuple[list[int], list[float]]:
+    """For each question the place of the first right passage (0 where it is not among ten), and its milliseconds."""
+    places: list[int] = []
+    costs: list[float] = []
+    for question in questions:
+        start = time.process_time()
+        found = library.find(question["question"], 30)
+        costs.append((time.process_time() - start) * 1000)
+        order = list(dict.fromkeys(ids[passage.document_id] for passage in found))[:10]
+        places.append(next((place for place, one in enumerate(order, 1) if one in question["gold"]), 0))
+    return places, costs
+
+
+def measured(folder: Path, cut: dict[str, Any], sample: int) -> str:
+    questions = lines(folder / "questions.jsonl")
+    if sample < len(questions):
+        questions = random.Random(0).sample(questions, sample)
+    with tempfile.TemporaryDirectory() as place, Library.open(place, cut) as library:
+        start = time.process_time()
+        ids = filled(library, lines(folder / "passages.jsonl"))
+        built = time.process_time() - start
+        places, costs = ranks(library, ids, questions)
+    recall = [sum(0 < place <= k for place in places) / len(places) for k in (1, 5, 10)]
+    mean = statistics.fmean(1 / place if place else 0.0 for place in places)
+    slow = statistics.quantiles(costs, n=20)[-1]
+    figures = " | ".join(f"{one:.3f}" for one in (*recall, mean))
+    return f"{figures} | {statistics.median(costs):.2f} / {slow:.2f} | {built:.1f}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(__file__).parents[2] / "shared" / "data")
+    parser.add_argument("--questions", type=int, default=1000)
+    options = parser.parse_args()
+    print("| set | cut | R@1 | R@5 | R@10 | MRR | question CPU ms p50 / p95 | build CPU s |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, title in SETS.items():
+        for label, cut in CUTS.items():
+            figures = measured(options.data / "questions" / name, cut, options.questions)
+            print(f"| {title} | {label} | {figures} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
