@@ -56,15 +56,14 @@ def read_arguments(text: str | Mapping[str, Any], *, strict: bool = False) -> di
         return dict(text)
     if isinstance(text, ArgumentText):
         return dict(text.parsed)
-    found: object
+    if not text.strip():
+        return {}
     try:
-        found = json.loads(text) if text.strip() else {}
-    except json.JSONDecodeError as error:
-        if strict:
-            raise BadArgumentsError(f"The arguments are not valid JSON: {error}.", key="bad_arguments") from error
-        return _read_leniently(text)
-    if isinstance(found, str) and not strict:  # JSON text inside a JSON string
-        return _read_leniently(found)
+        found: object = json.loads(text) if strict else read_object(text)
+    except ValueError as error:
+        raise BadArgumentsError(
+            f"The arguments are not {'valid JSON' if strict else 'a JSON object'}: {_shown(text)}."
+        ) from error
     if not isinstance(found, dict):
         raise BadArgumentsError(f"The arguments must be a JSON object, not {_shown(found)}.")
     return cast("dict[str, Any]", found)
@@ -95,13 +94,6 @@ def _worst_error(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any
     except broken as error:
         _log.warning("These parameters are no JSON Schema, so nothing is checked: %s", str(error).partition("\n")[0])
         return None
-
-
-def _read_leniently(text: str) -> dict[str, Any]:
-    try:
-        return read_object(text)
-    except ValueError as error:
-        raise BadArgumentsError(f"The arguments are not a JSON object: {_shown(text)}.") from error
 
 
 def _sentence(field: str, error: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -121,6 +122,11 @@ class BaseTool:
     def function(self) -> dict[str, Any]:
         """The tool as a model is told of it: `name`, `description`, `parameters` (JSON Schema)."""
         return {"name": self.name, "description": self.description, "parameters": self.schema}
+
+    @property
+    def is_async(self) -> bool:
+        """Whether `call` is to be awaited on the loop; else it runs in a thread."""
+        return inspect.iscoroutinefunction(self.call)
 
     @property
     def file_access(self) -> bool:

@@ -115,9 +115,10 @@ class ToolRunner:
 async def _call(tool: BaseTool, arguments: dict[str, Any], context: Mapping[str, Any]) -> object:
     params = ArgumentText.of(arguments)
     wanted = _wanted(tool, context)
-    if inspect.iscoroutinefunction(tool.call):
-        return await tool.call(params, **wanted)
-    result: object = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
+    if tool.is_async:
+        result: object = tool.call(params, **wanted)
+    else:
+        result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
     return await result if inspect.isawaitable(result) else result
 
 

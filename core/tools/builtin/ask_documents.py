@@ -58,7 +58,7 @@ class AskDocuments(BaseTool):
             params: `{"query": ...}`.
             evidence: What was found earlier in the same reply: the numbers go on from there, and what is found now
                 is added to it.
-            lang: The language of the sentence that says nothing was found.
+            lang: The language of what stands around the passages.
             kwargs: Not used.
         """
         del kwargs
@@ -70,4 +70,4 @@ class AskDocuments(BaseTool):
         first = len(earlier) + 1
         earlier.extend(found)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(found, first))
-        return ToolResult(numbered(found, first), passages=rows)
+        return ToolResult(numbered(found, "zh" if lang == "zh" else "en", first=first), passages=rows)

@@ -112,11 +112,9 @@ def _check(tree: ast.Expression, written: str) -> None:
 
 
 def _clean(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ToolError("The result is not a number.")  # noqa: TRY004 - a sentence for the model
     if isinstance(value, int):
         return str(_bounded(value))
-    if not math.isfinite(value):
+    if not isinstance(value, float) or not math.isfinite(value):
         raise ToolError("The result is too large.")
     if value.is_integer() and abs(value) < 1e15:
         return str(int(value))
@@ -135,7 +133,7 @@ def _power(base: Any, exponent: Any) -> Any:
         raise OverflowError
     value = base**exponent
     if isinstance(value, complex):
-        raise ValueError("a root of a negative number is not real")
+        raise ValueError("a root of a negative number is not real")  # noqa: TRY004 - a sentence for the model
     return value
 
 

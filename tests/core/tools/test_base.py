@@ -25,7 +25,7 @@ class Search(BaseTool):
     labels = {"en": "Search", "zh": "搜索"}
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
-        return self._verify_json_format_args(params)["query"]
+        return self._verify_json_format_args(params, kwargs.get("strict", False))["query"]
 
 
 def test_the_old_list_of_parameters_becomes_a_schema():
@@ -46,7 +46,7 @@ def test_arguments_are_verified_by_the_seeds_method():
     with pytest.raises(ValueError, match="'query' is missing"):
         Search().call("{}")
     with pytest.raises(ValueError, match="not valid JSON"):
-        Search()._verify_json_format_args("{'query': 'x'}", strict_json=True)
+        Search().call("{'query': 'x'}", strict=True)
 
 
 def test_options_are_kept_and_the_callers_dict_is_not():

@@ -1,0 +1,60 @@
+"""From what a program lists in `function_list` to tools."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from core.errors import SettingsError
+from core.tools.base import BaseTool
+from core.tools.catalog import TOOL_REGISTRY
+from core.tools.from_function import FunctionTool
+
+_log = logging.getLogger(__name__)
+
+GivenTool: TypeAlias = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
+
+
+def tools_from(given: Sequence[GivenTool] | None) -> dict[str, BaseTool]:
+    """The tools by name.
+
+    Args:
+        given: Names, dicts (`{"name": ..., options}`), tools, functions, and `{"mcpServers": {...}}`.
+
+    Raises:
+        SettingsError: One of them is none of these, or its name is unknown (`UnknownNameError`).
+        ServerUnreachableError: An MCP server cannot be started or reached.
+    """
+    tools: dict[str, BaseTool] = {}
+    for item in given or ():
+        for tool in _made(item):
+            if tool.name in tools and tools[tool.name] is not tool:
+                _log.warning("Two tools are named %r; the later one counts.", tool.name)
+            tools[tool.name] = tool
+    return tools
+
+
+def _made(item: GivenTool) -> list[BaseTool]:
+    match item:
+        case BaseTool():
+            return [item]
+        case str():
+            return [TOOL_REGISTRY[item]()]
+        case Mapping():
+            return _from_mapping(item)
+        case _ if callable(item):
+            is_class = isinstance(item, type) and issubclass(item, BaseTool)
+            return [cast("type[BaseTool]", item)()] if is_class else [FunctionTool(cast("Callable[..., Any]", item))]
+        case _:
+            raise SettingsError(f"This is no tool: {item!r}.", hint="Give a name, a dict, a tool or a function.")
+
+
+def _from_mapping(item: Mapping[str, Any]) -> list[BaseTool]:
+    if "mcpServers" in item:
+        from core.mcp.pool import MCPManager  # servers are rare, and their package is not small
+
+        return list(MCPManager.shared().init_config(item))
+    if not isinstance(item.get("name"), str):
+        raise SettingsError("A tool given as a dict needs its name.", hint='Write {"name": "calculator"}.')
+    return [TOOL_REGISTRY[item["name"]](item)]

@@ -1,0 +1,221 @@
+"""The one loop: ask the model, run the tools it calls, ask again, until it answers."""
+
+from __future__ import annotations
+
+import json
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any
+
+from core.agents.citing import cited
+from core.agents.prompts import LAST_CALL, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
+from core.errors import BadArgumentsError
+from core.llm.request import ChatRequest, Lang, Stream
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import FUNCTION, USER, Message
+from core.messages.transcript import Transcript, call_message
+from core.tools.arguments import read_arguments
+from core.tools.runner import ToolRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from core.llm.base import BaseChatModel
+    from core.rag.document import Passage
+    from core.tools.base import BaseTool
+
+MOST_MODEL_CALLS = 20
+_MOST_UNREADABLE = 2
+_NAMELESS = "nameless_call"  # a call without a name gets this one, so that the model can be told about it
+
+
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A call that the agent makes before the model is asked.
+
+    Args:
+        name: The tool.
+        arguments: For it.
+        quiet: Whether the call is shown only if it found passages.
+    """
+
+    name: str
+    arguments: Mapping[str, Any]
+    quiet: bool = False
+
+
+@dataclass(slots=True)
+class _State:
+    """What one reply has gathered."""
+
+    history: list[Message]
+    lang: Lang
+    context: dict[str, Any]
+    evidence: list[Passage] = field(default_factory=list[Any])
+    unreadable: int = 0  # turns with a call that could not be read even leniently
+    over: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ToolLoop:
+    """A model, its tools, and how often it may be asked.
+
+    Args:
+        model: Who answers.
+        tools: What may be run, by name.
+        offered: The tools the model is told of; all of them by default.
+        speaker: The agent's name, put on its messages.
+        generate: Over the model's `generate_cfg`.
+        most_calls: Model calls in one reply; the last one is asked to answer without tools.
+    """
+
+    model: BaseChatModel
+    tools: Mapping[str, BaseTool]
+    offered: Sequence[str] | None = None
+    speaker: str | None = None
+    generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    most_calls: int = MOST_MODEL_CALLS
+
+    async def reply(
+        self, messages: Iterable[Message], *, lang: Lang, opening: Opening | None = None, **context: Any
+    ) -> Stream:
+        """The whole reply as events; leaving early stops the model and the tools.
+
+        Args:
+            messages: The conversation, system message included; not changed.
+            lang: The language of what Parlour itself says.
+            opening: A call to make first.
+            context: Handed to the tools that take it.
+
+        Raises:
+            ModelServiceError: The model failed.
+        """
+        state = _State(list(messages), lang, context)
+        runner = ToolRunner(self.tools)
+        if opening is not None:
+            async with aclosing(self._open(opening, runner, state)) as events:
+                async for event in events:
+                    yield event
+        for asked in range(1, self.most_calls + 1):
+            turn = Transcript()
+            async with aclosing(self._asked(state, last=asked == self.most_calls)) as events:
+                async for event in events:
+                    kind = type(event)
+                    if kind is MessageStarted or kind is CallStarted:
+                        event = self._named(event)  # noqa: PLW2901 - the same event, with a name
+                    turn.apply(event)
+                    yield event
+            calls = turn.unanswered()
+            if not calls:
+                return
+            async with aclosing(self._answered(calls, turn, runner, state, last=asked == self.most_calls)) as events:
+                async for event in events:
+                    yield event
+            if state.over:
+                return
+
+    async def _answered(
+        self, calls: Sequence[Message], turn: Transcript, runner: ToolRunner, state: _State, *, last: bool
+    ) -> Stream:
+        """Run the calls of a turn, or say why the reply ends here."""
+        if last:
+            state.over = True
+            for event in self._refused(calls, state):
+                yield event
+            return
+        async with aclosing(runner.run(calls, **_context(state))) as events:
+            async for event in events:
+                turn.apply(event)
+                yield event
+        state.history += turn.messages()
+        state.unreadable += any(_is_unreadable(call) for call in calls)
+        if state.unreadable > _MOST_UNREADABLE:
+            state.over = True
+            for event in self._said(STOPPED_UNREADABLE[state.lang]):
+                yield event
+
+    def _asked(self, state: _State, *, last: bool) -> Stream:
+        """The model's next turn."""
+        names = self.tools if self.offered is None else self.offered
+        functions = tuple(self.tools[name].function for name in names)
+        generate, messages = self.generate, state.history
+        if last and functions:
+            generate = {**generate, "function_choice": "none"}
+            messages = [*messages, Message(USER, LAST_CALL[state.lang])]
+        events = self.model.stream(ChatRequest(tuple(messages), functions, generate, state.lang))
+        return cited(events, state.evidence) if state.evidence else events
+
+    async def _open(self, opening: Opening, runner: ToolRunner, state: _State) -> Stream:
+        """Make the first call as if the model had made it."""
+        call_id, arguments = f"call_{token_hex(8)}", json.dumps(dict(opening.arguments), ensure_ascii=False)
+        turn = Transcript()
+        held: list[Event] = [
+            MessageStarted(self.speaker),
+            CallStarted(call_id, opening.name),
+            CallDelta(call_id, arguments),
+            MessageFinished("calls"),
+        ]
+        for event in held:
+            turn.apply(event)
+            if not opening.quiet:
+                yield event
+        call = call_message(call_id, opening.name, arguments, self.speaker)
+        async with aclosing(runner.run([call], **_context(state))) as events:
+            async for event in events:
+                turn.apply(event)
+                held.append(event)
+                if not opening.quiet:
+                    yield event
+        if opening.quiet and state.evidence:
+            for event in held:
+                yield event
+        if not opening.quiet or state.evidence:
+            state.history += turn.messages()
+
+    def _named(self, event: Event) -> Event:
+        if isinstance(event, CallStarted) and not event.name.strip():
+            return CallStarted(event.call_id, _NAMELESS)
+        if isinstance(event, MessageStarted) and event.name is None:
+            return MessageStarted(self.speaker)
+        return event
+
+    def _refused(self, calls: Sequence[Message], state: _State) -> Iterator[Event]:
+        """Calls that come when no more may: none stays unanswered, and the user is told."""
+        for call in calls:
+            call_id = str((call.extra or {})["function_id"])
+            name = call.function_call.name if call.function_call else _NAMELESS
+            extra = {"function_id": call_id, "failed": "call_limit"}
+            yield ToolStarted(call_id)
+            yield ToolFinished(call_id, Message(FUNCTION, NOT_RUN[state.lang], name=name, extra=extra))
+        yield from self._said(STOPPED_AT_LIMIT[state.lang].format(calls=self.most_calls))
+
+    def _said(self, text: str) -> Iterator[Event]:
+        yield MessageStarted(self.speaker)
+        yield TextDelta(text)
+        yield MessageFinished("stop")
+
+
+def _context(state: _State) -> dict[str, Any]:
+    return {**state.context, "lang": state.lang, "messages": state.history, "evidence": state.evidence}
+
+
+def _is_unreadable(call: Message) -> bool:
+    if call.function_call is None or call.function_call.name == _NAMELESS:
+        return True
+    if not (call.extra or {}).get("unreadable"):
+        return False
+    try:
+        read_arguments(call.function_call.arguments)
+    except BadArgumentsError:
+        return True
+    return False

@@ -1,0 +1,205 @@
+"""The one loop: model, tools, model … until there is an answer, or one clear sentence."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from typing import Any
+
+import pytest
+
+from core.agents.fn_call import FnCallAgent
+from core.agents.tool_loop import ToolLoop
+from core.errors import ModelUnavailableError
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import Message
+from core.messages.transcript import Transcript
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from core.tools.from_function import tool
+
+pytestmark = pytest.mark.anyio
+
+
+@tool
+def double(n: int) -> int:
+    """Double a number."""
+    return 2 * n
+
+
+def ask(text: str = "Go") -> list[Message]:
+    return [Message("user", text)]
+
+
+async def events_of(model: ScriptedModel, **options: Any) -> list[Event]:
+    loop = ToolLoop(model, {"double": double}, **options)
+    return [event async for event in loop.reply(ask(), lang="en")]
+
+
+async def reply_of(model: ScriptedModel, **options: Any) -> list[Message]:
+    return Transcript(await events_of(model, **options)).messages()
+
+
+def calls(*arguments: str) -> Reply:
+    return Reply(calls=[("double", text) for text in arguments])
+
+
+async def test_tools_run_until_the_model_answers():
+    model = ScriptedModel(calls('{"n": 2}', '{"n": 3}'), calls('{"n": 4}'), "4, 6 and 8")
+    reply = await reply_of(model)
+    assert [(m.role, m.get_text_content()) for m in reply] == [
+        ("assistant", ""),
+        ("assistant", ""),
+        ("function", "4"),
+        ("function", "6"),
+        ("assistant", ""),
+        ("function", "8"),
+        ("assistant", "4, 6 and 8"),
+    ]
+    assert len(model.requests) == 3
+    assert [m.role for m in model.requests[1].messages] == ["user", "assistant", "assistant", "function", "function"]
+
+
+async def test_the_order_of_events_is_the_order_of_what_happens():
+    kinds = [event.kind for event in await events_of(ScriptedModel(calls('{"n": 2}'), "4"))]
+    assert kinds == [
+        "message_started",
+        "call_started",
+        "call_delta",
+        "message_finished",
+        "tool_started",
+        "tool_finished",
+        "message_started",
+        "text_delta",
+        "message_finished",
+    ]
+
+
+async def test_after_twenty_model_calls_it_says_so_and_leaves_no_call_unanswered():
+    model = ScriptedModel(calls('{"n": 2}'))
+    events = await events_of(model)
+    reply = Transcript(events).messages()
+    assert len(model.requests) == 20
+    assert model.requests[-1].generate["function_choice"] == "none"
+    assert "used all the tool calls" in model.requests[-1].messages[-1].get_text_content()
+    assert reply[-1].get_text_content().startswith("I stopped here: after 20 model calls")
+    assert (reply[-2].extra or {})["failed"] == "call_limit"
+    assert sum(isinstance(e, CallStarted) for e in events) == sum(isinstance(e, ToolFinished) for e in events)
+
+
+async def test_an_answer_on_the_last_call_is_the_answer():
+    model = ScriptedModel(calls('{"n": 2}'), "It is 4.")
+    reply = await reply_of(model, most_calls=2)
+    assert reply[-1].get_text_content() == "It is 4."
+
+
+async def test_an_unreadable_call_is_told_to_the_model_which_mends_it():
+    model = ScriptedModel(calls("n is two"), calls('{"n": 2}'), "4")
+    reply = await reply_of(model)
+    assert "not a JSON object" in model.requests[1].messages[-1].get_text_content()
+    assert reply[-1].get_text_content() == "4"
+
+
+async def test_unreadable_calls_are_told_twice_and_then_the_user_hears_of_it():
+    model = ScriptedModel(calls("n is two"))
+    reply = await reply_of(model)
+    assert len(model.requests) == 3
+    assert "cannot be read" in reply[-1].get_text_content()
+
+
+async def test_no_call_is_ever_named_nothing():
+    nameless = [MessageStarted(), CallStarted("c", " "), CallDelta("c", "{}"), MessageFinished("calls")]
+    events = await events_of(ScriptedModel(nameless, "sorry"))
+    names = [event.name for event in events if isinstance(event, CallStarted)]
+    assert names == ["nameless_call"]
+    results = [e.message.get_text_content() for e in events if isinstance(e, ToolFinished)]
+    assert results[0].startswith("There is no tool named 'nameless_call'")
+
+
+async def test_an_unknown_tool_is_answered_and_the_model_goes_on():
+    model = ScriptedModel(Reply(calls=[("duoble", {"n": 1})]), "sorry")
+    reply = await reply_of(model)
+    assert "Did you mean 'double'?" in reply[1].get_text_content()
+    assert reply[-1].get_text_content() == "sorry"
+
+
+async def test_leaving_early_stops_the_model():
+    model = ScriptedModel(Reply(text="one two three four", pace=0.001))
+    async with aclosing(ToolLoop(model, {}).reply(ask(), lang="en")) as events:
+        async for event in events:
+            if isinstance(event, TextDelta):
+                break
+    assert model.closed == 1
+
+
+async def test_leaving_early_stops_the_tools():
+    import asyncio
+
+    stopped = asyncio.Event()
+
+    @tool
+    async def wait() -> str:
+        """Wait."""
+        try:
+            await asyncio.sleep(30)
+        finally:
+            stopped.set()
+        return ""
+
+    loop = ToolLoop(ScriptedModel(Reply(calls=[("wait", {})])), {"wait": wait})
+    async with aclosing(loop.reply(ask(), lang="en")) as events:
+        async for event in events:
+            if isinstance(event, ToolStarted):
+                await asyncio.sleep(0)
+                break
+    # The tool had begun or was never begun: either way nothing is left running.
+    assert not [task for task in asyncio.all_tasks() if "_finished" in repr(task)]
+
+
+async def test_a_failing_model_raises_and_what_was_said_stays():
+    model = ScriptedModel(calls('{"n": 2}'), ModelUnavailableError(message="away"))
+    seen: list[Event] = []
+
+    async def read() -> None:
+        async for event in ToolLoop(model, {"double": double}).reply(ask(), lang="en"):
+            seen.append(event)  # noqa: PERF401 - what came before the error counts
+
+    with pytest.raises(ModelUnavailableError):
+        await read()
+    assert isinstance(seen[-1], ToolFinished)
+
+
+async def test_the_speaker_is_named_on_every_message():
+    agent = FnCallAgent([double], ScriptedModel(calls('{"n": 2}'), "4"), name="Ada")
+    reply = Transcript([event async for event in agent.stream(ask())]).messages()
+    assert [message.name for message in reply] == ["Ada", "double", "Ada"]
+
+
+async def test_three_calls_of_half_a_second_in_one_turn_end_in_less_than_seven_tenths():
+    import time
+
+    @tool
+    def nap(seconds: float) -> str:
+        """Sleep."""
+        time.sleep(seconds)
+        return "slept"
+
+    model = ScriptedModel(Reply(calls=[("nap", {"seconds": 0.5})] * 3), "done")
+    before = time.perf_counter()
+    events = [event async for event in FnCallAgent([nap], model).stream(ask())]
+    assert time.perf_counter() - before <= 0.7
+    assert len(Transcript(events).messages()) == 7
+
+
+async def test_the_language_of_its_own_sentences_is_the_users():
+    loop = ToolLoop(ScriptedModel(calls('{"n": 2}')), {"double": double}, most_calls=1)
+    events = [event async for event in loop.reply(ask("翻倍"), lang="zh")]
+    assert Transcript(events).messages()[-1].get_text_content().startswith("我在这里停下了")
