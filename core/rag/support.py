@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from core.rag.search.terms import terms
+from core.rag.search.terms import EMPTY_CHARACTERS, terms
 from core.rag.sentences import ideographs
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _NEARLY_ALL = 0.75  # of them, or a figure among them, and one word fewer is eno
 _FEWEST = 3
 _FEWEST_CHINESE = 4
 _SECOND_ADDS = 0.2  # of the words, before a second passage is named too
-_EMPTY_CHARACTERS = frozenset("的了是在和与與及也都就而且并並把被对對于於从從到为為以其之这這那有个個们們")
 _DENIAL = re.compile(
     r"\b(?:not|no|n't|cannot|can't|doesn't|don't|didn't|isn't)\b.{0,40}"
     r"\b(?:mention|contain|say|state|provide|specif|include|find|found|information|know|sure|answer)"
@@ -73,5 +72,5 @@ class Support:
 def _words(text: str) -> set[str]:
     """What carries meaning: stems, figures, and pairs of Chinese characters without the empty ones."""
     return {
-        term for term in terms(text) if (len(term) > 1 or term.isdigit()) and not _EMPTY_CHARACTERS.intersection(term)
+        term for term in terms(text) if (len(term) > 1 or term.isdigit()) and not EMPTY_CHARACTERS.intersection(term)
     }

@@ -29,6 +29,11 @@ STOP_WORDS = frozenset(
     would wouldn you your yours yourself yourselves
     """.split()  # noqa: SIM905 - a list of 150 strings is no easier to read
 )
+# Characters that mean nothing on their own, and those that stand in every text: alone they only cost time.
+EMPTY_CHARACTERS = frozenset(
+    "的了是在和与與及也都就而且并並把被对對于於从從到为為以其之这這那有个個们們哪什么麼谁誰何几幾吗嗎呢吧多少"
+)
+_COMMON_CHARACTERS = EMPTY_CHARACTERS | frozenset("不上中下人一大年国國出来來时時后後用地会會可他她它你我")
 
 
 def terms(text: str) -> list[str]:
@@ -39,8 +44,12 @@ def terms(text: str) -> list[str]:
     for run in _RUN.finditer(folded):
         unspaced, word = run.groups()
         if unspaced:
-            found.extend(unspaced)
-            found.extend(first + second for first, second in pairwise(unspaced))
+            found.extend(letter for letter in unspaced if letter not in _COMMON_CHARACTERS)
+            found.extend(
+                first + second
+                for first, second in pairwise(unspaced)
+                if first not in EMPTY_CHARACTERS or second not in EMPTY_CHARACTERS
+            )
         elif word not in STOP_WORDS:
             found.append(_stem(word))
     return found
