@@ -12,7 +12,6 @@ import secrets
 import shutil
 import time
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
@@ -23,6 +22,7 @@ from core.errors import NoSpaceError, NotFoundError, ParlourError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator
+    from pathlib import Path
 
 _KEEP = 6 * 3600.0
 _NAME_BYTES = 150
@@ -265,7 +265,7 @@ class _Incoming:
             return
         self._size += end - start
         if self._size > self._limit:
-            raise TooLargeError("The file is too large.", name=self._open.name, limit=self._limit)
+            raise TooLargeError("The file is too large.", name=self._open.name, limit=self._limit // 2**20)
         self._queue.append((self._open, data[start:end]))
 
     def _on_part_end(self) -> None:

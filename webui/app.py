@@ -1,0 +1,92 @@
+"""Puts the application together: the engine, Parlour's own routes, the page, and Gradio around it. Wiring only."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from anyio import to_thread
+
+from webui.context import WebContext
+from webui.gradio_environment import prepare
+from webui.middleware.gate import GateMiddleware
+from webui.uploads import Uploads
+from webui.words import Words
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from fastapi import FastAPI, Request
+    from starlette.types import ASGIApp
+
+    from core.readiness import Readiness
+    from core.settings import Settings
+
+_MIB = 1024 * 1024
+# Gradio counts async handlers too: with its 40, the forty-first open page would wait for another to end.
+_THREADS = 200
+
+
+@asynccontextmanager
+async def open_house(settings: Settings, take: Callable[[Readiness], None]) -> AsyncGenerator[ASGIApp]:
+    """Open the engine, build the application, and close both again.
+
+    Args:
+        settings: The settings.
+        take: Is given the engine's readiness as soon as there is one.
+
+    Raises:
+        ParlourError: The data folder or the database cannot be used.
+    """
+    uploads = Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB)
+    prepare(uploads.folder)
+    engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
+    async with engine_class(settings) as engine:
+        take(engine.readiness)
+        context = WebContext(engine, settings, Words.of)
+        # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
+        app = await to_thread.run_sync(build_app, context, uploads)
+        async with app.router.lifespan_context(app):
+            yield GateMiddleware(app, uploads)
+
+
+def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
+    """Parlour's own routes first, then the page at `/`."""
+    import gradio as gr
+    from fastapi import FastAPI
+
+    from webui.handlers.wiring import Handlers
+    from webui.layout import build
+    from webui.routes import Routes, assets_version
+    from webui.theme import Theme, head
+    from webui.words.fixed import I18N
+
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads).table())
+    demo = build(context, Handlers(context, uploads).wire)
+    demo.max_threads = _THREADS
+    demo.queue(default_concurrency_limit=None, api_open=False)
+    mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
+    return cast(
+        "FastAPI",
+        mount(
+            app,
+            demo,
+            path="/",
+            auth_dependency=_owner,
+            footer_links=[],
+            run_history=False,
+            enable_monitoring=False,
+            ssr_mode=False,
+            mcp_server=False,
+            pwa=False,
+            show_error=False,
+            i18n=I18N,
+            theme=Theme(),
+            head=head(assets_version()),
+        ),
+    )
+
+
+def _owner(request: Request) -> str | None:
+    return cast("dict[str, Any]", request.scope).get("owner")

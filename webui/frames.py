@@ -1,0 +1,180 @@
+"""Follows what a tab shows and paints it: at most 15 frames a second, one at least each second.
+
+A frame is plain values for the same four components each time; what did not change costs next to nothing. (A
+component update would cost five times as much, and so would an empty one.)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from core.errors import NotFoundError
+from webui.panels.history import history_html
+from webui.panels.top import top_html
+from webui.render.conversation import shown
+from webui.render.status import status_html
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable
+
+    from core.engine import Engine
+    from core.runs.reply import Reply
+    from core.runs.run import Run
+    from core.storage.base import Conversation, DocumentRecord, StoredMessage
+    from webui.render.status import State
+    from webui.views import View, Views
+
+_log = logging.getLogger(__name__)
+
+_APART = 1 / 15
+_KEEP_ALIVE = 1.0
+
+
+class Frame(NamedTuple):
+    """What the page shows: values of `chat`, `status`, `history` and `top`."""
+
+    chat: list[Any]
+    status: str
+    history: str
+    top: str
+
+
+@dataclass(slots=True)
+class _Scene:
+    """What a tab shows, as read from the stores; read again only when something changed."""
+
+    conversations: list[Conversation] = field(default_factory=list["Conversation"])
+    current: Conversation | None = None
+    thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
+    replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
+    documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
+
+
+class Frames:
+    """Paints tabs.
+
+    Args:
+        engine: Where conversations and replies come from.
+        views: All tabs.
+    """
+
+    def __init__(self, engine: Engine, views: Views) -> None:
+        self._engine = engine
+        self._views = views
+
+    async def follow(self, view: View) -> AsyncGenerator[Frame, None]:
+        """The frames of a tab, until there is nothing more to come or a newer follower takes over."""
+        if view.resting:
+            return
+        view.generation += 1
+        mine = view.generation
+        view.poke(stale=True)  # an older follower wakes, sees that it is old, and leaves
+        watched = _Watched(view)
+        scene = _Scene()
+        try:
+            while mine == view.generation:
+                view.wake.clear()
+                view.urgent.clear()
+                if view.stale:
+                    scene = await self._read(view)
+                run = self._engine.runs.live(view.conversation_id)
+                watched.turn_to(run)
+                if mine != view.generation:  # reading took a while
+                    return
+                yield self._paint(view, scene, run)
+                if not view.wake.is_set() and not self._waits(view, scene):
+                    return
+                await _until_next(view)
+        finally:
+            watched.turn_to(None)
+
+    async def _read(self, view: View) -> _Scene:
+        view.stale = False
+        engine, owner = self._engine, view.owner
+        scene = _Scene(conversations=await engine.conversations.list(owner))
+        if not view.conversation_id:
+            return scene
+        try:
+            scene.current = await engine.conversations.get(owner, view.conversation_id)
+            scene.thread = await engine.conversations.thread(owner, view.conversation_id)
+            for message in scene.thread:
+                if message.role == "assistant":
+                    scene.replies[message.id] = await engine.runs.reply(owner, message)
+            scene.documents = await engine.documents.list(owner, view.conversation_id)
+        except NotFoundError:  # deleted meanwhile, or an address from somewhere else
+            _log.debug("A tab shows a conversation that is not there.")
+            view.show("")
+            return _Scene(conversations=scene.conversations)
+        return scene
+
+    def _paint(self, view: View, scene: _Scene, run: Run | None) -> Frame:
+        words, current = view.words, view.conversation_id
+        if run is not None:
+            scene.replies[run.message_id] = run.reply()
+        chat, _ = shown(scene.thread, scene.replies, words=words, window=view.window, anchor=view.anchor)
+        state = self._state(view, scene, run)
+        live = self._engine.runs.live_conversations(view.owner)
+        unread = self._views.unread(view.owner, current)
+        return Frame(
+            chat,
+            status_html(state, current, lang=words.lang, empty=not scene.thread),
+            history_html(scene.conversations, current, live, unread, words),
+            top_html(scene.current.title if scene.current else "", self._engine.readiness, words),
+        )
+
+    def _state(self, view: View, scene: _Scene, run: Run | None) -> State:
+        if run is not None:
+            return "stopping" if view.stopping else "running"
+        view.stopping = False
+        last = scene.replies.get(scene.thread[-1].id) if scene.thread else None
+        return "error" if last is not None and last.status == "error" else "idle"
+
+    def _waits(self, view: View, scene: _Scene) -> bool:
+        """Whether anything may still change by itself that this tab shows."""
+        return (
+            bool(self._engine.runs.live_conversations(view.owner))
+            or self._engine.readiness["model"].state == "loading"
+            or any(document.status == "reading" for document in scene.documents)
+        )
+
+
+class _Watched:
+    """The run that wakes the tab, if any."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._run: Run | None = None
+        self._leave: Callable[[], None] | None = None
+
+    def turn_to(self, run: Run | None) -> None:
+        """Watch this run, and no other."""
+        if run is self._run:
+            return
+        if self._leave is not None:
+            self._leave()
+        self._run = run
+        self._leave = run.watch(self._wake) if run is not None else None
+
+    def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
+        self._view.poke(urgent=urgent)
+
+
+async def _until_next(view: View) -> None:
+    """Wait until there is something new, and then a little for more of it, unless it is urgent.
+
+    Ends after a second at the latest: Gradio notices that a page is gone only when it is given a frame.
+    """
+    began = time.monotonic()
+    try:
+        await asyncio.wait_for(view.wake.wait(), _KEEP_ALIVE)
+    except TimeoutError:
+        return
+    rest = _APART - (time.monotonic() - began)
+    if rest > 0:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(view.urgent.wait(), rest)

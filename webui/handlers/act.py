@@ -1,0 +1,175 @@
+"""The bus: what the page's own script asks for, one JSON object at a time, `{"do": "open", "id": …}`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from core.errors import NotFoundError
+from webui.assets_folder import assets_folder
+from webui.handlers.evidence import cited, paged
+from webui.handlers.send import drop, start
+from webui.panels.room import starter
+from webui.views import WINDOW
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from webui.handlers.desk import Desk
+    from webui.views import View
+
+Asked = dict[str, Any]
+_TITLE = 200
+
+
+async def act(desk: Desk, view: View, message: str) -> str:
+    """Do what the script asks.
+
+    Returns:
+        The markup of the evidence panel.
+
+    Raises:
+        ParlourError: It cannot be done.
+    """
+    try:
+        asked = json.loads(message)
+    except ValueError:
+        asked = None
+    if isinstance(asked, dict):
+        request = cast("Asked", asked)
+        action = _ACTIONS.get(str(request.get("do")))
+        if action is not None:
+            await action(desk, view, request)
+    return view.evidence
+
+
+def _text(asked: Asked, name: str) -> str:
+    value = asked.get(name)
+    return value if isinstance(value, str) else ""
+
+
+async def _open(desk: Desk, view: View, asked: Asked) -> None:
+    conversation = _text(asked, "id")
+    if conversation:
+        try:
+            await desk.engine.conversations.get(view.owner, conversation)
+        except NotFoundError:
+            view.show("")
+            raise
+    view.resting = False
+    view.show(conversation)
+
+
+async def _new(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.resting = False
+    view.show("")
+
+
+async def _rename(desk: Desk, view: View, asked: Asked) -> None:
+    title = " ".join(_text(asked, "title").split())[:_TITLE]
+    if title:
+        await desk.engine.conversations.rename(view.owner, _text(asked, "id"), title)
+    desk.views.changed(view.owner, _text(asked, "id"))
+
+
+async def _delete(desk: Desk, view: View, asked: Asked) -> None:
+    conversation = _text(asked, "id")
+    await desk.engine.delete_conversation(view.owner, conversation)
+    desk.views.deleted(view.owner, conversation)
+
+
+async def _cite(desk: Desk, view: View, asked: Asked) -> None:
+    await cited(desk, view, _text(asked, "message"), int(asked.get("n") or 0))
+
+
+async def _close(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.evidence = ""
+
+
+async def _page(desk: Desk, view: View, asked: Asked) -> None:
+    await paged(desk, view, _text(asked, "document"), int(asked.get("n") or 0))
+
+
+async def _look(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.resting = False
+    view.poke(stale=True)
+
+
+async def _rest(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.resting = True
+    view.generation += 1
+    view.poke()
+
+
+async def _starter(desk: Desk, view: View, asked: Asked) -> None:
+    try:
+        text, sample = starter(int(asked.get("n") or 0), view.words)
+    except (KeyError, ValueError) as error:
+        raise NotFoundError("There is no such question to begin with.") from error
+    await start(desk, view, text, [(assets_folder() / "samples" / sample, sample)] if sample else [])
+
+
+async def _edit(desk: Desk, view: View, asked: Asked) -> None:
+    await _mine(desk, view, _text(asked, "id"))
+    text = _text(asked, "text").strip()
+    if text:
+        await desk.engine.edit(view.owner, _text(asked, "id"), text, view.words.lang)
+
+
+async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
+    await _mine(desk, view, _text(asked, "id"))
+    await desk.engine.regenerate(view.owner, _text(asked, "id"), view.words.lang)
+
+
+async def _continue(desk: Desk, view: View, asked: Asked) -> None:
+    await _mine(desk, view, _text(asked, "id"))
+    await desk.engine.continue_(view.owner, _text(asked, "id"), view.words.lang)
+
+
+async def _mine(desk: Desk, view: View, message_id: str) -> None:
+    """Raises NotFoundError for a message that is not part of the conversation that the tab shows."""
+    message = await desk.engine.conversations.message(view.owner, message_id)
+    if message.conversation_id != view.conversation_id:
+        raise NotFoundError("This message is in another conversation.")
+    view.resting = False
+    view.poke(stale=True)
+
+
+async def _earlier(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.window += WINDOW
+    view.anchor = None
+    view.poke()
+
+
+async def _drop(desk: Desk, view: View, asked: Asked) -> None:
+    await drop(desk, view, _text(asked, "upload"))
+
+
+async def _retry(desk: Desk, view: View, asked: Asked) -> None:
+    del view, asked
+    desk.engine.retry_model()
+
+
+_ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
+    "open": _open,
+    "new": _new,
+    "rename": _rename,
+    "delete": _delete,
+    "cite": _cite,
+    "close": _close,
+    "page": _page,
+    "look": _look,
+    "rest": _rest,
+    "starter": _starter,
+    "edit": _edit,
+    "regenerate": _regenerate,
+    "continue": _continue,
+    "earlier": _earlier,
+    "drop": _drop,
+    "retry": _retry,
+}

@@ -1,0 +1,118 @@
+"""A question on its way in: checked, its files moved into the store, and handed to the engine."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from core.errors import ConflictError, NotFoundError, ParlourError
+from webui.handlers.guard import toast, untouched
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from core.storage.base import FileRecord
+    from webui.handlers.desk import Desk
+    from webui.uploads import Upload
+    from webui.views import View
+
+LONGEST = 200_000
+_TITLE = 60
+
+
+class Draft(TypedDict):
+    """What stands in the composer."""
+
+    text: str
+    files: list[str]
+
+
+class EmptyMessageError(ParlourError):
+    """There is nothing to send."""
+
+    key = "empty_message"
+
+
+class LongMessageError(ParlourError):
+    """The text is longer than a message may be."""
+
+    key = "message_too_long"
+
+
+class UnusableFilesError(ParlourError):
+    """The model can make nothing of a file, and no tool reads it."""
+
+
+async def send(desk: Desk, view: View, draft: Draft | None) -> Any:
+    """Send what stands in the composer; it is emptied once the message is kept, and left alone if it is refused.
+
+    Raises:
+        ParlourError: The message is refused; nothing of it is kept.
+    """
+    text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
+    if not text.strip() and not paths:
+        toast(view.words, EmptyMessageError("The message is empty."))
+        return untouched()
+    if len(text) > LONGEST:
+        raise LongMessageError("The message is too long.", limit=LONGEST)
+    uploads = [desk.uploads.of(view.owner, path) for path in paths]
+    await start(desk, view, text, [(upload.path, upload.name) for upload in uploads])
+    for upload in uploads:
+        desk.uploads.forget(upload)
+    return None
+
+
+async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
+    """Put files into the store and ask, in the conversation that the tab shows or in a new one.
+
+    Raises:
+        ConflictError: A reply is being written, or another message is being sent, in this tab.
+        ParlourError: A file cannot be used, or storing failed; nothing is kept.
+    """
+    if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
+        raise ConflictError("A reply is being written.", key="busy")
+    view.sending = True
+    kept: list[FileRecord] = []
+    try:
+        await desk.engine.conversations.ensure_owner(view.owner)
+        for path, name in files:
+            kept.append(await desk.engine.files.put(view.owner, name, path))
+        await _ask(desk, view, text, kept)
+    except BaseException:
+        for file in kept:
+            with suppress(NotFoundError):
+                await desk.engine.files.delete(view.owner, file.id)
+        raise
+    finally:
+        view.sending = False
+
+
+async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord]) -> None:
+    engine, ids = desk.engine, [file.id for file in files]
+    refused = await engine.check_attachments(view.owner, ids)
+    if refused:
+        raise UnusableFilesError("A file cannot be used.", key=refused[0], name=", ".join(file.name for file in files))
+    fresh = not view.conversation_id
+    if fresh:
+        title = " ".join((text or files[0].name).split())[:_TITLE]
+        conversation = (await engine.conversations.create(view.owner, title)).id
+    else:
+        conversation = view.conversation_id
+    try:
+        await engine.send(view.owner, conversation, text, ids, view.words.lang)
+    except BaseException:
+        if fresh:
+            await engine.delete_conversation(view.owner, conversation)
+        raise
+    if fresh:
+        view.show(conversation)
+    view.resting = False
+    view.poke(stale=True)
+
+
+async def drop(desk: Desk, view: View, path: str) -> None:
+    """Forget a file that was taken out of the composer."""
+    with suppress(NotFoundError):
+        upload: Upload = desk.uploads.of(view.owner, path)
+        desk.uploads.forget(upload)

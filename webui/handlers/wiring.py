@@ -1,0 +1,78 @@
+"""Connects the page's components with what they do. Every answer of Gradio's queue is private to the page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import gradio as gr  # noqa: TC002 - Gradio reads the annotations below
+
+from webui.frames import Frames
+from webui.handlers.act import act
+from webui.handlers.desk import Desk
+from webui.handlers.guard import guarded
+from webui.handlers.send import Draft, send
+from webui.views import Views
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from webui.context import WebContext
+    from webui.layout import Handles
+    from webui.uploads import Uploads
+
+_QUIET: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
+# Several followers of one tab may start: the newest stays, the others see it and leave.
+_MANY: dict[str, Any] = {**_QUIET, "trigger_mode": "multiple"}
+
+
+class Handlers:
+    """What the page's components do, for all tabs."""
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        views = Views(context.words)
+        self._desk = Desk(context.engine, uploads, views)
+        self._frames = Frames(context.engine, views)
+        context.engine.on_change(views.changed)
+        context.engine.runs.on_change(self._run_changed)
+
+    def wire(self, handles: Handles) -> None:
+        """Add the listeners: first the server's state changes, then the tab's follower paints."""
+        page: Any = handles
+        frame = [handles.chat, handles.status, handles.history, handles.top]
+        for begun in (
+            page.blocks.load(self.opened, None, None, **_MANY),
+            page.composer.submit(self.send, handles.composer, handles.composer, **_MANY),
+            page.go.click(self.act, handles.bus, handles.evidence, **_MANY),
+        ):
+            begun.then(self.follow, None, frame, **_MANY)
+        page.composer.stop(self.stop, None, None, **_MANY)
+
+    async def opened(self, request: gr.Request) -> None:
+        """The page was loaded: show the conversation that its address names."""
+        self._desk.views.of(request)
+
+    async def send(self, draft: Draft | None, request: gr.Request) -> Any:
+        """Send what stands in the composer."""
+        view = self._desk.views.of(request)
+        return await guarded(view, send(self._desk, view, draft))
+
+    async def stop(self, request: gr.Request) -> None:
+        """Stop the reply; its follower shows how it ends."""
+        view = self._desk.views.of(request)
+        view.stopping = True
+        view.poke()
+        await guarded(view, self._desk.engine.stop(view.owner, view.conversation_id))
+
+    async def act(self, message: str, request: gr.Request) -> Any:
+        """Do what the page's own script asks."""
+        view = self._desk.views.of(request)
+        return await guarded(view, act(self._desk, view, message))
+
+    async def follow(self, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
+        """Paint the tab until there is nothing more to come."""
+        async for frame in self._frames.follow(self._desk.views.of(request)):
+            yield cast("tuple[Any, ...]", frame)
+
+    def _run_changed(self, owner: str, conversation_id: str) -> None:
+        if self._desk.engine.runs.live(conversation_id) is None:
+            self._desk.views.ended(owner, conversation_id)

@@ -1,0 +1,182 @@
+"""Parlour's own routes: files and page pictures for their owner alone, uploads, and what the page is made of."""
+
+from __future__ import annotations
+
+import json
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
+from starlette.routing import Match, Route
+
+from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
+from webui.assets_folder import assets_folder
+from webui.uploads import TooLargeError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+    from starlette.types import Scope
+
+    from webui.context import WebContext
+    from webui.uploads import Uploads
+
+# What a browser may show by itself, because it can hold no script; everything else is saved to disk.
+_SHOWN = frozenset(
+    {"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/bmp"}
+    | {"audio/mpeg", "audio/wav", "audio/x-wav", "audio/ogg", "audio/webm", "audio/mp4", "audio/x-m4a", "audio/flac"}
+    | {"audio/aac", "video/mp4", "video/webm", "video/ogg"}
+)
+_ZOOM = (0.5, 4.0)
+_SOON = {"cache-control": "private, no-cache"}
+_LONG = {"cache-control": "private, max-age=86400"}
+_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
+
+
+def assets_version() -> str:
+    """Changes when any file in `assets` does: behind an address, it lets browsers keep the file for good."""
+    digest = sha256()
+    for path in sorted(path for path in assets_folder().rglob("*") if path.is_file()):
+        digest.update(path.name.encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+class Routes:
+    """The routes, registered before Gradio is mounted so that theirs come first."""
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._uploads = uploads
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [
+            Route("/files/{file_id}", self.file, methods=["GET"]),
+            Route("/pages/{document_id}/{page:int}.png", self.page, methods=["GET"]),
+            Route("/gradio_api/upload", self.upload, methods=["POST"]),
+            Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
+            _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
+        ]
+
+    async def file(self, request: Request) -> Response:
+        """A stored file, to its owner; `?download=1` saves instead of showing."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return self._refused(request, 401, NotFoundError("There is no such file."))
+        try:
+            record, path = await self._engine.files.get(owner, request.path_params["file_id"])
+        except NotFoundError as error:
+            return self._refused(request, 404, error)
+        shown = record.media_type in _SHOWN and "download" not in request.query_params
+        return FileResponse(
+            path,
+            media_type=record.media_type if shown else "application/octet-stream",
+            filename=record.name,
+            content_disposition_type="inline" if shown else "attachment",
+            headers=_SOON,
+        )
+
+    async def page(self, request: Request) -> Response:
+        """The picture of a page of a document, to its owner."""
+        owner = request.scope["owner"]
+        if owner is None:
+            return self._refused(request, 401, NotFoundError("There is no such page."))
+        document, page = request.path_params["document_id"], request.path_params["page"]
+        try:
+            library = await self._engine.library(owner)
+            picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
+        except (NotFoundError, DocumentError) as error:
+            return self._refused(request, 404, error)
+        return Response(picture, media_type="image/png", headers=_LONG)
+
+    async def upload(self, request: Request) -> Response:
+        """Take files in; Gradio's client expects their paths."""
+        kind, upload_id = request.headers.get("content-type", ""), request.query_params.get("upload_id", "")
+        try:
+            uploads = await self._uploads.receive(request.scope["owner"], kind, request.stream(), upload_id)
+        except TooLargeError as error:
+            await self._drain(request)
+            error.details["size"] = _mib(int(request.headers.get("content-length", self._uploads.limit + 1)))
+            return self._refused(request, 413, error)
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except NoSpaceError as error:
+            return self._refused(request, 507, error)
+        except ParlourError as error:
+            return self._refused(request, 400, error)
+        return JSONResponse([str(upload.path) for upload in uploads])
+
+    async def progress(self, request: Request) -> Response:
+        """How far an upload has come, as a stream."""
+        steps = self._uploads.progress(request.scope["owner"], request.query_params.get("upload_id", ""))
+        try:
+            first = await anext(steps)
+        except NotFoundError as error:
+            return self._refused(request, 404, error)
+
+        async def told() -> AsyncIterator[str]:
+            yield _event(first)
+            async for step in steps:
+                yield _event(step)
+
+        return StreamingResponse(told(), media_type="text/event-stream")
+
+    async def _drain(self, request: Request) -> None:
+        """Read the rest and drop it: a browser that is still sending would not look at the answer."""
+        rest = 8 * self._uploads.limit
+        async for piece in request.stream():
+            rest -= len(piece)
+            if rest < 0:
+                return
+
+    def _refused(self, request: Request, status: int, error: ParlourError) -> Response:
+        words = self._words(request.headers.get("accept-language", ""))
+        return PlainTextResponse(words.error(error), status, headers={"cache-control": "no-store"})
+
+
+async def asset(request: Request) -> Response:
+    """A file of `assets`; kept for good where the address names a version."""
+    path = _asset_path(request.path_params["name"])
+    if path is None:
+        return PlainTextResponse("There is no such file.", 404)
+    return FileResponse(path, headers=_FOR_GOOD if "v" in request.query_params else {"cache-control": "no-cache"})
+
+
+class _AssetRoute(Route):
+    """Serves Parlour's own assets; Gradio's, under the same address, fall through to it."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is not Match.NONE and _asset_path(child["path_params"]["name"]) is None:
+            return Match.NONE, {}
+        return match, child
+
+
+def _asset_path(name: str) -> Path | None:
+    folder = assets_folder().resolve()
+    path = (folder / name).resolve()
+    return path if path.is_relative_to(folder) and path.is_file() else None
+
+
+def _zoom(given: str | None) -> float:
+    """Pixels for each point, in steps, so that only few pictures of one page are ever made."""
+    try:
+        asked = float(given or 2)
+    except ValueError:
+        return 2.0
+    if asked != asked:  # noqa: PLR0124 - not a number
+        return 2.0
+    return round(min(max(asked, _ZOOM[0]), _ZOOM[1]) * 2) / 2
+
+
+def _mib(size: int) -> int:
+    return -(-size // (1024 * 1024))
+
+
+def _event(step: dict[str, Any]) -> str:
+    return f"data: {json.dumps(step)}\n\n"

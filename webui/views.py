@@ -1,0 +1,148 @@
+"""What each open tab looks at: kept on the server, by Gradio's session, for the owner of the tab alone."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlsplit
+
+from core.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import gradio as gr
+
+    from webui.words import Words
+
+WINDOW = 40
+_AGE = 12 * 3600.0
+_MOST = 5_000
+
+
+@dataclass(eq=False, slots=True)
+class View:
+    """One tab.
+
+    Args:
+        owner: Whose tab it is.
+        words: The reader's language.
+        conversation_id: What it shows; empty for a new conversation.
+        window: How many entries of the conversation it shows at least.
+        anchor: The message that the window begins with, so that it does not slide while a reply grows.
+        generation: Counts followers; an older one sees that it is not the last any more, and leaves.
+        resting: Nobody looks; it is not painted until somebody does.
+        sending: A message of this tab is being taken in.
+        stopping: Stop was pressed, and the run has not ended yet.
+        evidence: The markup of the evidence panel, as it was shown last.
+        stale: What it shows must be read from the store again.
+        urgent: What changed does not wait for the next frame.
+        wake: Something changed.
+    """
+
+    owner: str
+    words: Words
+    conversation_id: str = ""
+    window: int = WINDOW
+    anchor: str | None = None
+    generation: int = 0
+    resting: bool = False
+    sending: bool = False
+    stopping: bool = False
+    evidence: str = ""
+    stale: bool = True
+    urgent: asyncio.Event = field(default_factory=asyncio.Event)
+    wake: asyncio.Event = field(default_factory=asyncio.Event)
+    used: float = field(default_factory=time.monotonic)
+
+    def poke(self, *, urgent: bool = True, stale: bool = False) -> None:
+        """Something changed that this tab shows; `urgent` does not wait for the next frame."""
+        if urgent:
+            self.urgent.set()
+        self.stale = self.stale or stale
+        self.wake.set()
+
+    def show(self, conversation_id: str) -> None:
+        """Turn to another conversation."""
+        self.conversation_id = conversation_id
+        self.window, self.anchor = WINDOW, None
+        self.stopping, self.evidence = False, ""
+        self.poke(stale=True)
+
+
+class Views:
+    """All tabs of the process.
+
+    Args:
+        words: Gives the words for an `Accept-Language` header.
+    """
+
+    def __init__(self, words: Callable[[str], Words]) -> None:
+        self._words = words
+        self._views: OrderedDict[str, View] = OrderedDict()
+        self._unread: dict[str, set[str]] = {}
+
+    def of(self, request: gr.Request) -> View:
+        """The tab that a request comes from; a new one shows the conversation that its address names.
+
+        Raises:
+            NotFoundError: The session is somebody else's.
+        """
+        session, owner = str(request.session_hash), str(request.username)
+        view = self._views.get(session)
+        if view is None:
+            headers = request.headers
+            view = View(owner, self._words(headers.get("accept-language", "")), _named(headers.get("referer", "")))
+            self._views[session] = view
+        elif view.owner != owner:
+            raise NotFoundError("There is no such tab.")
+        view.used = time.monotonic()
+        self._views.move_to_end(session)
+        self._forget()
+        return view
+
+    def changed(self, owner: str | None, conversation_id: str | None) -> None:
+        """Wake every tab that shows what changed; `None` is everybody's."""
+        for view in self._views.values():
+            if owner is None or view.owner == owner:
+                here = conversation_id is not None and view.conversation_id == conversation_id
+                view.poke(urgent=here, stale=owner is not None)
+
+    def deleted(self, owner: str, conversation_id: str) -> None:
+        """A conversation is gone: tabs that showed it turn to a new one, the others to a shorter history."""
+        for view in self._views.values():
+            if view.owner == owner and view.conversation_id == conversation_id:
+                view.show("")
+        self.changed(owner, None)
+
+    def ended(self, owner: str, conversation_id: str) -> None:
+        """A reply ended; if nobody looks at it, the history says so until somebody does."""
+        seen = any(
+            view.conversation_id == conversation_id and view.owner == owner and not view.resting
+            for view in self._views.values()
+        )
+        if not seen:
+            self._unread.setdefault(owner, set()).add(conversation_id)
+
+    def unread(self, owner: str, current: str = "") -> frozenset[str]:
+        """Conversations of an owner with a reply that nobody saw; looking at `current` reads it."""
+        waiting = self._unread.get(owner, set())
+        waiting.discard(current)
+        return frozenset(waiting)
+
+    def _forget(self) -> None:
+        oldest = time.monotonic() - _AGE
+        while self._views:
+            session, view = next(iter(self._views.items()))
+            if len(self._views) <= _MOST and view.used >= oldest:
+                return
+            del self._views[session]
+
+
+def _named(referer: str) -> str:
+    """The conversation in the page's address, which the browser sends along as the referer."""
+    found = parse_qs(urlsplit(referer).query).get("c", [])
+    return found[0][:64] if found else ""
