@@ -52,6 +52,7 @@ class _Snapshots:
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
         self._changed = False
+        self._shown: list[Message] = []
 
     async def follow(self, make: MakeEvents) -> None:
         apply = self._transcript.apply
@@ -65,7 +66,7 @@ class _Snapshots:
         finally:
             if self._timer is not None:
                 self._timer.cancel()
-        self._show()
+            self._show()  # the whole reply, or all there is when it breaks off
 
     def _plan(self) -> None:
         """Show now if it is time, else when it is: the last word before a silence is not held back."""
@@ -80,10 +81,13 @@ class _Snapshots:
             self._plan()
 
     def _show(self) -> None:
+        """Post the reply if it changed; a call that began, say, changes no message yet."""
+        messages = self._transcript.messages() if self._changed else []
         self._changed = False
         self._due = monotonic() + _PAUSE
-        if messages := self._transcript.messages():
+        if messages and messages != self._shown:
             self._post(messages)
+            self._shown = messages
 
 
 def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message], bool]:

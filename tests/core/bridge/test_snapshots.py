@@ -1,0 +1,109 @@
+"""Snapshots: few, whole, and never changed."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import pytest
+from pydantic import ValidationError
+
+from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
+from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.message import Message
+
+
+class Events:
+    """Plays events, with a pause after each."""
+
+    def __init__(self, *events, pause: float = 0.0, hang: bool = False) -> None:
+        self.events, self.pause, self.hang = events, pause, hang
+        self.closed = threading.Event()
+
+    async def __call__(self):
+        try:
+            for event in self.events:
+                yield event
+                await asyncio.sleep(self.pause)
+            if self.hang:
+                await asyncio.Event().wait()
+        finally:
+            self.closed.set()
+
+
+def texts(count: int):
+    return [MessageStarted(), *(TextDelta(f"{number} ") for number in range(count)), MessageFinished("stop")]
+
+
+def test_a_flood_of_events_becomes_few_snapshots_and_the_last_is_whole():
+    shown = list(snapshots(Events(*texts(5000))))
+    assert len(shown) < 100
+    assert shown[-1][0].content == "".join(f"{number} " for number in range(5000))
+
+
+def test_snapshots_grow_and_earlier_ones_stay_as_they_were():
+    shown = [(snapshot, snapshot[0].content) for snapshot in snapshots(Events(*texts(30), pause=0.01))]
+    assert len(shown) > 2
+    assert all(snapshot[0].content == content for snapshot, content in shown)
+    contents = [content for _, content in shown]
+    assert contents == sorted(contents, key=len)
+
+
+def test_the_first_word_is_shown_at_once_and_the_last_before_a_silence_too():
+    events = Events(TextDelta("first"), TextDelta(" second"), hang=True)
+    items = snapshots(events)
+    start = time.monotonic()
+    seen = next(items)
+    while seen[0].content != "first second":
+        seen = next(items)
+    assert time.monotonic() - start < 2
+    items.close()
+    assert events.closed.is_set()
+
+
+def test_an_empty_reply_gives_no_snapshot():
+    assert list(snapshots(Events(MessageStarted(), MessageFinished("stop")))) == []
+
+
+def test_an_error_comes_after_what_was_said():
+    async def broken():
+        yield TextDelta("one")
+        yield TextDelta(" half")
+        raise ValueError("broken")
+
+    items, seen = snapshots(broken), []
+    with pytest.raises(ValueError, match="broken"):
+        while True:
+            seen.append(next(items))
+    assert seen[-1][0].content == "one half"
+
+
+def test_deltas_carry_only_what_is_new():
+    events = Events(
+        MessageStarted(),
+        ReasoningDelta("hm"),
+        TextDelta("a"),
+        TextDelta("b"),
+        CallStarted("1", "f"),
+        CallDelta("1", "{}"),
+    )
+    assert [dumped(messages) for messages in deltas(events)] == [
+        [{"role": "assistant", "content": "", "reasoning_content": "hm"}],
+        [{"role": "assistant", "content": "a"}],
+        [{"role": "assistant", "content": "b"}],
+    ]
+
+
+def test_dicts_in_dicts_out_and_any_message_makes_messages():
+    message = Message("user", "x")
+    raw = {"role": "user", "content": None, "unknown": 1}
+    assert as_messages([raw]) == ([Message("user", "")], True)
+    assert as_messages([raw, message]) == ([Message("user", ""), message], False)
+    assert as_messages([]) == ([], False)
+    assert raw == {"role": "user", "content": None, "unknown": 1}
+
+
+def test_a_dict_that_is_no_message_is_refused():
+    with pytest.raises(ValidationError, match="role"):
+        as_messages([{"content": "x"}])

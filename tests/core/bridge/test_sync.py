@@ -1,0 +1,135 @@
+"""The bridge: plain calls over one loop, closed when left."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextvars import ContextVar
+
+import pytest
+
+from core.bridge.sync import iterate, run, shared_loop
+
+
+class Source:
+    """An async generator that counts up, and knows when it was closed."""
+
+    def __init__(self, items: int | None = None, error: Exception | None = None) -> None:
+        self.items, self.error = items, error
+        self.closed = threading.Event()
+        self.thread = ""
+
+    async def __call__(self):
+        self.thread = threading.current_thread().name
+        try:
+            number = 0
+            while self.items is None or number < self.items:
+                yield number
+                number += 1
+                await asyncio.sleep(0)
+            if self.error:
+                raise self.error
+        finally:
+            self.closed.set()
+
+
+def test_items_come_in_order_from_one_shared_loop():
+    first, second = Source(100), Source(3)
+    assert list(iterate(first)) == list(range(100))
+    assert list(iterate(second)) == [0, 1, 2]
+    assert first.thread == second.thread == "parlour-loop"
+
+
+def test_closing_the_iterator_closes_the_source():
+    source = Source()
+    items = iterate(source)
+    assert [next(items), next(items)] == [0, 1]
+    items.close()
+    assert source.closed.is_set()
+
+
+def test_forgetting_the_iterator_closes_the_source():
+    source = Source()
+    items = iterate(source)
+    next(items)
+    del items
+    assert source.closed.wait(5)
+
+
+def test_an_iterator_that_was_never_started_opens_nothing():
+    source = Source()
+    iterate(source).close()
+    assert source.thread == ""
+
+
+def test_an_error_comes_through_after_the_items_before_it():
+    items = iterate(Source(2, ValueError("broken")))
+    assert [next(items), next(items)] == [0, 1]
+    with pytest.raises(ValueError, match="broken"):
+        next(items)
+
+
+def test_run_returns_what_the_coroutine_returns_or_raises():
+    async def answer(value):
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    assert run(answer(3)) == 3
+    assert run(answer(None)) is None
+    with pytest.raises(LookupError):
+        run(answer(LookupError("x")))
+
+
+@pytest.mark.anyio
+async def test_it_works_while_another_loop_runs_here():
+    assert list(iterate(Source(3))) == [0, 1, 2]
+
+
+def test_waiting_for_oneself_is_refused():
+    async def nested():
+        return list(iterate(Source(1)))
+
+    with pytest.raises(RuntimeError, match="async form"):
+        run(nested())
+
+
+def test_context_variables_travel_with_the_call():
+    variable: ContextVar[str] = ContextVar("variable", default="none")
+
+    async def read():
+        return variable.get()
+
+    variable.set("mine")
+    assert run(read()) == "mine"
+
+
+def test_many_threads_share_the_loop():
+    results: list[list[int]] = []
+    threads = [threading.Thread(target=lambda: results.append(list(iterate(Source(50))))) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == [list(range(50))] * 16
+
+
+def test_the_loop_is_the_same_every_time():
+    assert shared_loop() is shared_loop()
+
+
+def test_an_interrupted_wait_cancels_what_runs():
+    cancelled = threading.Event()
+
+    async def for_ever():
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+
+    items = iterate(for_ever)
+    next(items)
+    with pytest.raises(KeyboardInterrupt):
+        items.throw(KeyboardInterrupt())
+    assert cancelled.is_set()
