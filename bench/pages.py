@@ -10,7 +10,7 @@ import json
 import secrets
 import statistics
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,7 +86,7 @@ class RawPage:
                     return first, now
         raise RuntimeError("A page never saw the reply begin.")
 
-    async def _call(self, number: int, data: list[Any]) -> AsyncIterator[dict[str, Any]]:
+    async def _call(self, number: int, data: list[Any]) -> AsyncGenerator[dict[str, Any], None]:
         """Join the queue and yield each message that carries an output, until the call is over."""
         asked = {
             "fn_index": number,
