@@ -4,6 +4,7 @@ Only the standard library is used, and nothing newer than Python 3.6 is written 
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
 """
 
+import ctypes
 import hashlib
 import os
 import platform
@@ -50,8 +51,19 @@ def main(purpose: str) -> None:
         stop("Parlour needs Python 3.11 or newer; this is Python {}.".format(platform.python_version()))
     if not is_ready(purpose):
         install(purpose)
+    if sys.platform == "linux" and not has_library("libgomp.so.1"):
+        say("The built-in model needs libgomp: install it (on Debian and Ubuntu: apt-get install libgomp1).")
     if purpose == "test":
         find_or_install_browser()
+
+
+def has_library(name: str) -> bool:
+    """Whether the system has a shared library."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
 
 
 def is_ready(purpose: str) -> bool:
