@@ -12,7 +12,7 @@ from starlette.routing import Match, Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from webui.assets_folder import assets_folder
-from webui.uploads import TooLargeError
+from webui.incoming import TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

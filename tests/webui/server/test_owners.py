@@ -1,0 +1,93 @@
+"""Who asks: the bound address decides, cookies are signed, and foreign pages get no answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.storage.base import LOCAL_OWNER
+from webui.auth import Hosts, Owners
+
+
+def cookie_of(owners: Owners, owner: str) -> str:
+    return owners.cookie(owner, https=False).partition(";")[0]
+
+
+def test_on_a_loopback_address_everything_belongs_to_the_local_owner() -> None:
+    owners = Owners("key", local=True)
+    assert owners.of("") == LOCAL_OWNER
+    assert owners.of("parlour=whatever") == LOCAL_OWNER
+
+
+def test_a_browser_is_known_again_by_its_cookie() -> None:
+    owners = Owners("key", local=False)
+    owner = owners.new()
+    assert owners.of(f"other=1; {cookie_of(owners, owner)}; more=2") == owner
+
+
+@pytest.mark.parametrize("cookies", ["", "=", "parlour", ";;;", "a=b", "\x00", "{name}=x", "{name}=local", "{name}="])
+def test_a_request_without_a_good_cookie_is_nobody(cookies: str) -> None:
+    owners = Owners("key", local=False)
+    assert owners.of(cookies.replace("{name}", owners.cookie_name)) is None
+
+
+def test_a_cookie_of_another_server_or_changed_by_hand_is_worth_nothing() -> None:
+    owners, other = Owners("key", local=False), Owners("another key", local=False)
+    forged = cookie_of(other, "b-alice").replace(other.cookie_name, owners.cookie_name)
+    changed = cookie_of(owners, "b-alice").replace("b-alice", "b-bob")
+    assert owners.of(forged) is None
+    assert owners.of(changed) is None
+
+
+def test_the_cookie_is_kept_from_scripts_and_other_sites() -> None:
+    owners = Owners("key", local=False)
+    plain, secure = owners.cookie("b-a", https=False), owners.cookie("b-a", https=True)
+    assert {"HttpOnly", "SameSite=Lax", "Path=/"} <= set(plain.split("; "))
+    assert "Secure" not in plain.split("; ")
+    assert "Secure" in secure.split("; ")
+    framed = Owners("key", local=False, framed=True).cookie("b-a", https=False).split("; ")
+    assert {"HttpOnly", "SameSite=None", "Secure", "Partitioned"} <= set(framed)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.1:7860", "localhost:1", "LOCALHOST.", "[::1]:80", "[::1]"])
+def test_a_server_of_this_machine_answers_to_the_names_of_this_machine(host: str) -> None:
+    assert Hosts("127.0.0.1", any_address=False).knows(host)
+
+
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "127.0.0.1.evil.example", "10.0.0.5", "localhost.evil:1"]
+)
+def test_a_server_of_this_machine_answers_to_no_other_name(host: str) -> None:
+    assert not Hosts("127.0.0.1", any_address=False).knows(host)
+
+
+def test_bound_to_a_network_addresses_in_figures_are_fine_and_names_must_be_allowed() -> None:
+    hosts = Hosts("0.0.0.0", ("chat.example", ""), any_address=True)
+    assert hosts.knows("192.168.1.7:7860")
+    assert hosts.knows("Chat.Example:443")
+    assert not hosts.knows("evil.example:7860")
+    assert not hosts.knows("")
+
+
+@pytest.mark.parametrize(
+    ("origin", "trusted"),
+    [
+        ("http://127.0.0.1:7860", True),
+        ("https://chat.example", True),
+        ("http://localhost:7860", False),  # another origin for a browser, so for us
+        ("http://127.0.0.1:3000", False),
+        ("https://evil.example", False),
+        ("null", False),
+        ("", False),
+        ("file://", False),
+        ("http://127.0.0.1:7860.evil.example", False),
+    ],
+)
+def test_only_pages_of_this_server_and_of_allowed_names_may_ask(origin: str, trusted: bool) -> None:
+    hosts = Hosts("127.0.0.1", ("chat.example",), any_address=False)
+    assert hosts.trusts(origin, "127.0.0.1:7860") is trusted
+
+
+def test_a_default_port_may_be_left_out() -> None:
+    hosts = Hosts("0.0.0.0", ("chat.example",), any_address=True)
+    assert hosts.trusts("http://10.0.0.5:80", "10.0.0.5")
+    assert hosts.trusts("http://10.0.0.5", "10.0.0.5:80")

@@ -1,0 +1,173 @@
+"""Files on their way in: named harmlessly, never too large, never somebody else's."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import NoSpaceError, NotFoundError
+from webui import incoming
+from webui.incoming import BadUploadError, TooLargeError, harmless_name
+from webui.uploads import Uploads
+
+pytestmark = pytest.mark.anyio
+KIND = 'multipart/form-data; boundary="edge"'
+
+
+@pytest.fixture
+def uploads(tmp_path: Path) -> Uploads:
+    return Uploads(tmp_path / "tmp", 1000)
+
+
+def form(*files: tuple[str, bytes]) -> bytes:
+    parts = (
+        f'--edge\r\nContent-Disposition: form-data; name="files"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
+        for name, data in files
+    )
+    return b"".join(parts) + b"--edge--\r\n"
+
+
+async def pieces(body: bytes, size: int = 7) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
+
+
+@pytest.mark.parametrize("size", [1, 3, 64, 10_000])
+async def test_files_arrive_whole_and_in_order_however_they_are_cut(uploads: Uploads, size: int) -> None:
+    body = form(("a.txt", b"first\r\n--edg"), ("b.txt", b""), ("文件 😀.pdf", b"%PDF"))
+    taken = await uploads.receive("alice", KIND, pieces(body, size))
+    assert [(upload.name, upload.path.read_bytes()) for upload in taken] == [
+        ("a.txt", b"first\r\n--edg"),
+        ("b.txt", b""),
+        ("文件 😀.pdf", b"%PDF"),
+    ]
+    assert len({upload.path.parent for upload in taken}) == 3
+
+
+async def test_an_upload_belongs_to_who_sent_it(uploads: Uploads) -> None:
+    (upload,) = await uploads.receive("alice", KIND, pieces(form(("a.txt", b"secret"))))
+    assert uploads.owns("alice", str(upload.path))
+    assert not uploads.owns("bob", str(upload.path))
+    assert not uploads.owns("alice", str(upload.path) + "/../a.txt")
+    with pytest.raises(NotFoundError):
+        uploads.of("bob", str(upload.path))
+    uploads.forget(uploads.of("alice", str(upload.path)))
+    assert not upload.path.parent.exists()
+    assert not uploads.owns("alice", str(upload.path))
+
+
+async def test_a_file_over_the_limit_is_refused_and_nothing_stays(uploads: Uploads) -> None:
+    body = form(("small.txt", b"ok"), ("large.txt", b"x" * 1001))
+    with pytest.raises(TooLargeError) as refused:
+        await uploads.receive("alice", KIND, pieces(body, 100))
+    assert refused.value.details["name"] == "large.txt"
+    assert not [path for path in uploads.folder.rglob("*") if path.is_file()]
+
+
+async def test_a_file_of_exactly_the_limit_is_taken(uploads: Uploads) -> None:
+    (upload,) = await uploads.receive("alice", KIND, pieces(form(("a.bin", b"x" * 1000)), 100))
+    assert upload.size == 1000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"garbage", b"--edge--\r\n", form(("a.txt", b"cut off"))[:-30], form(*[("a", b"")] * 51)],
+    ids=["empty", "garbage", "no file", "cut off", "too many"],
+)
+async def test_a_broken_request_is_refused_and_nothing_stays(uploads: Uploads, body: bytes) -> None:
+    with pytest.raises(BadUploadError):
+        await uploads.receive("alice", KIND, pieces(body))
+    assert not [path for path in uploads.folder.rglob("*") if path.is_file()]
+
+
+async def test_a_hundred_thousand_headers_are_refused_at_once(uploads: Uploads) -> None:
+    body = b"--edge\r\n" + b"x: y\r\n" * 100_000
+    with pytest.raises(BadUploadError):
+        await uploads.receive("alice", KIND, pieces(body, 65536))
+
+
+@pytest.mark.parametrize("kind", ["", "text/plain", "multipart/form-data", "multipart/mixed; boundary=edge"])
+async def test_only_forms_are_uploads(uploads: Uploads, kind: str) -> None:
+    with pytest.raises(BadUploadError):
+        await uploads.receive("alice", kind, pieces(form(("a.txt", b"x"))))
+
+
+async def test_a_full_disk_is_told_and_nothing_stays(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(queue: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(incoming, "_append", full)
+    with pytest.raises(NoSpaceError):
+        await uploads.receive("alice", KIND, pieces(form(("a.txt", b"x"))))
+    assert not [path for path in uploads.folder.rglob("*") if path.is_file()]
+
+
+async def test_a_page_that_is_closed_in_the_middle_leaves_nothing(uploads: Uploads) -> None:
+    async def broken() -> AsyncIterator[bytes]:
+        yield form(("a.txt", b"x" * 900))[:-100]
+        raise ConnectionResetError
+
+    with pytest.raises(ConnectionResetError):
+        await uploads.receive("alice", KIND, broken())
+    assert not [path for path in uploads.folder.rglob("*") if path.is_file()]
+
+
+async def test_what_an_earlier_process_left_is_deleted_at_the_start(tmp_path: Path) -> None:
+    left = tmp_path / "tmp" / "abc" / "old.txt"
+    left.parent.mkdir(parents=True)
+    left.touch()
+    uploads = Uploads(tmp_path / "tmp", 1000)
+    assert not left.exists()
+    assert uploads.folder.stat().st_mode & 0o777 == 0o700
+
+
+async def test_progress_adds_up_and_ends(uploads: Uploads) -> None:
+    body = form(("a.txt", b"x" * 500))
+    await uploads.receive("alice", KIND, pieces(body, 100), "id-1")
+    steps = [step async for step in uploads.progress("alice", "id-1")]
+    assert steps[-1] == {"msg": "done"}
+
+
+async def test_progress_is_shown_to_nobody_else(uploads: Uploads, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webui.uploads._PATIENCE", 0.1)
+    await uploads.receive("alice", KIND, pieces(form(("a.txt", b"x"))), "id-1")
+    for owner, upload_id in (("bob", "id-1"), ("alice", "id-2")):
+        with pytest.raises(NotFoundError):
+            await anext(uploads.progress(owner, upload_id))
+
+
+@pytest.mark.parametrize(
+    ("given_name", "kept"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("..\\..\\boot.ini", "boot.ini"),
+        ("/abs/olute.txt", "olute.txt"),
+        ("a\x00b.txt", "ab.txt"),
+        ("line\nbreak.txt", "linebreak.txt"),
+        ("CON.txt", "_CON.txt"),
+        ("  .hidden. ", "hidden"),
+        ("..", "file"),
+        ("", "file"),
+        ("gnp.\u202efdp", "gnp.fdp"),
+        ("保险单.pdf", "保险单.pdf"),
+        ("😀.md", "😀.md"),
+        ('<img src=x onerror="x">.png', "_img src=x onerror=_x__.png"),
+    ],
+)
+def test_a_name_becomes_harmless_and_stays_readable(given_name: str, kept: str) -> None:
+    assert harmless_name(given_name) == kept
+
+
+@given(st.text(max_size=400))
+def test_any_name_can_be_a_file_in_any_folder(name: str) -> None:
+    kept = harmless_name(name)
+    assert kept
+    assert len(kept.encode()) <= 180
+    assert kept not in {".", ".."}
+    assert not set(kept) & set('/\\<>:"|?*\x00')
+    assert kept.isprintable()
