@@ -2,23 +2,56 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal, Self
+import asyncio
+import logging
+import time
+from contextlib import AsyncExitStack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self
+
+from core.answering import Answering
+from core.attachments import (
+    LONGEST_SHOWN,
+    checked_text,
+    excerpt,
+    kind_of,
+    not_taken,
+    title_of,
+    user_message,
+    with_text,
+)
+from core.errors import NotFoundError
+from core.intake import Intake
+from core.loading import ModelLoader
+from core.readiness import Readiness
+from core.runs.continuing import beginning_of
+from core.runs.log import LoggedEvent
+from core.runs.manager import Runs, busy
+from core.runs.rows import events_of
+from core.runs.run import as_dict
+from core.storage.base import folder_name
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.documents import DocumentStore
+from core.storage.files import FileStore
+from core.storage.runs import RunStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import TracebackType
 
     from core.agents.assistant import Assistant
+    from core.attachments import Lang
     from core.llm.base import BaseChatModel
+    from core.messages.message import Message
     from core.rag.library import Library
-    from core.readiness import Readiness
-    from core.runs.manager import Runs
     from core.runs.run import Run
     from core.settings import Settings
-    from core.storage.base import DocumentRecord, FileRecord
-    from core.storage.conversations import ConversationStore
-    from core.storage.documents import DocumentStore
-    from core.storage.files import FileStore
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+
+_LOG = logging.getLogger(__name__)
+_UNUSED_FILES_STAY = 24 * 3600.0
+_TOOLS = ("calculator", "current_time")
 
 
 class Engine:
@@ -29,77 +62,319 @@ class Engine:
         model: A model to use instead of the one that the settings name.
     """
 
-    settings: Settings
-    readiness: Readiness
-    model: BaseChatModel | None
     conversations: ConversationStore
-    runs: Runs
     files: FileStore
     documents: DocumentStore
+    runs: Runs
 
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
-        raise NotImplementedError
+        self.settings = settings
+        self.readiness = Readiness(changed=partial(self._changed, None, None))
+        self._callbacks: list[Callable[[str | None, str | None], None]] = []
+        self._libraries: dict[str, asyncio.Task[Library]] = {}
+        self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
+        self._open = AsyncExitStack()
 
     async def __aenter__(self) -> Self:
-        raise NotImplementedError
+        """Open the data folder, pick up what a crash left behind, begin to get the model ready.
+
+        Raises:
+            SettingsError: The data folder cannot be made.
+            StorageError: The database is damaged, newer than this program, or cannot be used.
+        """
+        home = self.settings.make_home()
+        database = await Database.open(home / "parlour.db")
+        async with AsyncExitStack() as opening:
+            opening.push_async_callback(database.aclose)
+            self.conversations, self.documents = ConversationStore(database), DocumentStore(database)
+            self.files = FileStore(database, home / "files")
+            opening.push_async_callback(self._close_libraries)
+            opening.push_async_callback(self._loader.aclose)
+            self._intake = Intake(self.files, self.documents, self.library, self._changed)
+            opening.push_async_callback(self._intake.aclose)
+            self.runs = Runs(RunStore(database))
+            opening.push_async_callback(self.runs.aclose)
+            self.runs.on_change(self._changed)
+            await self.runs.recover()
+            await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
+            await self._intake.resume()
+            self._open = opening.pop_all()
+        self.readiness.mark("database", "ready")
+        self._loader.start()
+        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        raise NotImplementedError
+        """End runs as interrupted, their partial replies kept; stop reading; close the model and the database."""
+        await self._open.aclose()
+
+    # ---- what there is
+
+    @property
+    def model(self) -> BaseChatModel | None:
+        """The model, once it is made; whether it can answer yet is in `readiness`."""
+        return self._loader.model
+
+    def retry_model(self) -> None:
+        """Try again to fetch and load the model, after a failure."""
+        self._loader.start()
 
     def on_change(self, callback: Callable[[str | None, str | None], None]) -> Callable[[], None]:
-        """Call back with (owner, conversation) when a run or document of it changes, with (None, None) when the
-        readiness does; returns what ends this."""
-        raise NotImplementedError
+        """Call back with (owner, conversation) when a run or document of it changes; returns what ends this.
+
+        It is (None, None) when the readiness changes.
+        """
+        self._callbacks.append(callback)
+
+        def leave() -> None:
+            if callback in self._callbacks:
+                self._callbacks.remove(callback)
+
+        return leave
 
     async def library(self, owner: str) -> Library:
-        """The owner's library, opened when first asked for."""
-        raise NotImplementedError
+        """The owner's library, opened when first asked for.
+
+        Raises:
+            StorageError: Its folder cannot be used.
+        """
+        opening = self._libraries.get(owner)
+        if opening is None or (opening.done() and opening.exception() is not None):
+            folder = self.settings.home / "libraries" / folder_name(owner)
+            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder))
+            self._libraries[owner] = opening
+        return await asyncio.shield(opening)
 
     async def agent(self, owner: str, conversation_id: str) -> Assistant:
-        """Who answers in a conversation."""
-        raise NotImplementedError
+        """Who answers in a conversation: the model with its tools and the conversation's documents.
 
-    async def check_attachments(self, owner: str, file_ids: Sequence[str]) -> list[str]:
-        """What cannot be used, before sending: keys "picture_not_taken", "sound_not_taken", "document_unsupported"."""
-        raise NotImplementedError
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+            ParlourError: The model cannot be had.
+        """
+        model = await self._loader.ready()
+        records = await self.documents.list(owner, conversation_id)
+        ids = [record.library_id for record in records if record.library_id is not None]
+        library = await self.library(owner)
+        from core.agents.assistant import Assistant  # brings the document readers with it
+
+        return Assistant(list(_TOOLS), model, library=library, documents=list(dict.fromkeys(ids)))
+
+    # ---- documents and attachments
+
+    async def check_attachments(self, owner: str, file_ids: Sequence[str]) -> list[dict[str, Any]]:
+        """What the model cannot take, to be said before sending.
+
+        Returns:
+            Errors as dicts: `key` is `picture_not_taken`, `sound_not_taken` or `video_not_taken`,
+            `details` has the file's `name` and the `model`.
+
+        Raises:
+            NotFoundError: A file is not the owner's.
+        """
+        records = [await self.files.record(owner, file_id) for file_id in file_ids]
+        return [as_dict(error) for error in not_taken(records, self.model)]
 
     async def add_document(self, owner: str, conversation_id: str, file: FileRecord) -> DocumentRecord:
-        """Take a file into the conversation; it is read in the background."""
-        raise NotImplementedError
+        """Take a file into the conversation; it is read in the background.
+
+        Raises:
+            NotFoundError: The conversation or file is not the owner's.
+        """
+        return await self._intake.add(owner, conversation_id, file)
+
+    # ---- questions and replies
 
     async def send(
+        self, owner: str, conversation_id: str, text: str, file_ids: Sequence[str] = (), lang: Lang = "en"
+    ) -> Run:
+        """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
+
+        Raises:
+            ParlourError: key `empty_message` or `message_too_long`.
+            ConflictError: key `busy`: the conversation is being answered.
+            NotFoundError: The conversation or a file is not the owner's.
+            NoSpaceError: The disk is full; nothing was stored.
+        """
+        plain = checked_text(text, len(file_ids))
+        conversation = await self.conversations.get(owner, conversation_id)
+        self._refuse_if_busy(conversation_id)
+        files = [await self.files.record(owner, file_id) for file_id in file_ids]
+        note = ""
+        if len(plain) > LONGEST_SHOWN:
+            # A small model cannot cope with so much at once; as a document all of it stays within reach.
+            name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
+            files.append(await self.files.put(owner, name, plain.encode()))
+            plain, note = excerpt(plain), "pasted_as_document"
+        thread = await self.conversations.thread(owner, conversation_id)
+        message = user_message(plain, files, note)
+        parent_id = thread[-1].id if thread else None
+        run = await self._ask(owner, conversation_id, message, files, thread, parent_id, lang)
+        if not conversation.title:
+            await self.conversations.rename(owner, conversation_id, title_of(message))
+            self._changed(owner, conversation_id)
+        return run
+
+    async def edit(self, owner: str, message_id: str, text: str, lang: Lang = "en") -> Run:
+        """A changed question beside the old one, with its files, and the run that answers it. Raises as `send`."""
+        old = await self.conversations.message(owner, message_id)
+        if old.role != "user":
+            raise NotFoundError("Only a question can be changed.", kind="message")
+        plain = checked_text(text, sum(item.type != "text" for item in old.parts[0].items))
+        thread: list[StoredMessage] = []
+        if old.parent_id is not None:
+            thread = await self.conversations.thread(owner, old.conversation_id, old.parent_id)
+        self._refuse_if_busy(old.conversation_id)
+        message = with_text(old.parts[0], plain)
+        files = await self._files_of(owner, message)
+        return await self._ask(owner, old.conversation_id, message, files, thread, old.parent_id, lang)
+
+    async def regenerate(self, owner: str, message_id: str, lang: Lang = "en") -> Run:
+        """Another reply beside `message_id` (or to it, where it is a question).
+
+        Raises:
+            ConflictError: key `busy`.
+            NotFoundError: The message is not the owner's.
+        """
+        message = await self.conversations.message(owner, message_id)
+        question_id = message.id if message.role == "user" else message.parent_id
+        return await self._answer_again(owner, message.conversation_id, question_id, lang)
+
+    async def continue_(self, owner: str, message_id: str, lang: Lang = "en") -> Run:
+        """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
+        partial_reply = await self.conversations.message(owner, message_id)
+        self._refuse_if_busy(partial_reply.conversation_id)
+        logged = await self.runs.events(owner, partial_reply.run_id) if partial_reply.run_id else []
+        if not logged:
+            logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(partial_reply.parts), start=1)]
+        return await self._answer_again(
+            owner,
+            partial_reply.conversation_id,
+            partial_reply.parent_id,
+            lang,
+            said=partial_reply.parts,
+            earlier=beginning_of(logged),
+        )
+
+    async def stop(self, owner: str, conversation_id: str) -> None:
+        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises NotFoundError."""
+        await self.runs.stop(owner, conversation_id)
+
+    async def delete_conversation(self, owner: str, conversation_id: str) -> None:
+        """Stop its run and delete it with its messages, runs, documents and the files that nothing else needs.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        await self.stop(owner, conversation_id)
+        freed, unread = await self.conversations.delete(owner, conversation_id)
+        self.files.discard(freed)
+        library = await self.library(owner) if unread else None
+        for document_id in unread:
+            try:
+                await library.aremove(document_id) if library else None
+            except NotFoundError:
+                _LOG.debug("Document %s was taken out already.", document_id)
+        self._changed(owner, conversation_id)
+
+    # ---- inside
+
+    def _make_model(self) -> BaseChatModel:
+        from core.llm.open_model import get_chat_model
+
+        return get_chat_model(self.settings.model_cfg())
+
+    async def _ask(  # noqa: PLR0913, PLR0917 - what a turn is made of
         self,
         owner: str,
         conversation_id: str,
-        text: str,
-        file_ids: Sequence[str] = (),
-        lang: Literal["en", "zh"] = "en",
+        message: Message,
+        files: Sequence[FileRecord],
+        thread: Sequence[StoredMessage],
+        parent_id: str | None,
+        lang: Lang,
     ) -> Run:
-        """A user's message, and the run that answers it."""
-        raise NotImplementedError
+        documents = [file for file in files if kind_of(file) == "document"]
+        needed = [(await self.add_document(owner, conversation_id, file)).id for file in documents]
+        return await self.runs.start(
+            owner,
+            conversation_id,
+            self._answering(owner, conversation_id, needed, lang),
+            user=message,
+            parent_id=parent_id,
+            history=[*_said(thread), message],
+            model=self.readiness["model"].label,
+        )
 
-    async def edit(self, owner: str, message_id: str, text: str, lang: Literal["en", "zh"] = "en") -> Run:
-        """A changed question beside the old one (its files stay), and the run that answers it."""
-        raise NotImplementedError
+    async def _answer_again(
+        self,
+        owner: str,
+        conversation_id: str,
+        question_id: str | None,
+        lang: Lang,
+        *,
+        said: Sequence[Message] = (),
+        earlier: Sequence[LoggedEvent] = (),
+    ) -> Run:
+        self._refuse_if_busy(conversation_id)
+        thread = await self.conversations.thread(owner, conversation_id, question_id) if question_id else []
+        files = await self._files_of(owner, thread[-1].parts[0]) if thread and thread[-1].role == "user" else []
+        documents = [file for file in files if kind_of(file) == "document"]
+        needed = [(await self.add_document(owner, conversation_id, file)).id for file in documents]
+        return await self.runs.start(
+            owner,
+            conversation_id,
+            self._answering(owner, conversation_id, needed, lang),
+            user=None,
+            parent_id=question_id,
+            history=[*_said(thread), *said],
+            model=self.readiness["model"].label,
+            earlier=earlier,
+        )
 
-    async def regenerate(self, owner: str, message_id: str, lang: Literal["en", "zh"] = "en") -> Run:
-        """Another reply beside `message_id` (or to it, where it is a question)."""
-        raise NotImplementedError
+    def _answering(self, owner: str, conversation_id: str, needed: Sequence[str], lang: Lang) -> Answering:
+        return Answering(
+            owner,
+            agent=partial(self.agent, owner, conversation_id),
+            model=self._loader.ready,
+            intake=self._intake,
+            files=self.files,
+            needed=needed,
+            lang=lang,
+        )
 
-    async def continue_(self, owner: str, message_id: str, lang: Literal["en", "zh"] = "en") -> Run:
-        """A reply that begins with what there is of `message_id` and goes on."""
-        raise NotImplementedError
+    async def _files_of(self, owner: str, message: Message) -> list[FileRecord]:
+        """The files that came with a message and are still here."""
+        found: list[FileRecord] = []
+        for about in (message.extra or {}).get("files") or ():
+            try:
+                found.append(await self.files.record(owner, str(about["id"])))
+            except NotFoundError:
+                continue
+        return found
 
-    async def stop(self, owner: str, conversation_id: str) -> None:
-        """Stop the conversation's run, if one lives; what there is of the reply stays."""
-        raise NotImplementedError
+    def _refuse_if_busy(self, conversation_id: str) -> None:
+        if self.runs.live(conversation_id) is not None:
+            raise busy()
 
-    async def delete_conversation(self, owner: str, conversation_id: str) -> None:
-        """Stop its run and delete it with its messages, runs, documents and the files that nothing else needs."""
-        raise NotImplementedError
+    def _changed(self, owner: str | None, conversation_id: str | None) -> None:
+        for callback in tuple(self._callbacks):
+            callback(owner, conversation_id)
 
-    def retry_model(self) -> None:
-        """Try again to fetch and load the model."""
-        raise NotImplementedError
+    async def _close_libraries(self) -> None:
+        for opening in self._libraries.values():
+            await asyncio.wait({opening})
+            if opening.exception() is None:
+                await asyncio.to_thread(opening.result().close)
+
+
+def _open_library(folder: Any) -> Library:
+    from core.rag.library import Library  # brings the document readers with it
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Library.open(folder)
+
+
+def _said(thread: Sequence[StoredMessage]) -> list[Message]:
+    return [message for turn in thread for message in turn.parts]

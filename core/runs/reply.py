@@ -200,7 +200,16 @@ class Reply:
 
     def _number(self, result: Message) -> None:
         for passage in (result.extra or {}).get("passages") or ():
-            self.passages.append({**passage, "number": len(self.passages) + 1})
+            if not self._is_known(passage):
+                self.passages.append({**passage, "number": len(self.passages) + 1})
+
+    def _is_known(self, passage: dict[str, Any]) -> bool:
+        """Whether it stands under its number already: a continued reply searches again, and counts from 1 again."""
+        number = passage.get("number") or 0
+        if not 0 < number <= len(self.passages):
+            return False
+        there = self.passages[number - 1]
+        return all(there.get(name) == passage.get(name) for name in ("document_id", "chunk_id", "text"))
 
     def _finish(self, event: RunFinished) -> None:
         self.status, self.error = event.status, event.error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
 _TRY_AGAIN_AFTER = 2.0
+_ENDS_A_WORD = re.compile(r"[A-Za-z0-9.,;:!?)]$")
+_BEGINS_A_WORD = re.compile(r"[A-Za-z0-9(]")
 
 
 class Answerer(Protocol):
@@ -60,7 +63,8 @@ class Run:
         self._limit = limit
         self._reply = Reply()
         self._transcript = Transcript(one.event for one in earlier if not isinstance(one.event, RunFinished))
-        self._goes_on = bool(earlier) and isinstance(earlier[-1].event, TextDelta)
+        last = earlier[-1].event if earlier else None
+        self._broken_off = last.text if isinstance(last, TextDelta) else ""
         self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"))
         self._asked: RunStatus | None = None
         self._stopping = asyncio.Event()
@@ -155,11 +159,21 @@ class Run:
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         async with aclosing(agent.stream(history)) as events:
             async for event in events:
-                if self._goes_on and isinstance(event, MessageStarted):
-                    self._goes_on = False  # the text goes on in the message that broke off
-                    continue
-                self._transcript.apply(event)
-                self.log.append(event)
+                joined = self._joined(event)
+                if joined is not None:
+                    self._transcript.apply(joined)
+                    self.log.append(joined)
+
+    def _joined(self, event: Event) -> Event | None:
+        """The event, where it goes on with a text that broke off: in the same message, not glued to its last word."""
+        if not self._broken_off:
+            return event
+        if isinstance(event, MessageStarted):
+            return None
+        before, self._broken_off = self._broken_off, ""
+        if isinstance(event, TextDelta) and _ENDS_A_WORD.search(before) and _BEGINS_A_WORD.match(event.text):
+            return TextDelta(" " + event.text)
+        return event
 
     async def _cut_off(self, pump: asyncio.Task[None]) -> None:
         pump.cancel()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import secrets
 from dataclasses import dataclass
@@ -109,6 +110,11 @@ class DocumentRecord:
 def new_id() -> str:
     """An id that cannot be guessed: 128 random bits as 22 letters that fit into an address."""
     return secrets.token_urlsafe(16)
+
+
+def folder_name(owner: str) -> str:
+    """The name of an owner's folders. Owners' names come from elsewhere: only what is plain is used as it is."""
+    return owner if re.fullmatch(r"[\w-]{1,64}", owner, re.ASCII) else hashlib.sha256(owner.encode()).hexdigest()
 
 
 def file_ids(messages: Iterable[Message]) -> list[str]:

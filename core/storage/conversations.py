@@ -28,13 +28,7 @@ class ConversationStore:
 
     async def ensure_owner(self, owner: str) -> None:
         """Make the owner known, if this is the first time."""
-        row = {"id": owner, "created_at": time.time()}
-
-        def ensure(connection: Connection) -> None:
-            connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())
-
-        if not await self._database.read(lambda c: c.execute(select(owners).where(owners.c.id == owner)).first()):
-            await self._database.write(ensure)
+        await self._database.write(lambda c: know_owner(c, owner))
 
     async def list(self, owner: str) -> list[Conversation]:
         """The owner's conversations, the one used last first."""
@@ -44,15 +38,16 @@ class ConversationStore:
         return [_conversation(row) for row in rows]
 
     async def create(self, owner: str, title: str = "") -> Conversation:
-        """A new, empty conversation.
-
-        Raises:
-            ConflictError: The owner is not known; see `ensure_owner`.
-        """
+        """A new, empty conversation; the owner need not be known yet."""
         now = time.time()
         fresh = Conversation(new_id(), owner, clean(title), now, now)
         values = {name: getattr(fresh, name) for name in Conversation.__slots__}
-        await self._database.write(lambda c: c.execute(insert(conversations).values(values)))
+
+        def begin(connection: Connection) -> None:
+            know_owner(connection, owner)
+            connection.execute(insert(conversations).values(values))
+
+        await self._database.write(begin)
         return fresh
 
     async def get(self, owner: str, conversation_id: str) -> Conversation:
@@ -160,6 +155,12 @@ class ConversationStore:
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
 
         await self._database.write(change)
+
+
+def know_owner(connection: Connection, owner: str) -> None:
+    """Make the owner known inside a transaction, if this is the first time."""
+    row = {"id": owner, "created_at": time.time()}
+    connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())
 
 
 def conversation_of(connection: Connection, owner: str, conversation_id: str) -> Conversation:

@@ -10,11 +10,11 @@ from contextlib import suppress
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
-from sqlalchemy import Row, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select
 
 from core.errors import NotFoundError
-from core.storage.base import FileRecord, new_id
-from core.storage.conversations import clean
+from core.storage.base import FileRecord, folder_name, new_id
+from core.storage.conversations import clean, know_owner
 from core.storage.sniff import media_type_of, suffix_for
 from core.storage.tables import file_uses, files
 from core.storage.trouble import translated
@@ -56,7 +56,12 @@ class FileStore:
             fresh = FileRecord(file_id, owner, shown, media_type, size, digest, time.time())
             path = draft.replace(self.path_of(fresh))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
-            await self._database.write(lambda c: c.execute(insert(files).values(values)))
+
+            def note(connection: Connection) -> None:
+                know_owner(connection, owner)
+                connection.execute(insert(files).values(values))
+
+            await self._database.write(note)
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise translated(error, self._folder) from error
@@ -112,9 +117,7 @@ class FileStore:
         return self._folder_of(record.owner_id) / (record.id + suffix_for(record.media_type))
 
     def _folder_of(self, owner: str) -> Path:
-        # Owners' names come from elsewhere: only what cannot leave the folder is used as it is.
-        plain = owner if re.fullmatch(r"[\w-]{1,64}", owner, re.ASCII) else hashlib.sha256(owner.encode()).hexdigest()
-        return self._folder / plain
+        return self._folder / folder_name(owner)
 
 
 def shown_name(name: str) -> str:

@@ -1,0 +1,193 @@
+"""What people add to a message: how it is kept with the message, and what of it reaches the model."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from core.errors import ModelRefusedError, ParlourError
+from core.messages.content import ContentItem
+from core.messages.message import USER, Message
+from core.storage.base import FILE_ADDRESS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from core.llm.base import BaseChatModel
+    from core.storage.base import FileRecord
+
+Kind: TypeAlias = Literal["picture", "sound", "video", "document"]
+Lang: TypeAlias = Literal["en", "zh"]
+
+LONGEST_TEXT = 2_000_000
+LONGEST_SHOWN = 20_000
+_EXCERPT = 600
+_TITLE = 60
+
+_PROMISES_A_DOCUMENT = {".pdf", ".docx", ".txt", ".md", ".html", ".htm", ".csv"}
+_ASK: Mapping[Lang, str] = {"en": "What is in {names}?", "zh": "{names} 讲了什么？"}
+_NOT_TAKEN: Mapping[Kind, str] = {
+    "picture": "picture_not_taken",
+    "sound": "sound_not_taken",
+    "video": "video_not_taken",
+}
+
+
+def checked_text(text: str, file_count: int) -> str:
+    """What is sent, fit to be stored.
+
+    Raises:
+        ParlourError: key `empty_message`: neither text nor files; `message_too_long` from 2,000,000 characters on.
+    """
+    plain = text.encode(errors="replace").decode().replace("\0", "").strip()
+    if not plain and not file_count:
+        raise ParlourError("There is nothing to send.", hint="Write a question, or add a file.", key="empty_message")
+    if len(plain) > LONGEST_TEXT:
+        hint = "Put the long text into a file and add that."
+        raise ParlourError("The message is too long.", hint=hint, key="message_too_long", limit=LONGEST_TEXT)
+    return plain
+
+
+def excerpt(text: str) -> str:
+    """The beginning and end of a long text: where people put their question."""
+    return f"{text[:_EXCERPT].rstrip()}\n\n…\n\n{text[-_EXCERPT:].lstrip()}"
+
+
+def kind_of(file: FileRecord) -> Kind:
+    """How a file takes part in a message. What is called a document is one, whatever is in it."""
+    if PurePosixPath(file.name).suffix.lower() in _PROMISES_A_DOCUMENT:
+        return "document"
+    match file.media_type.partition("/")[0]:
+        case "image":
+            return "picture"
+        case "audio":
+            return "sound"
+        case "video":
+            return "video"
+        case _:
+            return "document"
+
+
+def user_message(text: str, files: Sequence[FileRecord], note: str = "") -> Message:
+    """The message as it is stored. Files are named by address; `extra["files"]` has what the page shows of them.
+
+    Args:
+        text: What was written.
+        files: What was added.
+        note: Names a sentence that the page shows with it (`extra["note"]`).
+    """
+    if not files:
+        return Message(USER, text, extra={"note": note} if note else None)
+    items = [ContentItem(text=text)] if text else []
+    about = [_about(file) for file in files]
+    extra: dict[str, Any] = {"files": about, **({"note": note} if note else {})}
+    return Message(USER, [*items, *map(_item, files)], extra=extra)
+
+
+def with_text(message: Message, text: str) -> Message:
+    """The same message, its files and notes included, with other words."""
+    items = [item for item in message.items if item.type != "text"]
+    if not items:
+        return message.model_copy(update={"content": text})
+    return message.model_copy(update={"content": ([ContentItem(text=text)] if text else []) + items})
+
+
+def title_of(message: Message) -> str:
+    """A conversation's title: the first words of the first line, or the name of the first file."""
+    lines = [line.strip() for line in message.get_text_content().splitlines() if line.strip()]
+    files = (message.extra or {}).get("files") or ()
+    line = lines[0].lstrip("#>*- ") if lines else str(files[0]["name"]) if files else ""
+    line = " ".join(line.split())
+    if len(line) <= _TITLE:
+        return line
+    cut = line[: _TITLE - 1]
+    whole = cut.rpartition(" ")[0] if line[_TITLE - 1] != " " else cut
+    return (whole if len(whole) > _TITLE // 2 else cut).rstrip(" ,.;:，。；：") + "…"
+
+
+def not_taken(files: Sequence[FileRecord], model: BaseChatModel | None) -> list[ParlourError]:
+    """What the model cannot take, to be said before sending; each with the file's `name` and the `model`."""
+    errors: list[ParlourError] = []
+    for file in files:
+        kind = kind_of(file)
+        if model is not None and not takes(model, kind):
+            error = ModelRefusedError(message=f"The model cannot take {file.name}.", key=_NOT_TAKEN[kind])
+            error.details = {"name": file.name, "model": model.label}
+            errors.append(error)
+    return errors
+
+
+def takes(model: BaseChatModel, kind: Kind) -> bool:
+    """Whether the model itself takes such a file; documents are read for it."""
+    match kind:
+        case "document":
+            return True
+        case "picture":
+            return model.support_multimodal_input
+        case "sound":
+            return model.support_audio_input
+        case "video":
+            return False
+
+
+def for_model(
+    messages: Sequence[Message], model: BaseChatModel, here: Mapping[str, tuple[FileRecord, Path]], lang: Lang
+) -> list[Message]:
+    """The conversation as the model is given it.
+
+    Args:
+        messages: As they are stored.
+        model: What it cannot take is named in words instead.
+        here: The stored files that are here, by id.
+        lang: The language for a question that is made of a document alone.
+    """
+    return [_for_model(message, model, here, lang) for message in messages]
+
+
+def _for_model(
+    message: Message, model: BaseChatModel, here: Mapping[str, tuple[FileRecord, Path]], lang: Lang
+) -> Message:
+    if isinstance(message.content, str):
+        return message
+    items: list[ContentItem] = []
+    documents: list[str] = []
+    for item in message.content:
+        file_id = str(item.value).removeprefix(FILE_ADDRESS)
+        if item.type == "text" or not str(item.value).startswith(FILE_ADDRESS):
+            items.append(item)
+        elif file_id not in here:
+            items.append(ContentItem(text="[a file that is gone]"))
+        elif item.type == "file":
+            documents.append(here[file_id][0].name)
+        else:
+            items.append(_local(item, *here[file_id], model))
+    if documents and not any(item.type == "text" for item in items):
+        items.insert(0, ContentItem(text=_ASK[lang].format(names=", ".join(documents))))
+    if all(item.type == "text" for item in items):
+        return message.model_copy(update={"content": "\n".join(item.text or "" for item in items)})
+    return message.model_copy(update={"content": items})
+
+
+def _local(item: ContentItem, file: FileRecord, path: Path, model: BaseChatModel) -> ContentItem:
+    kind = kind_of(file)
+    if not takes(model, kind):
+        return ContentItem(text=f"[{kind} {file.name}: you cannot take it in; say so if it matters]")
+    return ContentItem(**{item.type: str(path)})
+
+
+def _item(file: FileRecord) -> ContentItem:
+    match kind_of(file):
+        case "picture":
+            return ContentItem(image=file.address)
+        case "sound":
+            return ContentItem(audio=file.address)
+        case "video":
+            return ContentItem(video=file.address)
+        case "document":
+            return ContentItem(file=file.address)
+
+
+def _about(file: FileRecord) -> dict[str, Any]:
+    about = {"id": file.id, "name": file.name, "media_type": file.media_type, "size": file.size}
+    return {**about, "kind": kind_of(file)}

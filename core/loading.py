@@ -1,0 +1,104 @@
+"""Makes the model and gets it ready in the background, and tells how far it is."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from typing import TYPE_CHECKING
+
+from core.errors import ParlourError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from core.llm.base import BaseChatModel
+    from core.llm.request import Progress
+    from core.readiness import Readiness
+
+_LOG = logging.getLogger(__name__)
+_EVERY = 0.25
+
+
+class ModelLoader:
+    """One model, prepared once; after a failure it may be tried again.
+
+    Args:
+        make: Makes the model; called in a thread, since it may import a vendor's package.
+        readiness: Is told.
+    """
+
+    def __init__(self, make: Callable[[], BaseChatModel], readiness: Readiness) -> None:
+        self.model: BaseChatModel | None = None
+        self._make = make
+        self._readiness = readiness
+        self._task: asyncio.Task[BaseChatModel] | None = None
+        self._told_at = 0.0
+
+    def start(self) -> None:
+        """Begin, or begin again after a failure; does nothing while it works or when all is well."""
+        if self._task is None or (self._task.done() and _failure(self._task) is not None):
+            self._readiness.mark("model", "loading")
+            self._task = asyncio.create_task(self._load(), name="model")
+            self._task.add_done_callback(self._settled)
+
+    async def ready(self) -> BaseChatModel:
+        """Wait for the model; a failed one is tried again first.
+
+        Raises:
+            ParlourError: It cannot be had; the key names the remedy.
+        """
+        self.start()
+        task = self._task
+        if task is None:
+            raise ParlourError("The model is not ready.", key="model_not_ready")
+        await asyncio.wait({task})  # whoever stops waiting does not stop the loading
+        return task.result()
+
+    async def aclose(self) -> None:
+        """Stop loading and close the model."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+        if self.model is not None:
+            await self.model.aclose()
+
+    async def _load(self) -> BaseChatModel:
+        if self.model is None:
+            self.model = await asyncio.to_thread(self._make)
+        model = self.model
+        self._readiness.mark("model", "loading", label=model.label)
+        loop = asyncio.get_running_loop()
+        await model.prepare(lambda progress: _in_loop(loop, self._tell, progress))
+        return model
+
+    def _tell(self, progress: Progress) -> None:
+        now = time.monotonic()
+        if self._readiness["model"].state == "loading" and (
+            now - self._told_at >= _EVERY or progress.done >= progress.total
+        ):
+            self._told_at = now
+            self._readiness.mark("model", "loading", done=progress.done, total=progress.total)
+
+    def _settled(self, task: asyncio.Task[BaseChatModel]) -> None:
+        if task.cancelled():
+            return
+        error = _failure(task)
+        if error is None:
+            self._readiness.mark("model", "ready", label=task.result().label)
+            return
+        if isinstance(error, ParlourError):
+            _LOG.warning("The model is not ready: %s", error)
+        else:
+            _LOG.error("The model failed in a way nobody foresaw.", exc_info=error)
+        self._readiness.fail("model", error if isinstance(error, ParlourError) else ParlourError())
+
+
+def _failure(task: asyncio.Task[BaseChatModel]) -> BaseException | None:
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
+
+
+def _in_loop(loop: asyncio.AbstractEventLoop, tell: Callable[[Progress], None], progress: Progress) -> None:
+    """Progress comes from whichever thread does the work."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(tell, progress)
