@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import re
+from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_REPAIR = 1_000_000
+
+compact = partial(json.dumps, ensure_ascii=False)
+"""JSON text for a model: characters as they are, one space after `:` and `,`."""
 
 
 def read_object(text: str) -> dict[str, Any]:
@@ -22,16 +26,26 @@ def read_object(text: str) -> dict[str, Any]:
     Raises:
         ValueError: There is no object, or nothing that can be mended into one.
     """
+    found = read_value(text)
+    if isinstance(found, str):  # JSON text inside a JSON string
+        found = read_value(found)
+    if not isinstance(found, dict):
+        raise ValueError(f"There is no JSON object in {text[:80]!r}.")  # noqa: TRY004 - bad text, not a wrong type
+    return cast("dict[str, Any]", found)
+
+
+def read_value(text: str) -> Any:
+    """The JSON value that `text` holds, read like `read_object`: an object or a list is mended where it must be.
+
+    Raises:
+        ValueError: There is none.
+    """
     text = text.strip()
     fenced = _FENCE.match(text)
     if fenced:
         text = fenced.group(1).strip()
     found = _read(text)
-    if isinstance(found, str):  # JSON text inside a JSON string
-        found = _read(found.strip())
-    if not isinstance(found, dict):
-        raise ValueError(f"There is no JSON object in {text[:80]!r}.")
-    return cast("dict[str, Any]", _whole(found) if "\\u" in text.lower() else found)
+    return _whole(found) if "\\u" in text.lower() else found
 
 
 def _read(text: str) -> object:
@@ -44,8 +58,8 @@ def _read(text: str) -> object:
 
 
 def _repaired(text: str) -> object:
-    if not text.startswith("{") or len(text) > _LONGEST_REPAIR:
-        raise ValueError(f"This is not a JSON object: {text[:80]!r}.")
+    if not text.startswith(("{", "[")) or len(text) > _LONGEST_REPAIR:
+        raise ValueError(f"This is not JSON: {text[:80]!r}.")
     first = _first_object(text)
     if first is not None:
         return first
@@ -57,7 +71,7 @@ def _repaired(text: str) -> object:
 
 
 def _first_object(text: str) -> object:
-    """A whole object at the start, where what follows is nothing but stray closing marks."""
+    """A whole object or list at the start, where what follows is nothing but stray closing marks."""
     try:
         found, end = json.JSONDecoder(strict=False, parse_constant=_no_number).raw_decode(text)
     except json.JSONDecodeError:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.retry import retry
 
 if TYPE_CHECKING:
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
 
 def layers(model: ModelFacts) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    del model
-    return [retry]
+    return [call_prompting(model), retry]
 
 
 def stacked(model: ModelFacts, source: Source) -> Source:

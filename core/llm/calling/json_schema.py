@@ -1,0 +1,174 @@
+"""The template for small models: a router whose output a grammar constrains, and plain questions about results.
+
+A model of half a billion parameters writes no reliable tags, but it fills in a schema: it chooses a tool or
+`respond`. Once a tool has answered, the tools leave the prompt and the model is asked about the facts alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any, cast
+
+from core.llm.calling.call_text import CallText, call_events
+from core.llm.calling.json_schema_words import EXAMPLES, FACTS, ROUTER, example_lines
+from core.llm.calling.neutral import neutral, without_tokens
+from core.llm.calling.nous import with_system
+from core.llm.calling.respond_reader import RespondReader
+from core.llm.request import call_ids
+from core.messages.events import Event, TextDelta
+from core.messages.json_text import compact, read_object
+from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from core.llm.request import ChatRequest, Lang
+
+RESPOND = "respond"
+_KEPT = ("type", "properties", "required", "enum", "items", "description")
+
+
+class JsonSchemaTemplate:
+    """Tools as a choice that the back end's `response_format` constrains."""
+
+    def prepare(self, request: ChatRequest) -> ChatRequest:
+        """The request with tools as a schema; after results, a plain question about them."""
+        if not _routes(request):
+            return replace(request, messages=tuple(facts_messages(request.messages, request.lang)), functions=())
+        messages = _spoken(request.messages)
+        messages = with_system(messages, router_text(request.functions, request.lang))
+        generate = {**request.generate, "response_format": response_format(request.functions, _choice(request))}
+        return replace(request, messages=tuple(messages), functions=(), generate=generate)
+
+    def reader(self, request: ChatRequest) -> RouterReader | PlainReader:
+        """Reads the choice; a reply about facts is plain text."""
+        if not _routes(request):
+            return PlainReader()
+        return RouterReader(call_ids(request.messages))
+
+
+class PlainReader:
+    """Passes text through: nothing is called any more."""
+
+    calls = 0
+
+    def feed(self, text: str) -> list[Event]:
+        """The text itself."""
+        return [TextDelta(text)] if text else []
+
+    def close(self) -> list[Event]:
+        """Nothing is held back."""
+        return []
+
+
+class RouterReader:
+    """Reads the constrained JSON: the answer's text as it grows, or one call when it is whole."""
+
+    def __init__(self, taken: Collection[str]) -> None:
+        self.calls = 0
+        self._ids = (str(number) for number in count(1) if str(number) not in taken)
+        self._respond = RespondReader()
+
+    def feed(self, text: str) -> list[Event]:
+        """More of the answer's text."""
+        said = self._respond.feed(text)
+        return [TextDelta(said)] if said else []
+
+    def close(self) -> list[Event]:
+        """The call, if it was one; what is no choice at all is shown as it is."""
+        if self._respond.found:
+            return []
+        whole = self._respond.seen
+        try:
+            choice = read_object(whole)
+        except ValueError:
+            return [TextDelta(whole)] if whole.strip() else []
+        name, arguments = str(choice.get("name") or ""), choice.get("arguments")
+        if name in {"", RESPOND}:
+            text = cast("dict[str, Any]", arguments).get("text") if isinstance(arguments, dict) else None
+            return [TextDelta(str(text or whole))]
+        self.calls += 1
+        return call_events([CallText(name, compact(arguments if arguments is not None else {}))], self._ids)
+
+
+def response_format(functions: Sequence[Mapping[str, Any]], only: str = "") -> dict[str, Any]:
+    """The schema of one choice, in the form that OpenAI's `response_format` takes.
+
+    Args:
+        functions: The tools on offer.
+        only: The one tool that must be called; empty where the model may choose or just answer.
+    """
+    chosen = [f for f in functions if not only or f.get("name") == only]
+    options = [_option(str(f["name"]), _simple(f.get("parameters") or {})) for f in chosen]
+    if not only:
+        text = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+        options.insert(0, _option(RESPOND, text))
+    schema = options[0] if len(options) == 1 else {"anyOf": options}
+    return {"type": "json_schema", "json_schema": {"name": "choice", "strict": True, "schema": schema}}
+
+
+def router_text(functions: Sequence[Mapping[str, Any]], lang: Lang) -> str:
+    """The block of the system message that explains the choice, with a few examples."""
+    lines = [
+        f"- {f['name']}: {f.get('description', '')} {_fields(f.get('parameters') or {})}".rstrip() for f in functions
+    ]
+    names = {str(f["name"]) for f in functions}
+    return ROUTER[lang].format(tools="\n".join(lines), examples=example_lines(EXAMPLES[lang], names))
+
+
+def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
+    """The conversation whose last question is asked again together with what the tools found."""
+    last = max(index for index, message in enumerate(messages) if message.role == USER)
+    results = [neutral(message.get_text_content()).strip() for message in messages[last:] if message.role == FUNCTION]
+    said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
+    question = without_tokens(messages[last].get_text_content())
+    text = FACTS[lang].format(facts="\n".join(filter(None, results)), question=question)
+    return [*_spoken(messages[:last]), Message(USER, text), *said]
+
+
+def _routes(request: ChatRequest) -> bool:
+    """Whether the model chooses; it does not once results stand after the last question."""
+    after: list[Message] = []
+    for message in reversed(request.messages):
+        if message.role == USER:
+            break
+        after.append(message)
+    return bool(request.functions) and not any(message.role == FUNCTION for message in after)
+
+
+def _choice(request: ChatRequest) -> str:
+    choice = str(request.generate.get("function_choice") or "auto")
+    return "" if choice in {"auto", "none"} else choice
+
+
+def _spoken(messages: Iterable[Message]) -> list[Message]:
+    """What people and the model said; calls and results of earlier turns are left out, they would only confuse."""
+    spoken: list[Message] = []
+    for message in messages:
+        if message.role == SYSTEM:
+            spoken.append(message)
+        elif message.role in {USER, ASSISTANT} and not message.function_call and message.items:
+            text = without_tokens(message.get_text_content())
+            spoken.append(Message(message.role, text) if not message.is_multimodal() else message)
+    return spoken
+
+
+def _option(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    properties = {"name": {"const": name}, "arguments": arguments}
+    return {"type": "object", "properties": properties, "required": ["name", "arguments"]}
+
+
+def _simple(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The parts of a schema that every grammar compiler understands."""
+    kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema and key != "description"}
+    if "properties" in kept:
+        kept["properties"] = {name: _simple(field) for name, field in kept["properties"].items()}
+    if isinstance(kept.get("items"), dict):
+        kept["items"] = _simple(kept["items"])
+    return kept or {"type": "object"}
+
+
+def _fields(schema: Mapping[str, Any]) -> str:
+    fields: Mapping[str, Any] = schema.get("properties") or {}
+    return compact({name: field.get("description") or field.get("type", "") for name, field in fields.items()})

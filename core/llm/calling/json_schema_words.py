@@ -1,0 +1,65 @@
+"""What the template for small models says, in both languages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.messages.json_text import compact
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from core.llm.request import Lang
+
+ROUTER: Mapping[Lang, str] = {
+    "en": """You reply with one JSON object. Choose a tool only if it is needed to answer, else choose "respond".
+Tools:
+- respond: answer in your own words {{"text": "the whole answer"}}
+{tools}
+
+{examples}""",
+    "zh": """你用一个 JSON 对象回复。只有在需要时才选择工具，否则选择 "respond"。
+工具：
+- respond: 用自己的话回答 {{"text": "完整的回答"}}
+{tools}
+
+{examples}""",
+}
+
+FACTS: Mapping[Lang, str] = {
+    "en": "Facts:\n{facts}\n\nQuestion: {question}\nAnswer the question from the facts, briefly.",
+    "zh": "资料：\n{facts}\n\n问题：{question}\n请根据资料用中文简要回答问题。",
+}
+
+_HELLO = {"en": ("Hello!", "Hello! How can I help you?"), "zh": ("你好！", "你好！有什么可以帮你？")}
+_FACT = {
+    "en": ("Why is the sky blue?", "Air scatters blue light more than red light."),
+    "zh": ("天空为什么是蓝色的？", "因为空气散射蓝光比红光多。"),
+}
+
+Example = tuple[str, str, "Mapping[str, str]"]
+
+EXAMPLES: Mapping[Lang, Sequence[Example]] = {
+    "en": [
+        (_HELLO["en"][0], "respond", {"text": _HELLO["en"][1]}),
+        ("What is 17% of 240?", "calculator", {"expression": "240 * 17 / 100"}),
+        (_FACT["en"][0], "respond", {"text": _FACT["en"][1]}),
+        ("What time is it in Rome?", "current_time", {"timezone": "Europe/Rome"}),
+        ("What does my contract say about rent?", "ask_documents", {"query": "contract rent"}),
+    ],
+    "zh": [
+        (_HELLO["zh"][0], "respond", {"text": _HELLO["zh"][1]}),
+        ("240 的 17% 是多少？", "calculator", {"expression": "240 * 17 / 100"}),
+        (_FACT["zh"][0], "respond", {"text": _FACT["zh"][1]}),
+        ("罗马现在几点？", "current_time", {"timezone": "Europe/Rome"}),
+        ("我的合同里房租怎么规定？", "ask_documents", {"query": "合同 房租"}),
+    ],
+}
+
+
+def example_lines(examples: Sequence[Example], names: Collection[str]) -> str:
+    """The examples whose tool is on offer, as questions with the JSON that answers them."""
+    shown = [example for example in examples if example[1] == "respond" or example[1] in names]
+    return "\n".join(
+        f"{question}\n{compact({'name': name, 'arguments': arguments})}" for question, name, arguments in shown
+    )
