@@ -17,6 +17,7 @@ from webui.door import Door
 from webui.listening import Server, address_of, bind
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
+from webui.terminal import Terminal
 
 if TYPE_CHECKING:
     import socket
@@ -66,16 +67,15 @@ def _parser() -> argparse.ArgumentParser:
 
 def _serve(settings: Settings, secret: str, sock: socket.socket) -> int:
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
-    if settings.port not in {0, port}:
-        print(f"Port {settings.port} is taken, so Parlour uses {port}.", flush=True)
-    print(f"Parlour is opening at {address}", flush=True)
+    terminal = Terminal(address)
+    terminal.opening(instead_of=settings.port if settings.port not in {0, port} else 0)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:
         failures.append(error)
         server.should_exit = True
 
-    door = Door(partial(open_house, settings), failed)
+    door = Door(partial(open_house, settings, terminal.tell), failed)
     server = Server(_guarded(door, settings, secret), door.close)
     server.run(sockets=[sock])
     for failure in failures:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,11 +30,14 @@ _THREADS = 200
 
 
 @asynccontextmanager
-async def open_house(settings: Settings, take: Callable[[Readiness], None]) -> AsyncGenerator[ASGIApp]:
+async def open_house(
+    settings: Settings, tell: Callable[[Readiness], None], take: Callable[[Readiness], None]
+) -> AsyncGenerator[ASGIApp]:
     """Open the engine, build the application, and close both again.
 
     Args:
         settings: The settings.
+        tell: Called with the engine's readiness whenever it changes.
         take: Is given the engine's readiness as soon as there is one.
 
     Raises:
@@ -44,6 +48,7 @@ async def open_house(settings: Settings, take: Callable[[Readiness], None]) -> A
     engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
     async with engine_class(settings) as engine:
         take(engine.readiness)
+        engine.on_change(partial(_pass_on, tell, engine.readiness))
         context = WebContext(engine, settings, Words.of)
         # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
         app = await to_thread.run_sync(build_app, context, uploads)
@@ -86,6 +91,11 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
             head=head(assets_version()),
         ),
     )
+
+
+def _pass_on(tell: Callable[[Readiness], None], readiness: Readiness, owner: str | None, _: str | None) -> None:
+    if owner is None:
+        tell(readiness)
 
 
 def _owner(request: Request) -> str | None:

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from core.errors import NotFoundError
 from webui.panels.history import history_html
 from webui.panels.top import top_html
-from webui.render.conversation import shown
+from webui.render.conversation import Rendered, shown
 from webui.render.status import status_html
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Sequence
 
     from core.engine import Engine
     from core.runs.reply import Reply
@@ -33,6 +33,7 @@ _log = logging.getLogger(__name__)
 
 _APART = 1 / 15
 _KEEP_ALIVE = 1.0
+_KEPT = 4_000  # rendered turns, for all tabs
 
 
 class Frame(NamedTuple):
@@ -66,6 +67,7 @@ class Frames:
     def __init__(self, engine: Engine, views: Views) -> None:
         self._engine = engine
         self._views = views
+        self._rendered = Rendered(_KEPT)
 
     async def follow(self, view: View) -> AsyncGenerator[Frame, None]:
         """The frames of a tab, until there is nothing more to come or a newer follower takes over."""
@@ -102,7 +104,7 @@ class Frames:
         try:
             scene.current = await engine.conversations.get(owner, view.conversation_id)
             scene.thread = await engine.conversations.thread(owner, view.conversation_id)
-            for message in scene.thread:
+            for message in scene.thread[_anchor(view, scene.thread) :]:
                 if message.role == "assistant":
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
             scene.documents = await engine.documents.list(owner, view.conversation_id)
@@ -116,7 +118,15 @@ class Frames:
         words, current = view.words, view.conversation_id
         if run is not None:
             scene.replies[run.message_id] = run.reply()
-        chat, _ = shown(scene.thread, scene.replies, words=words, window=view.window, anchor=view.anchor)
+        chat, _ = shown(
+            scene.thread,
+            scene.replies,
+            words=words,
+            window=view.window,
+            anchor=view.anchor,
+            documents=scene.documents,
+            rendered=self._rendered,
+        )
         state = self._state(view, scene, run)
         live = self._engine.runs.live_conversations(view.owner)
         unread = self._views.unread(view.owner, current)
@@ -162,6 +172,19 @@ class _Watched:
 
     def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
         self._view.poke(urgent=urgent)
+
+
+def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
+    """Where the window begins.
+
+    It begins with the same turn while the conversation grows, for a sliding one would change every entry in each
+    frame; only when it has grown to twice its size does it move.
+    """
+    start = next((index for index, message in enumerate(thread) if message.id == view.anchor), -1)
+    if start < 0 or len(thread) - start >= 2 * view.window:
+        start = max(0, len(thread) - view.window)
+        view.anchor = thread[start].id if thread else None
+    return start
 
 
 async def _until_next(view: View) -> None:

@@ -6,13 +6,13 @@ import asyncio
 import time
 from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 from core.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     import gradio as gr
 
@@ -94,7 +94,7 @@ class Views:
         session, owner = str(request.session_hash), str(request.username)
         view = self._views.get(session)
         if view is None:
-            headers = request.headers
+            headers = cast("Mapping[str, str]", cast("Any", request).headers)
             view = View(owner, self._words(headers.get("accept-language", "")), _named(headers.get("referer", "")))
             self._views[session] = view
         elif view.owner != owner:

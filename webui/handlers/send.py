@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, TypedDict
 
-from core.errors import ConflictError, NotFoundError, ParlourError
-from webui.handlers.guard import toast, untouched
+from core.attachments import checked_text
+from core.errors import NotFoundError, ParlourError
+from core.runs.manager import busy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,9 +18,6 @@ if TYPE_CHECKING:
     from webui.uploads import Upload
     from webui.views import View
 
-LONGEST = 200_000
-_TITLE = 60
-
 
 class Draft(TypedDict):
     """What stands in the composer."""
@@ -28,39 +26,18 @@ class Draft(TypedDict):
     files: list[str]
 
 
-class EmptyMessageError(ParlourError):
-    """There is nothing to send."""
-
-    key = "empty_message"
-
-
-class LongMessageError(ParlourError):
-    """The text is longer than a message may be."""
-
-    key = "message_too_long"
-
-
-class UnusableFilesError(ParlourError):
-    """The model can make nothing of a file, and no tool reads it."""
-
-
-async def send(desk: Desk, view: View, draft: Draft | None) -> Any:
+async def send(desk: Desk, view: View, draft: Draft | None) -> None:
     """Send what stands in the composer; it is emptied once the message is kept, and left alone if it is refused.
 
     Raises:
         ParlourError: The message is refused; nothing of it is kept.
     """
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
-    if not text.strip() and not paths:
-        toast(view.words, EmptyMessageError("The message is empty."))
-        return untouched()
-    if len(text) > LONGEST:
-        raise LongMessageError("The message is too long.", limit=LONGEST)
+    checked_text(text, len(paths))
     uploads = [desk.uploads.of(view.owner, path) for path in paths]
     await start(desk, view, text, [(upload.path, upload.name) for upload in uploads])
     for upload in uploads:
         desk.uploads.forget(upload)
-    return None
 
 
 async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
@@ -71,7 +48,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
     if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
-        raise ConflictError("A reply is being written.", key="busy")
+        raise busy()
     view.sending = True
     kept: list[FileRecord] = []
     try:
@@ -92,13 +69,9 @@ async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord]) -
     engine, ids = desk.engine, [file.id for file in files]
     refused = await engine.check_attachments(view.owner, ids)
     if refused:
-        raise UnusableFilesError("A file cannot be used.", key=refused[0], name=", ".join(file.name for file in files))
+        raise ParlourError("The model cannot take a file.", key=refused[0]["key"], **refused[0]["details"])
     fresh = not view.conversation_id
-    if fresh:
-        title = " ".join((text or files[0].name).split())[:_TITLE]
-        conversation = (await engine.conversations.create(view.owner, title)).id
-    else:
-        conversation = view.conversation_id
+    conversation = (await engine.conversations.create(view.owner)).id if fresh else view.conversation_id
     try:
         await engine.send(view.owner, conversation, text, ids, view.words.lang)
     except BaseException:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from webui.uploads import Uploads
 
 _API = "/gradio_api/"
-_BODY_LIMIT = 4 * 1024 * 1024
+_BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.

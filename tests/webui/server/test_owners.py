@@ -53,9 +53,7 @@ def test_a_server_of_this_machine_answers_to_the_names_of_this_machine(host: str
     assert Hosts("127.0.0.1", any_address=False).knows(host)
 
 
-@pytest.mark.parametrize(
-    "host", ["", "evil.example", "127.0.0.1.evil.example", "10.0.0.5", "localhost.evil:1"]
-)
+@pytest.mark.parametrize("host", ["", "evil.example", "127.0.0.1.evil.example", "10.0.0.5", "localhost.evil:1"])
 def test_a_server_of_this_machine_answers_to_no_other_name(host: str) -> None:
     assert not Hosts("127.0.0.1", any_address=False).knows(host)
 

@@ -1,0 +1,73 @@
+"""What the terminal says while Parlour opens: where it is, how far the model has come, what to do if it fails."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from webui.words import Words
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from core.readiness import Part, Readiness
+
+_MB = 1_000_000
+_STEP = 10  # per cent between two lines, where lines cannot be rewritten
+
+
+class Terminal:
+    """Tells each thing once; the progress of a download rewrites its line on a screen, and is rare in a file.
+
+    Args:
+        address: Where Parlour can be opened.
+        out: Where to write.
+    """
+
+    def __init__(self, address: str, out: TextIO | None = None) -> None:
+        self._address = address
+        self._out = out or sys.stdout
+        self._words = Words("en")
+        self._rewrites = self._out.isatty()
+        self._told: set[str] = set()
+        self._open_line = False
+
+    def opening(self, *, instead_of: int = 0) -> None:
+        """Parlour opens; `instead_of` is the port that was asked for and is taken."""
+        if instead_of:
+            self._line(f"Port {instead_of} is taken, so Parlour uses the next free one.")
+        self._line(f"Parlour is opening at {self._address}")
+
+    def tell(self, readiness: Readiness) -> None:
+        """Say what is new."""
+        if readiness.ready:
+            self._once("ready", f"Parlour is ready at {self._address}")
+        model = readiness["model"]
+        if model.state == "loading" and model.total:
+            self._progress(model)
+        elif model.state == "ready":
+            self._once(f"model {model.label}", f"{model.label or 'The model'} is ready.")
+        elif model.state == "failed":
+            error = {"key": model.remedy_key, "details": model.details or {}}
+            self._once(f"failed {model.remedy_key}", self._words.error(error))
+
+    def _progress(self, model: Part) -> None:
+        per_cent = 100 * model.done // model.total
+        line = f"Fetching {model.label or 'the model'}: {model.done // _MB} of {model.total // _MB} MB"
+        if self._rewrites:
+            self._out.write(f"\r{line}")
+            self._out.flush()
+            self._open_line = True
+        else:
+            self._once(f"{model.label} {per_cent // _STEP}", line)
+
+    def _once(self, what: str, line: str) -> None:
+        if what not in self._told:
+            self._told.add(what)
+            self._line(line)
+
+    def _line(self, line: str) -> None:
+        start = "\n" if self._open_line else ""
+        self._open_line = False
+        self._out.write(f"{start}{line}\n")
+        self._out.flush()
