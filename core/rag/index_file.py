@@ -79,6 +79,10 @@ class IndexFile:
         self._idle: list[sqlite3.Connection] = []
         self._guard = threading.Lock()
         self._closed = False
+        self._given_up = path.with_name(f"{path.name}-given-up")
+        if self._given_up.exists():
+            self._given_up.unlink()
+            raise DamagedIndexError("The library's file was found damaged.")
         try:
             with self.writing() as db:
                 self._prepare(db)
@@ -128,6 +132,10 @@ class IndexFile:
                 if db.in_transaction:
                     db.execute("ROLLBACK")
                 raise
+
+    def give_up(self) -> None:
+        """Note that the file is damaged beyond mending, so that the next to open it starts anew."""
+        self._given_up.touch()
 
     def close(self) -> None:
         """Close all connections; those at work close when their work is done."""

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from core.rag.config import RetrievalType
     from core.rag.document import Document, PageShape, Passage, Rectangle
+    from core.rag.search.base import Searcher
 
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -187,10 +188,7 @@ class Library:
         try:
             scored = searcher.find(question, most, documents)
         except DamagedIndexError:
-            _log.warning("The search index is damaged; it is built anew.", exc_info=True)
-            with self._file.writing() as db:
-                searcher.rebuild(db, records.chunk_texts(db))
-            scored = searcher.find(question, most, documents)
+            scored = self._mended(searcher).find(question, most, documents)
         with self._file.reading() as db:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
@@ -261,6 +259,18 @@ class Library:
 
     # ---- inside
 
+    def _mended(self, searcher: Searcher) -> Searcher:
+        """Build a damaged search index anew from the chunks."""
+        _log.warning("The search index is damaged; it is built anew.", exc_info=True)
+        try:
+            with self._file.writing() as db:
+                searcher.rebuild(db, records.chunk_texts(db))
+        except DamagedIndexError as error:
+            self._file.give_up()
+            error.hint = "Start Parlour again: the documents are then read again from their originals."
+            raise
+        return searcher
+
     @staticmethod
     async def _within(pool: ThreadPoolExecutor, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **kwargs))
@@ -325,10 +335,12 @@ class Library:
         """Two who add the same bytes at once: the second waits, and finds them there."""
         with self._guard:
             lock = self._reading.setdefault(document_id, threading.Lock())
-        with lock:
-            yield
-        with self._guard:
-            self._reading.pop(document_id, None)
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                self._reading.pop(document_id, None)
 
 
 def _opened(path: Path) -> tuple[IndexFile, bool]:

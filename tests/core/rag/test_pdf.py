@@ -1,0 +1,175 @@
+"""PDF: text with its place, headings, and every way in which a file can be bad."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.errors import BrokenDocumentError, LockedDocumentError
+from core.rag.document import About, Block, PageShape
+from core.rag.parsers.base import Found
+from core.rag.parsers.pdf import PdfParser, joined
+from core.rag.parsers.pdf_file import picture
+
+Make = Callable[..., Path]
+
+
+def parsed(path: Path) -> list[Found]:
+    return list(PdfParser().parse(path, path.name))
+
+
+def blocks(path: Path) -> list[Block]:
+    return [one for one in parsed(path) if isinstance(one, Block)]
+
+
+def test_every_page_has_its_size_and_its_text(make_pdf: Make) -> None:
+    found = parsed(make_pdf("First page.", "", "Third page."))
+    assert isinstance(found[0], About)
+    assert found[0].pages == 3
+    shapes = [one for one in found if isinstance(one, PageShape)]
+    assert [(one.page, one.width, one.height, one.text_box is None) for one in shapes] == [
+        (1, 400, 500, False),
+        (2, 400, 500, True),
+        (3, 400, 500, False),
+    ]
+    assert [(one.page, one.text) for one in found if isinstance(one, Block)] == [(1, "First page."), (3, "Third page.")]
+
+
+def test_chinese_is_read(make_pdf: Make) -> None:
+    (block,) = blocks(make_pdf("春眠不觉晓，\n处处闻啼鸟。", font="china-s"))
+    assert block.text == "春眠不觉晓，处处闻啼鸟。"
+
+
+@pytest.mark.parametrize("rotation", [0, 90, 180, 270])
+@pytest.mark.parametrize("cropped", [False, True])
+def test_words_stand_where_the_picture_shows_them(tmp_path: Path, rotation: int, cropped: bool) -> None:
+    """The true place comes from the pixels: the box of everything that is not white."""
+    import pymupdf
+    from PIL import Image, ImageChops
+
+    document = pymupdf.open()
+    page = document.new_page(width=300, height=420)
+    page.insert_text((80, 90), "HHHHHHHHHH", fontsize=24)
+    if cropped:
+        page.set_cropbox(pymupdf.Rect(30, 50, 280, 400))
+    page.set_rotation(rotation)
+    path = tmp_path / "turned.pdf"
+    document.save(path)
+
+    (block,) = blocks(path)
+    (tmp_path / "page.png").write_bytes(picture(path, 1, 2.0))
+    image = Image.open(tmp_path / "page.png").convert("L")
+    ink = ImageChops.invert(image).getbbox()
+    assert ink is not None
+    true = [edge / 2 for edge in ink]
+    assert block.rectangle is not None
+    for edge, inked, slack in zip(block.rectangle, true, (-1, -1, 1, 1), strict=True):
+        assert abs(edge - inked) < 14  # the box of a line is higher than its letters
+        assert (edge - inked) * slack >= -1.5  # and holds them all
+
+
+def test_headings_come_from_the_bookmarks(make_pdf: Make) -> None:
+    path = make_pdf("Introduction", "Plain text here.", toc=[[1, "Introduction", 1]])
+    assert [(block.kind, block.level) for block in blocks(path)] == [("heading", 1), ("paragraph", 0)]
+
+
+def test_headings_come_from_the_size_of_the_letters(tmp_path: Path) -> None:
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    page.insert_text((50, 60), "The title", fontsize=24)
+    page.insert_text((50, 120), "A part", fontsize=16)
+    for line in range(12):
+        page.insert_text((50, 150 + 40 * line), f"Ordinary text number {line}, as there is most of.", fontsize=11)
+    path = tmp_path / "sizes.pdf"
+    document.save(path)
+    found = blocks(path)
+    assert [(one.text, one.level) for one in found if one.kind == "heading"] == [("The title", 1), ("A part", 2)]
+
+
+def test_two_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
+    import pymupdf
+
+    document = pymupdf.open()
+    page = document.new_page()
+    for column, left in (("left", 50), ("right", 320)):
+        page.insert_text((left, 100), "\n".join(f"{column} line {n}" for n in range(5)), fontsize=11)
+    path = tmp_path / "columns.pdf"
+    document.save(path)
+    text = " ".join(block.text for block in blocks(path))
+    assert text.index("left line 4") < text.index("right line 0")
+
+
+def test_lines_are_joined_as_they_are_read() -> None:
+    assert joined(["an exam-", "ple of", "words"])[0] == "an example of words"
+    assert joined(["中文", "文字"]) == ("中文文字", [0, 2])
+    assert joined(["ends with A-", "B"])[0] == "ends with A- B"
+
+
+def test_a_locked_file_says_so(make_pdf: Make) -> None:
+    import pymupdf
+
+    path = make_pdf("Secret", encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw="u", owner_pw="o")
+    with pytest.raises(LockedDocumentError):
+        parsed(path)
+
+
+def test_a_file_locked_against_changes_only_is_read(make_pdf: Make) -> None:
+    import pymupdf
+
+    path = make_pdf("Readable", encryption=pymupdf.PDF_ENCRYPT_AES_256, owner_pw="o")
+    assert [block.text for block in blocks(path)] == ["Readable"]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1])
+def test_a_file_cut_off_early_is_broken(make_pdf: Make, share: float) -> None:
+    path = make_pdf(*["Some text on a page."] * 5)
+    data = path.read_bytes()
+    path.write_bytes(data[: int(len(data) * share)])
+    with pytest.raises(BrokenDocumentError):
+        parsed(path)
+
+
+def test_rubbish_after_the_first_line_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "rubbish.pdf"
+    path.write_bytes(b"%PDF-1.7\n" + bytes(range(256)) * 50)
+    with pytest.raises(BrokenDocumentError):
+        parsed(path)
+
+
+def test_a_scan_has_pages_but_no_text(tmp_path: Path, picture_bytes: bytes) -> None:
+    import pymupdf
+
+    document = pymupdf.open()
+    document.new_page().insert_image(pymupdf.Rect(0, 0, 300, 300), stream=picture_bytes)
+    path = tmp_path / "scan.pdf"
+    document.save(path)
+    assert blocks(path) == []
+
+
+def test_marks_turn_the_paper_yellow_and_leave_the_rest(make_pdf: Make, tmp_path: Path) -> None:
+    from PIL import Image
+
+    path = tmp_path / "marked.png"
+    path.write_bytes(picture(make_pdf("Some words."), 1, 1.0, ((40.0, 100.0, 140.0, 150.0),)))
+    image = Image.open(path).convert("RGB")
+    assert image.getpixel((300, 300)) == (255, 255, 255)
+    red, green, blue = image.getpixel((90, 125))
+    assert red > green > 180 > blue
+
+
+def test_a_poster_is_drawn_no_larger_than_memory_allows(tmp_path: Path) -> None:
+    import pymupdf
+    from PIL import Image
+
+    document = pymupdf.open()
+    document.new_page(width=14_000, height=14_000)
+    path = tmp_path / "poster.pdf"
+    document.save(path)
+    out = tmp_path / "poster.png"
+    out.write_bytes(picture(path, 1, 6.0))
+    with Image.open(out) as image:
+        assert image.width * image.height <= 20_500_000
