@@ -8,6 +8,7 @@ import sys
 import threading
 import zipfile
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from shutil import rmtree
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, cast
@@ -80,12 +81,11 @@ class HuggingFace:
         """Download it; a server that does not answer within four seconds counts as out of reach."""
         import httpx
         from huggingface_hub import constants, hf_hub_url
-        from huggingface_hub.utils import build_hf_headers
 
         if not weights.repository or constants.HF_HUB_OFFLINE:
             raise NotHere
         url = hf_hub_url(weights.repository, weights.remote_file, endpoint=self._endpoint)
-        headers = cast("Callable[[], dict[str, str]]", build_hf_headers)()
+        headers = cast("dict[str, str]", import_module("huggingface_hub.utils").build_hf_headers())
         if not _answers(url, headers):
             raise NotHere
         timeout = httpx.Timeout(_STALL_SECONDS, connect=ANSWER_SECONDS)

