@@ -77,7 +77,9 @@ class Agent:
         return self._events(asked, **kwargs)
 
     @overload
-    def run(self, messages: Sequence[dict[str, Any]], **kwargs: Any) -> Generator[list[dict[str, Any]], None, None]: ...
+    def run(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused
+        self, messages: Sequence[dict[str, Any]], **kwargs: Any
+    ) -> Generator[list[dict[str, Any]], None, None]: ...
     @overload
     def run(self, messages: Sequence[Given], **kwargs: Any) -> Generator[list[Message], None, None]: ...
     def run(self, messages: Sequence[Given], **kwargs: Any) -> Generator[Any, None, None]:
@@ -93,7 +95,9 @@ class Agent:
         return _as_dicts(growing) if as_dicts else growing
 
     @overload
-    def run_nonstream(self, messages: Sequence[dict[str, Any]], **kwargs: Any) -> list[dict[str, Any]]: ...
+    def run_nonstream(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused
+        self, messages: Sequence[dict[str, Any]], **kwargs: Any
+    ) -> list[dict[str, Any]]: ...
     @overload
     def run_nonstream(self, messages: Sequence[Given], **kwargs: Any) -> list[Message]: ...
     def run_nonstream(self, messages: Sequence[Given], **kwargs: Any) -> Any:

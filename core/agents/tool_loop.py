@@ -133,7 +133,8 @@ class ToolLoop:
             for event in self._refused(calls, state):
                 yield event
             return
-        async with aclosing(runner.run(calls, **_context(state))) as events:
+        cut_off = turn.reason == "length"
+        async with aclosing(runner.run(calls, cut_off=cut_off, **_context(state))) as events:
             async for event in events:
                 turn.apply(event)
                 yield event

@@ -58,6 +58,8 @@ def read_arguments(text: str | Mapping[str, Any], *, strict: bool = False) -> di
         return dict(text.parsed)
     if not text.strip():
         return {}
+    if not strict:
+        text = _unwrapped(text)
     try:
         found: object = json.loads(text) if strict else read_object(text)
     except ValueError as error:
@@ -67,6 +69,17 @@ def read_arguments(text: str | Mapping[str, Any], *, strict: bool = False) -> di
     if not isinstance(found, dict):
         raise BadArgumentsError(f"The arguments must be a JSON object, not {_shown(found)}.")
     return cast("dict[str, Any]", found)
+
+
+def _unwrapped(text: str) -> str:
+    """The text inside a JSON string, which is how a call that was not JSON is kept."""
+    if not text.startswith('"'):
+        return text
+    try:
+        inner = json.loads(text)
+    except ValueError:
+        return text
+    return inner if isinstance(inner, str) else text
 
 
 def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:

@@ -43,14 +43,15 @@ class ToolRunner:
         self._deadline = deadline
         self._limit = limit
 
-    async def run(self, calls: Sequence[Message], **context: Any) -> AsyncGenerator[Event]:
+    async def run(self, calls: Sequence[Message], *, cut_off: bool = False, **context: Any) -> AsyncGenerator[Event]:
         """Run the calls; a `ToolFinished` comes as each is done. Leaving early cancels what still works.
 
         Args:
             calls: Messages with a `function_call`, and `extra["function_id"]`.
+            cut_off: Whether the reply ended in the middle: a call that is not whole is then never mended and run.
             context: Handed to those tools whose `call` takes it: `messages`, `lang`, `files` …
         """
-        tasks = [asyncio.create_task(self._finished(call, context)) for call in calls]
+        tasks = [asyncio.create_task(self._finished(call, context, cut_off=cut_off)) for call in calls]
         try:
             for call in calls:
                 yield ToolStarted(_call_id(call))
@@ -59,13 +60,15 @@ class ToolRunner:
         finally:
             await _close(tasks)
 
-    async def _finished(self, call: Message, context: Mapping[str, Any]) -> ToolFinished:
+    async def _finished(self, call: Message, context: Mapping[str, Any], *, cut_off: bool) -> ToolFinished:
         requested = call.function_call
         if requested is None:
             raise ValueError("A message without a function call cannot be run.")
         extra: dict[str, Any] = {"function_id": _call_id(call)}
         try:
             tool = self._named(requested.name)
+            if cut_off and (call.extra or {}).get("unreadable"):
+                raise BadArgumentsError("The reply was cut off in the middle of this call.")
             arguments = read_arguments(requested.arguments)
             tool.verify(arguments)
             result = await self._within_deadline(tool, arguments, context)

@@ -43,6 +43,7 @@ async def _prompted(template: CallTemplate, request: ChatRequest, below: Source)
             elif isinstance(event, MessageFinished):
                 for found in reader.close():
                     yield found
-                yield MessageFinished("calls" if reader.calls else event.reason, event.usage)
+                called = reader.calls and event.reason != "length"  # a reply cut off says so: half a call is not run
+                yield MessageFinished("calls" if called else event.reason, event.usage)
             else:
                 yield event

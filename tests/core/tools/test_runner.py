@@ -125,6 +125,15 @@ async def test_arguments_that_are_nearly_json_are_understood():
     assert message.content == "slept 0.0"
 
 
+async def test_half_a_call_of_a_reply_that_was_cut_off_is_never_mended_and_run():
+    half = call_message("c1", "nap", '{"seconds": 0')
+    whole = call_message("c2", "nap", '{"seconds": 0}')
+    events = await run(ToolRunner({"nap": nap}), half, whole, cut_off=True)
+    contents = {e.call_id: e.message.get_text_content() for e in events if isinstance(e, ToolFinished)}
+    assert contents["c1"].startswith("The reply was cut off in the middle of this call.")
+    assert contents["c2"] == "slept 0.0"
+
+
 async def test_arguments_that_are_no_object_at_all_are_told():
     message = await result_of(nap, "sleep well")
     assert (message.extra or {})["failed"] == "bad_arguments"
