@@ -198,7 +198,7 @@ class Engine:
             NoSpaceError: The disk is full; nothing was stored.
         """
         plain = checked_text(text, len(file_ids))
-        conversation = await self.conversations.get(owner, conversation_id)
+        await self.conversations.get(owner, conversation_id)
         self._refuse_if_busy(conversation_id)
         files = [await self.files.record(owner, file_id) for file_id in file_ids]
         note = ""
@@ -210,11 +210,7 @@ class Engine:
         thread = await self.conversations.thread(owner, conversation_id)
         message = user_message(plain, files, note)
         parent_id = thread[-1].id if thread else None
-        run = await self._ask(owner, conversation_id, message, files, thread, parent_id, lang)
-        if not conversation.title:
-            await self.conversations.rename(owner, conversation_id, title_of(message))
-            self._changed(owner, conversation_id)
-        return run
+        return await self._ask(owner, conversation_id, message, files, thread, parent_id, lang)
 
     async def edit(self, owner: str, message_id: str, text: str, lang: Lang = "en") -> Run:
         """A changed question beside the old one, with its files, and the run that answers it. Raises as `send`."""
@@ -305,6 +301,7 @@ class Engine:
             parent_id=parent_id,
             history=[*_said(thread), message],
             model=self.readiness["model"].label,
+            title=title_of(message),
         )
 
     async def _answer_again(

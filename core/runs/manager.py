@@ -54,6 +54,7 @@ class Runs:
         parent_id: str | None,
         history: Sequence[Message],
         model: str = "",
+        title: str = "",
         earlier: Sequence[LoggedEvent] = (),
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer.
@@ -66,6 +67,7 @@ class Runs:
             parent_id: The turn that the new one comes after; `None` for the first.
             history: What the agent is given, the question included.
             model: The name of the model, for the record.
+            title: For a conversation that has none yet.
             earlier: What a continued reply begins with.
 
         Raises:
@@ -83,7 +85,7 @@ class Runs:
 
         async def begin() -> Run:
             record, _ = await self._store.create(
-                owner, conversation_id, user=asked, parent_id=parent_id, model=model, worker=self._worker
+                owner, conversation_id, user=asked, parent_id=parent_id, model=model, worker=self._worker, title=title
             )
             run = Run(record, self._store, earlier=earlier, limit=self._limit)
             self._live[conversation_id] = run

@@ -13,8 +13,8 @@ from sqlalchemy.exc import IntegrityError
 from core.errors import ConflictError, NotFoundError
 from core.messages.message import Usage
 from core.storage.base import EventRow, RunRecord, StoredMessage, new_id
-from core.storage.conversations import dumped, insert_message, message_of
-from core.storage.tables import messages, run_events, runs
+from core.storage.conversations import clean, dumped, insert_message, message_of
+from core.storage.tables import conversations, messages, run_events, runs
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,7 +30,7 @@ class RunStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def create(
+    async def create(  # noqa: PLR0913 - the columns of a turn
         self,
         owner: str,
         conversation_id: str,
@@ -39,8 +39,18 @@ class RunStore:
         parent_id: str | None,
         model: str = "",
         worker: str = "",
+        title: str = "",
     ) -> tuple[RunRecord, StoredMessage]:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            user: The user's turn.
+            parent_id: The turn before it.
+            model: The name of the model.
+            worker: The process that answers.
+            title: For a conversation that has none yet.
 
         Returns:
             The run, and the reply's place.
@@ -49,12 +59,9 @@ class RunStore:
             ConflictError: key `busy`: the conversation has a live run.
             NotFoundError: The conversation or the parent is not the owner's.
         """
-        now = time.time()
-        run_id, place = (
-            new_id(),
-            StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), None, "running", now),
-        )
-        place = replace(place, run_id=run_id)
+        now, run_id = time.time(), new_id()
+        # A moment later, so that the reply is the newest turn by its time too.
+        place = StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), run_id, "running", now + 1e-3)
         record = RunRecord(run_id, owner, conversation_id, place.id, "running", None, model, None, now, None)
 
         def begin(connection: Connection) -> StoredMessage:
@@ -65,6 +72,8 @@ class RunStore:
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, owner, reply)
             _insert_run(connection, record, worker)
+            untitled = (conversations.c.id == conversation_id) & (conversations.c.title == "")
+            connection.execute(update(conversations).where(untitled).values(title=clean(title)))
             return reply
 
         return record, await self._database.write(begin)
