@@ -14,7 +14,7 @@ import httpx2
 import openai
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from core.errors import SettingsError
+from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.base import BaseChatModel
@@ -97,11 +97,10 @@ class OpenAIModel(BaseChatModel):
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()
         reader = ChunkReader(call_ids(request.messages))
-        body = await self._body(request)
+        limits = self._limits(request)
         try:
             async with AsyncExitStack() as stack:
-                limits = self._limits(request)
-                response = await self._opened(stack, body, limits)
+                response = await self._opened(stack, await self._body(request), limits)
                 pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
                 limit = limits.first
                 while not reader.over and (piece := await _next(pieces, limit)) is not None:
@@ -113,10 +112,17 @@ class OpenAIModel(BaseChatModel):
                 for event in reader.close():
                     yield event
                 await _drained(pieces)
+            if not reader.done:
+                raise self._translator.ended_early(spoke=reader.spoke)
         except VENDOR_ERRORS as error:
-            raise self._translator.translated(error, spoke=reader.spoke) from error
-        if not reader.done:
-            raise self._translator.ended_early(spoke=reader.spoke)
+            raise self._named(self._translator.translated(error, spoke=reader.spoke)) from error
+        except ModelServiceError as error:
+            raise self._named(error) from error.__cause__
+
+    def _named(self, error: ModelServiceError) -> ModelServiceError:
+        """The error, with the host and the model that the page's sentences name."""
+        error.details |= self._translator.about
+        return error
 
     async def _body(self, request: ChatRequest) -> Json:
         messages = request.messages

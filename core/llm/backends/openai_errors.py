@@ -44,7 +44,7 @@ class Translator:
 
     def __init__(self, base_url: str, api_key: str, model: str) -> None:
         self.host = urlsplit(base_url).netloc.rpartition("@")[2] or base_url
-        self.model = model
+        self.about: dict[str, Any] = {"host": self.host, "model": model}
         self._api_key = api_key
 
     def learn(self, api_key: str) -> None:
@@ -82,13 +82,13 @@ class Translator:
 
     def said(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
         """An error by status, the service's own code and its words."""
-        known = {"service_code": code, "model": self.model, "host": self.host}
+        known = {"service_code": code, **self.about}
         message = self.redacted(message)
         about = f"{code} {message}"
 
         def made(kind: type[ModelServiceError], key: str = "", hint: str = "") -> ModelServiceError:
             error = kind(None, str(status), message, known, hint=hint, retry_after=retry_after, key=key)
-            error.details |= {"host": self.host, "model": self.model, "seconds": retry_after}
+            error.details["seconds"] = retry_after
             return error
 
         if _INSPECTED.search(about):
@@ -169,9 +169,7 @@ class Translator:
     def _made(
         self, kind: type[ModelServiceError], code: str | None, said: str, hint: str, key: str
     ) -> ModelServiceError:
-        error = kind(None, code, said, {"host": self.host, "model": self.model}, hint=hint, key=key)
-        error.details |= {"host": self.host, "model": self.model}
-        return error
+        return kind(None, code, said, self.about, hint=hint, key=key)
 
 
 def _mapping(body: object) -> Mapping[str, Any]:

@@ -78,9 +78,12 @@ class ChunkReader:
         """The events that this piece completes.
 
         Raises:
-            ModelMisbehavedError: A chunk is not JSON.
+            ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form.
         """
-        return self._read(self._lines.feed(piece))
+        try:
+            return self._read(self._lines.feed(piece))
+        except (AttributeError, IndexError, KeyError, TypeError) as error:  # asked once a piece, not once a field
+            raise ModelMisbehavedError(error, message="The service sent a chunk of an unknown form.") from error
 
     def close(self) -> list[Event]:
         """What is left when the bytes end; `done` tells whether the reply was whole.
@@ -112,7 +115,8 @@ class ChunkReader:
                 choice = choices[0]
                 delta = choice.get("delta") or choice.get("message")
                 # The hot path: a word more of the text and nothing else.
-                if delta and len(delta) == 1 and not choice.get("finish_reason") and (more := delta.get("content")):
+                more = delta.get("content") if delta and len(delta) == 1 else None
+                if type(more) is str and not choice.get("finish_reason"):
                     text.append(more)
                 else:
                     self._delta(choice, text, events)
