@@ -1,14 +1,15 @@
 """How formulas are marked on their way to the page.
 
 Gradio cuts formulas out of the raw text before it reads the Markdown, code included: with `$` as a delimiter a shell
-script loses its variables and "$5 to $10" becomes mathematics. So `render.markdown` finds the formulas and marks them
-with four letters from Unicode's private area, and those are the only delimiters that Gradio knows.
+script loses its variables, and "$5 to $10" becomes mathematics. So `render.inline` finds the formulas and marks them
+with letters of Unicode's private area, and those are the only delimiters that Gradio knows.
 """
 
 from __future__ import annotations
 
 INLINE = ("\ue000", "\ue001")
 DISPLAY = ("\ue002", "\ue003")
+MARKS = "".join((*INLINE, *DISPLAY))
 
 LATEX_DELIMITERS: list[dict[str, str | bool]] = [
     {"left": DISPLAY[0], "right": DISPLAY[1], "display": True},

@@ -1,21 +1,17 @@
-"""Escaping for our own markup in `gr.Markdown(sanitize_html=False)` and in titles of bubbles."""
+"""Escaping for our own markup, which stands in `gr.Markdown(sanitize_html=False)` and in titles of bubbles."""
 
 from __future__ import annotations
 
-import html
 import re
 
-# Inside our markup the Markdown reader is still at work: its marks become entities, line breaks become spaces.
-_MARKS = re.compile(r"[\\`*_\[\]{}()#+!|~$:.\-]")
+from webui.render.delimiters import MARKS
+
+# Inside our markup the Markdown reader is still at work, so its marks become entities too.
+_ENTITIES: dict[str, str | None] = {sign: f"&#{ord(sign)};" for sign in "&<>\"'\\`*_[]{}()#+!|~$:.-@%="}
+_TABLE = str.maketrans({**_ENTITIES, **dict.fromkeys(MARKS), "\0": None})
 _SPACES = re.compile(r"\s+")
 
 
 def escaped(text: str) -> str:
     """Text as one line that neither HTML nor Markdown reads anything into; fit for attributes too."""
-    line = _SPACES.sub(" ", text.replace("\0", "\ufffd"))
-    return _MARKS.sub(lambda mark: f"&#{ord(mark[0])};", html.escape(line, quote=True))
-
-
-def one_line(markup: str) -> str:
-    """Our own markup without line breaks: a blank line would end the HTML block."""
-    return _SPACES.sub(" ", markup).strip()
+    return _SPACES.sub(" ", text).translate(_TABLE)

@@ -1,0 +1,74 @@
+"""The conversations: today's and earlier ones, each a link with a ring (replying) or a disc (a reply nobody saw)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from webui.render.html import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from core.storage.base import Conversation
+    from webui.words import Words
+
+_DAY = 24 * 3600.0
+
+
+def history_html(
+    conversations: Sequence[Conversation],
+    current: str,
+    running_ids: Collection[str],
+    unread: Collection[str],
+    words: Words,
+    now: float | None = None,
+) -> str:
+    """Markup for `#history`.
+
+    Args:
+        conversations: The newest first.
+        current: The one that is open; empty for a new one.
+        running_ids: Those with a reply being written.
+        unread: Those with a reply that nobody saw.
+        words: The reader's.
+        now: Unix seconds; the clock's if left out.
+    """
+    at = time.time() if now is None else now
+    groups = {
+        "history.today": [one for one in conversations if at - one.updated_at < _DAY],
+        "history.earlier": [one for one in conversations if at - one.updated_at >= _DAY],
+    }
+    rows = "".join(
+        f'<h3>{escaped(words(key))}</h3><ul role="list">'
+        + "".join(_row(one, current, running_ids, unread, words) for one in group)
+        + "</ul>"
+        for key, group in groups.items()
+        if group
+    )
+    none = f'<p class="p-none">{escaped(words("history.none"))}</p>'
+    return (
+        f'<div class="p-mark" aria-hidden="true"></div><h1>{escaped(words("page.name"))}</h1>'
+        f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
+        f'<nav aria-label="{escaped(words("history.label"))}">{rows or none}</nav>'
+        f'<div class="p-side-foot"><button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
+    )
+
+
+def _row(one: Conversation, current: str, running_ids: Collection[str], unread: Collection[str], words: Words) -> str:
+    title, address = escaped(one.title or words("top.untitled")), escaped(one.id)
+    is_here = one.id == current
+    here, form = (' aria-current="page"', ' class="p-here"') if is_here else ("", "")
+    if one.id in running_ids:
+        state = f'<span class="p-st p-run" role="img" aria-label="{escaped(words("history.running"))}"></span>'
+    elif one.id in unread:
+        state = f'<span class="p-st p-ok" role="img" aria-label="{escaped(words("history.unread"))}"></span>'
+    else:
+        state = ""
+    menu = escaped(words("history.menu", title=one.title or words("top.untitled")))
+    return (
+        f'<li{form}><a href="./?c={address}" data-open="{address}"{here} '
+        f'title="{title}" dir="auto">{title}</a>{state}'
+        f'<button type="button" class="p-menu" data-do="menu" data-id="{address}" data-title="{title}" '
+        f'aria-label="{menu}" aria-haspopup="menu"></button></li>'
+    )

@@ -1,0 +1,75 @@
+"""The line above the conversation: its title, which model answers, and whether it is ready."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from webui.render.html import escaped
+
+if TYPE_CHECKING:
+    from core.readiness import Part, Readiness
+    from webui.words import Words
+
+_MB = 1_000_000
+_SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
+# What a reader puts in front of the start command, and what each is for.
+_SETTINGS = ("PARLOUR_BASE_URL=https://…/v1", "PARLOUR_API_KEY=…")
+_NAME_SETTING = "PARLOUR_MODEL=…"
+
+
+def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool | None = None) -> str:
+    """Markup for `#top`.
+
+    Args:
+        title: The conversation's; empty for a new one.
+        readiness: The parts of the house.
+        words: The reader's.
+        built_in: Whether the model runs inside Parlour; read from its label if left out.
+    """
+    model = readiness["model"]
+    inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in
+    name = model.label.removesuffix(", built in") if inside else model.label
+    said = _said(model, words)
+    label = words("ready.inside", model=name) if inside and name else name
+    menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
+    return (
+        f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
+        f'aria-controls="side"></button>'
+        f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
+        f'<details class="p-ready" data-ready="{model.state}"><summary>'
+        f'<span class="p-st {_SHAPES[model.state]}"></span>'
+        f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
+        f'<div class="p-card">{_card(model, name, words, inside=inside)}</div></details>'
+        f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
+        f'aria-controls="evidence"></button></div>'
+    )
+
+
+def _said(model: Part, words: Words) -> str:
+    if model.state != "loading":
+        return words(f"ready.{model.state}")
+    if not model.total:
+        return words("ready.loading")
+    return words("ready.fetching", done=model.done // _MB, total=model.total // _MB)
+
+
+def _card(model: Part, name: str, words: Words, *, inside: bool) -> str:
+    """What answers, what that means, and how to connect something better."""
+    lines: list[str] = []
+    if model.state == "failed":
+        happened, remedy = words.error_parts({"key": model.remedy_key, "details": model.details or {}})
+        lines += [f'<p class="p-what">{escaped(happened)}</p>', f"<p>{escaped(remedy)}</p>" if remedy else ""]
+        lines += [f"<p>{escaped(words('ready.none'))}</p>", _retry(words)]
+    elif name:
+        lines.append(f"<p>{escaped(words('ready.built_in' if inside else 'ready.remote', model=name))}</p>")
+    if inside or model.state == "failed" or not name:
+        settings = "".join(f"<code>{escaped(setting)}</code>" for setting in _SETTINGS)
+        lines.append(f'<p>{escaped(words("ready.better"))}</p><p class="p-settings">{settings}</p>')
+        lines.append(
+            f'<p>{escaped(words("ready.name"))}</p><p class="p-settings"><code>{escaped(_NAME_SETTING)}</code></p>'
+        )
+    return "".join(lines)
+
+
+def _retry(words: Words) -> str:
+    return f'<p><button type="button" class="p-button" data-do="retry">{escaped(words("ready.retry"))}</button></p>'

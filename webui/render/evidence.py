@@ -1,0 +1,42 @@
+"""Marks in a reply that lead to passages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from webui.render.html import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from webui.render.inline import Cite
+    from webui.words import Words
+
+_JOINED = "\u2060"  # keeps the mark on the line of its word
+
+
+def where(passage: Mapping[str, Any], words: Words) -> str:
+    """Document and page of a passage, as a reader says it."""
+    document, page = str(passage.get("document") or ""), passage.get("page")
+    return words("evidence.where", document=document, n=page) if page else document
+
+
+def citing(passages: Sequence[Mapping[str, Any]], message_id: str, words: Words) -> Cite | None:
+    """What turns `[1]` into a mark that opens passage 1; a number without a passage leaves nothing.
+
+    Returns None where a reply has no passages: there `[1]` is just text.
+    """
+    if not passages:
+        return None
+    titles = {int(passage["number"]): escaped(where(passage, words)) for passage in passages}
+    target = escaped(message_id)
+
+    def cite(numbers: list[int]) -> str:
+        marks = [
+            f'<sup><a href="#cite-{target}-{number}" class="cite" title="{titles[number]}">{number}</a></sup>'
+            for number in numbers
+            if number in titles
+        ]
+        return _JOINED + _JOINED.join(marks) if marks else ""
+
+    return cite

@@ -1,0 +1,148 @@
+"""A reply: what was thought, which tools were called, the text, and how it ended."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
+from webui.render.calls import call_entries
+from webui.render.entries import bubble, said
+from webui.render.evidence import citing
+from webui.render.files import item_html
+from webui.render.html import escaped
+from webui.render.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.runs.reply import Block, Reply
+    from core.storage.base import RunStatus, StoredMessage
+    from webui.render.entries import Entry
+    from webui.render.inline import Cite
+    from webui.words import Words
+
+_BRIEF = 0.5
+
+
+def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, last: bool) -> list[Entry]:
+    """The entries of a reply.
+
+    Args:
+        message: The turn it is stored as.
+        reply: What is known of it; without one the stored text is shown.
+        words: The reader's.
+        last: Whether it is the last turn: only that one can be continued or written anew.
+    """
+    if reply is None:
+        text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
+        return [said("assistant", markdown(text, words)), _foot(message, message.status, words, last=last)]
+    entries = _block_entries(reply, words, message.id)
+    if reply.status == "running":
+        return [*entries, *_still(reply, words)]
+    if reply.status == "error" and reply.error is not None:
+        entries.append(said("assistant", _error(reply.error, words)))
+    elif reply.status == "complete" and not entries:
+        entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
+    entries.append(_foot(message, reply.status, words, last=last))
+    return entries
+
+
+def _block_entries(reply: Reply, words: Words, message_id: str) -> list[Entry]:
+    cite = citing(reply.passages, message_id, words)
+    entries: list[Entry] = []
+    at = 0
+    blocks = reply.blocks
+    while at < len(blocks):
+        block = blocks[at]
+        if isinstance(block, CallBlock):
+            calls = _together(blocks, at)
+            entries += call_entries(calls, reply, words, message_id)
+            at += len(calls)
+            continue
+        entries += _block_entry(block, words, cite, over=reply.status != "running")
+        at += 1
+    return entries
+
+
+def _block_entry(
+    block: TextBlock | ReasoningBlock | ItemBlock, words: Words, cite: Cite | None, *, over: bool
+) -> list[Entry]:
+    match block:
+        case TextBlock():
+            if not block.text.strip():
+                return []
+            name = f'<p class="p-speaker">{escaped(block.name)}</p>\n\n' if block.name else ""
+            return [said("assistant", name + markdown(block.text, words, cite))]
+        case ReasoningBlock():
+            return [_thought(block, words, over=over)]
+        case ItemBlock():
+            return [said("assistant", f'<div class="p-files">{item_html(block.item, {}, words)}</div>')]
+        case _:
+            assert_never(block)
+
+
+def _thought(block: ReasoningBlock, words: Words, *, over: bool) -> Entry:
+    thinking = block.seconds is None and not over
+    if thinking:
+        title = words("reply.thinking")
+    elif block.seconds is None or block.seconds < _BRIEF:
+        title = words("reply.thought_briefly")
+    else:
+        title = words("reply.thought", seconds=words.seconds(round(block.seconds) or block.seconds))
+    text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words)}'
+    return bubble(f'<span class="p-think">{escaped(title)}</span>', text, "pending" if thinking else "done")
+
+
+def _together(blocks: Sequence[Block], at: int) -> list[CallBlock]:
+    """The calls from `at` on that were made at once; one that began after another ended was made later."""
+    calls: list[CallBlock] = []
+    for block in blocks[at:]:
+        if not isinstance(block, CallBlock) or any(_ended_before(call, block) for call in calls):
+            break
+        calls.append(block)
+    return calls
+
+
+def _ended_before(earlier: CallBlock, later: CallBlock) -> bool:
+    if earlier.started_at is None or earlier.seconds is None:
+        # Without times (an old reply) each is taken for itself.
+        return earlier.state in {"done", "failed"}
+    end = earlier.started_at + earlier.seconds
+    return later.started_at is None or later.started_at >= end
+
+
+def _still(reply: Reply, words: Words) -> list[Entry]:
+    """A ring while nothing grows: before the first word, and after a tool."""
+    last = reply.blocks[-1] if reply.blocks else None
+    growing = isinstance(last, TextBlock | ReasoningBlock) or (
+        isinstance(last, CallBlock) and last.state in {"waiting", "running"}
+    )
+    if growing:
+        return []
+    return [
+        said("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(words("reply.writing"))}</p>')
+    ]
+
+
+def _error(error: dict[str, object], words: Words) -> str:
+    happened, remedy = words.error_parts(error)
+    then = f'<p class="p-remedy">{escaped(remedy)}</p>' if remedy else ""
+    return f'<div class="p-error"><p class="p-what">{escaped(happened)}</p>{then}</div>'
+
+
+def _foot(message: StoredMessage, status: RunStatus, words: Words, *, last: bool) -> Entry:
+    """How it ended, and what can be done with it."""
+    note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
+    acts = ["copy"]
+    if last:
+        acts += ["continue"] if status in {"stopped", "interrupted", "error"} else []
+        acts += ["regenerate"]
+    links = " ".join(_act(act, message.id, words, worded=bool(note) or status == "error") for act in acts)
+    said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
+    return said("assistant", f'<p class="p-acts">{said_first}{links}</p>')
+
+
+def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:
+    form = f"p-do p-{act} p-word" if worded and act != "copy" else f"p-do p-{act}"
+    label = escaped(words(f"reply.{act}"))
+    return f'<a class="{form}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">{label}</a>'
