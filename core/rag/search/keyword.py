@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from typing import TYPE_CHECKING
 
+from core.rag.records import chunk_texts
 from core.rag.search.terms import terms
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Collection, Sequence
 
     from core.rag.index_file import IndexFile
@@ -32,7 +33,9 @@ class KeywordSearcher:
     def __init__(self, file: IndexFile) -> None:
         self._file = file
         with file.writing() as db:
-            db.execute(_TABLE)
+            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunk_terms'").fetchone():
+                db.execute(_TABLE)
+                self.add(db, chunk_texts(db))
 
     def add(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
         """Index the chunks' terms."""
@@ -45,7 +48,7 @@ class KeywordSearcher:
 
     def rebuild(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
         """Throw the table away and fill a new one."""
-        db.execute("DROP TABLE IF EXISTS chunk_terms")
+        _forget(db)
         db.execute(_TABLE)
         self.add(db, entries)
 
@@ -62,3 +65,15 @@ class KeywordSearcher:
         with self._file.reading() as db:
             rows: list[tuple[int, float]] = db.execute(f"{sql} ORDER BY rank LIMIT ?", [*values, k]).fetchall()
         return rows
+
+
+def _forget(db: sqlite3.Connection) -> None:
+    """Drop the table; one that is too damaged to be dropped is struck from the schema."""
+    try:
+        db.execute("DROP TABLE IF EXISTS chunk_terms")
+    except sqlite3.DatabaseError:
+        db.execute("PRAGMA writable_schema = ON")
+        db.execute("DELETE FROM sqlite_master WHERE name = 'chunk_terms'")
+        db.execute("PRAGMA writable_schema = RESET")
+        for part in ("data", "idx", "content", "docsize", "config"):
+            db.execute(f"DROP TABLE IF EXISTS chunk_terms_{part}")
