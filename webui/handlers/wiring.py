@@ -1,10 +1,14 @@
-"""Connects the page's components with what they do. Every answer of Gradio's queue is private to the page."""
+"""Connects the page's components with what they do. Every answer of Gradio's queue is private to the page.
+
+Gradio reads the annotations of the handlers, so what they name is imported for real.
+"""
 
 from __future__ import annotations
 
+from collections.abc import AsyncGenerator  # noqa: TC003
 from typing import TYPE_CHECKING, Any, cast
 
-import gradio as gr  # noqa: TC002 - Gradio reads the annotations below
+import gradio as gr  # noqa: TC002
 
 from webui.frames import Frames
 from webui.handlers.act import act
@@ -14,8 +18,6 @@ from webui.handlers.send import Draft, send
 from webui.views import Views
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
-
     from webui.context import WebContext
     from webui.layout import Handles
     from webui.uploads import Uploads
