@@ -63,6 +63,11 @@ class Door:
         else:
             await answer(send, 503, _words(scope)("page.opening"))
 
+    @property
+    def busy(self) -> bool:
+        """Whether a request is being served inside."""
+        return bool(self._serving)
+
     def close(self) -> None:
         """Begin to close the house: runs are stopped and their replies kept. May be called more than once."""
         self._closing.set()

@@ -1,0 +1,83 @@
+"""A port is found, and its address said."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from core.errors import ModelUnavailableError, SettingsError
+from core.readiness import Readiness
+from webui.listening import address_of, bind
+from webui.terminal import Terminal
+
+
+@pytest.fixture
+def taken() -> Iterator[socket.socket]:
+    with bind("127.0.0.1", 0) as sock:
+        yield sock
+
+
+def test_a_taken_port_gives_way_to_the_next_free_one(taken: socket.socket) -> None:
+    port = taken.getsockname()[1]
+    with bind("127.0.0.1", port) as found:
+        assert found.getsockname()[1] > port
+
+
+def test_connections_are_taken_before_anything_is_loaded(taken: socket.socket) -> None:
+    with socket.create_connection(taken.getsockname(), timeout=5):
+        pass
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "203.0.113.7", "a b"])
+def test_an_address_that_is_not_this_machines_is_refused_in_a_sentence(
+    host: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def unknown(*_: object, **__: object) -> None:
+        raise socket.gaierror(-2, "Name or service not known")
+
+    if not host[0].isdigit():
+        monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    with pytest.raises(SettingsError, match="--host"):
+        bind(host, 7860)
+
+
+@pytest.mark.parametrize(("host", "start"), [("127.0.0.1", "http://127.0.0.1:"), ("0.0.0.0", "http://127.0.0.1:")])
+def test_the_address_can_be_opened_on_this_machine(host: str, start: str, taken: socket.socket) -> None:
+    assert address_of(host, taken) == f"{start}{taken.getsockname()[1]}"
+
+
+def test_an_address_of_the_newer_kind_stands_in_brackets(taken: socket.socket) -> None:
+    assert address_of("::1", taken).startswith("http://[::1]:")
+    assert address_of("::", taken).startswith("http://[::1]:")
+
+
+def test_the_terminal_says_each_thing_once() -> None:
+    out = io.StringIO()
+    terminal, readiness = Terminal("http://127.0.0.1:7861", out), Readiness()
+    terminal.opening(instead_of=7860)
+    for done in range(0, 500, 5):
+        readiness.mark("model", "loading", label="Small", done=done * 1_000_000, total=500_000_000)
+        terminal.tell(readiness)
+    readiness.mark("database", "ready")
+    readiness.mark("page", "ready")
+    readiness.mark("model", "ready", label="Small")
+    terminal.tell(readiness)
+    terminal.tell(readiness)
+    lines = out.getvalue().splitlines()
+    assert lines[:2] == [
+        "Port 7860 is taken, so Parlour uses the next free one.",
+        "Parlour is opening at http://127.0.0.1:7861",
+    ]
+    assert sum(line.startswith("Fetching Small:") for line in lines) == 10
+    assert lines[-2:] == ["Parlour is ready at http://127.0.0.1:7861", "Small is ready."]
+
+
+def test_the_terminal_says_what_to_do_without_a_model() -> None:
+    out = io.StringIO()
+    readiness = Readiness()
+    readiness.fail("model", ModelUnavailableError("No network.", key="weights_unreachable"))
+    Terminal("http://127.0.0.1:7860", out).tell(readiness)
+    assert "PARLOUR_BASE_URL" in out.getvalue()
