@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.llm.layers.call_prompting import call_prompting
+from core.llm.layers.fit_context import fit_context
 from core.llm.layers.retry import retry
 
 if TYPE_CHECKING:
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 def layers(model: ModelFacts) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    return [call_prompting(model), retry]
+    return [fit_context(model), call_prompting(model), retry]
 
 
 def stacked(model: ModelFacts, source: Source) -> Source:
