@@ -38,6 +38,7 @@ class View:
         sending: A message of this tab is being taken in.
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
+        cited: The reply that the evidence panel belongs to.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
@@ -53,6 +54,7 @@ class View:
     sending: bool = False
     stopping: bool = False
     evidence: str = ""
+    cited: str = ""
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -69,7 +71,7 @@ class View:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.evidence = False, ""
+        self.stopping, self.evidence, self.cited = False, "", ""
         self.poke(stale=True)
 
 
