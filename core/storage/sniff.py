@@ -26,7 +26,6 @@ _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\xff\xf3", "audio/mpeg"),
     (4, b"ftypM4A", "audio/mp4"),
     (4, b"ftyp", "video/mp4"),
-    (0, b"\x1aE\xdf\xa3", "video/webm"),
     (0, b"BM", "image/bmp"),
 )
 _OFFICE = "application/vnd.openxmlformats-officedocument."
@@ -56,6 +55,7 @@ _SUFFIXES = {
     "audio/flac": ".flac",
     "audio/mpeg": ".mp3",
     "audio/mp4": ".m4a",
+    "audio/webm": ".weba",
     "video/mp4": ".mp4",
     "video/webm": ".webm",
     "application/pdf": ".pdf",
@@ -71,8 +71,6 @@ _SUFFIXES = {
 def media_type_of(path: Path, name: str) -> str:
     """The media type of a file: `application/octet-stream` for what is not known, the empty file included.
 
-    A microphone's recording in Chromium is `video/webm` by its first bytes; its name says `audio`.
-
     Args:
         path: The file.
         name: What people call it.
@@ -85,6 +83,9 @@ def media_type_of(path: Path, name: str) -> str:
         return "application/pdf"
     if head.startswith(b"PK\x03\x04"):
         return _in_zip(path)
+    if head.startswith(b"\x1aE\xdf\xa3"):
+        # A browser's recordings of sound and of pictures begin alike; the tracks' names tell them apart.
+        return "audio/webm" if b"A_" in head and b"V_" not in head else "video/webm"
     for offset, magic, media_type in _MAGIC:
         if head.startswith(magic, offset) and not (magic == b"BM" and _is_text(head)):
             return media_type

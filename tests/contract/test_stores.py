@@ -1,0 +1,141 @@
+"""Every store, for every kind of database: what is somebody else's does not exist."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import ConflictError, NotFoundError
+from core.messages.message import Message
+from core.storage.base import DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.documents import DocumentStore
+from core.storage.files import FileStore
+from core.storage.runs import RunStore
+
+pytestmark = pytest.mark.anyio
+
+
+@dataclass(frozen=True)
+class House:
+    """The stores over one database, and something of alice's in each."""
+
+    talks: ConversationStore
+    runs: RunStore
+    files: FileStore
+    documents: DocumentStore
+    talk_id: str
+    turn: StoredMessage
+    run: RunRecord
+    file: FileRecord
+    document: DocumentRecord
+
+
+async def sqlite(folder: Path) -> Database:
+    return await Database.open(folder / "parlour.db")
+
+
+@pytest.fixture(params=[sqlite])
+async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+    database = await request.param(tmp_path)
+    talks, runs = ConversationStore(database), RunStore(database)
+    files, documents = FileStore(database, tmp_path / "files"), DocumentStore(database)
+    talk = await talks.create("alice", "alice's")
+    run, turn = await runs.create("alice", talk.id, user=[Message("user", "q")], parent_id=None)
+    file = await files.put("alice", "a.txt", b"a")
+    document = await documents.add("alice", talk.id, file.id, file.name)
+    await talks.ensure_owner("bob")
+    yield House(talks, runs, files, documents, talk.id, turn, run, file, document)
+    await database.aclose()
+
+
+ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
+    "conversation": lambda h: h.talks.get("bob", h.talk_id),
+    "rename": lambda h: h.talks.rename("bob", h.talk_id, "mine"),
+    "set_leaf": lambda h: h.talks.set_leaf("bob", h.talk_id, None),
+    "delete": lambda h: h.talks.delete("bob", h.talk_id),
+    "add_message": lambda h: h.talks.add_message("bob", h.talk_id, "user", [Message("user", "me")], None),
+    "update_message": lambda h: h.talks.update_message("bob", h.turn.id, [], "complete"),
+    "message": lambda h: h.talks.message("bob", h.turn.id),
+    "thread": lambda h: h.talks.thread("bob", h.talk_id),
+    "siblings": lambda h: h.talks.siblings("bob", h.turn.id),
+    "start a run": lambda h: h.runs.create("bob", h.talk_id, user=None, parent_id=None),
+    "run": lambda h: h.runs.get("bob", h.run.id),
+    "events": lambda h: h.runs.events("bob", h.run.id),
+    "finish": lambda h: h.runs.finish("bob", h.run.id, "complete", parts=[]),
+    "place": lambda h: h.runs.place("bob", h.run.id),
+    "file": lambda h: h.files.get("bob", h.file.id),
+    "file record": lambda h: h.files.record("bob", h.file.id),
+    "delete file": lambda h: h.files.delete("bob", h.file.id),
+    "documents": lambda h: h.documents.list("bob", h.talk_id),
+    "document": lambda h: h.documents.get("bob", h.document.id),
+    "add document": lambda h: h.documents.add("bob", h.talk_id, h.file.id, "mine"),
+    "update document": lambda h: h.documents.update("bob", h.document.id, "ready"),
+    "delete document": lambda h: h.documents.delete("bob", h.document.id),
+}
+
+
+@pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
+async def test_what_is_somebody_elses_does_not_exist(house: House, ask: Callable[[House], Awaitable[Any]]) -> None:
+    with pytest.raises(NotFoundError):
+        await ask(house)
+    assert (await house.talks.get("alice", house.talk_id)).title == "alice's"
+    assert (await house.runs.get("alice", house.run.id)).status == "running"
+    assert (await house.documents.list("alice", house.talk_id))[0].status == "reading"
+    assert (await house.files.get("alice", house.file.id))[1].is_file()
+
+
+async def test_bob_cannot_hand_alices_file_to_his_own_conversation(house: House) -> None:
+    talk = await house.talks.create("bob")
+    with pytest.raises(NotFoundError):
+        await house.documents.add("bob", talk.id, house.file.id, "mine")
+
+
+async def test_a_library_document_is_known_by_its_owner_alone(house: House) -> None:
+    await house.documents.update("alice", house.document.id, "ready", library_id="abc")
+    assert await house.documents.owns_library_document("alice", "abc")
+    assert not await house.documents.owns_library_document("bob", "abc")
+
+
+async def test_the_same_file_is_one_document_of_a_conversation(house: House) -> None:
+    again = await house.documents.add("alice", house.talk_id, house.file.id, house.file.name)
+    assert again == house.document
+    assert await house.documents.list("alice", house.talk_id) == [house.document]
+    assert await house.documents.unread() == [house.document]
+
+
+async def test_events_come_back_in_order_and_each_once(house: House) -> None:
+    rows = [EventRow(seq, seq / 10, "text_delta", {"text": str(seq)}) for seq in (1, 4, 9)]
+    await house.runs.append(house.run.id, rows[:2])
+    await house.runs.append(house.run.id, rows)
+    assert await house.runs.events("alice", house.run.id) == rows
+    assert await house.runs.events("alice", house.run.id, after=4) == rows[2:]
+
+
+async def test_the_end_of_a_run_is_stored_with_its_reply(house: House) -> None:
+    error = {"key": "no_space", "message": "full", "hint": "", "details": {}}
+    reply = [Message("assistant", "so far")]
+    rows = [EventRow(1, 0.5, "text_delta", {"text": "so far"})]
+    await house.runs.finish("alice", house.run.id, "error", parts=reply, error=error, rows=rows)
+    record = await house.runs.get("alice", house.run.id)
+    assert (record.status, record.error, record.message_id) == ("error", error, house.turn.id)
+    assert record.finished_at is not None
+    assert record.finished_at <= time.time()
+    stored = await house.talks.message("alice", house.turn.id)
+    assert (list(stored.parts), stored.status, stored.run_id) == (reply, "error", house.run.id)
+    assert await house.runs.events("alice", house.run.id) == rows
+
+
+async def test_a_conversation_has_one_live_run(house: House) -> None:
+    with pytest.raises(ConflictError) as caught:
+        await house.runs.create("alice", house.talk_id, user=[Message("user", "again")], parent_id=None)
+    assert caught.value.words_key == "busy"
+    assert len(await house.talks.thread("alice", house.talk_id)) == 2
+    await house.runs.finish("alice", house.run.id, "complete", parts=[])
+    await house.runs.create("alice", house.talk_id, user=None, parent_id=house.turn.parent_id)

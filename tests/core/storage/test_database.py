@@ -1,0 +1,218 @@
+"""The database file: made, brought up to date, full, busy, damaged, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import stat
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, create_engine
+
+from core.errors import ConflictError, NoSpaceError, StorageError
+from core.storage import database as database_module
+from core.storage.database import Database
+from core.storage.migrations import upgrade
+from core.storage.tables import metadata
+
+pytestmark = pytest.mark.anyio
+
+
+def rows(path: Path, query: str) -> list[tuple[object, ...]]:
+    with closing(sqlite3.connect(path)) as connection:
+        return connection.execute(query).fetchall()
+
+
+async def store_an_owner(database: Database, owner: str, size: int = 0) -> None:
+    await database.write(
+        lambda c: c.exec_driver_sql("INSERT INTO owners VALUES (?, ?)", (owner + "x" * size, 1.0)).rowcount
+    )
+
+
+async def owner_count(database: Database) -> int:
+    return await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM owners").scalar_one())
+
+
+async def test_the_steps_make_the_tables_that_the_program_uses(tmp_path: Path) -> None:
+    await (await Database.open(tmp_path / "a.db")).aclose()
+    engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
+    with engine.connect() as connection:
+        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(context, metadata) == []
+    engine.dispose()
+
+
+def test_the_newest_step_is_the_one_that_opening_looks_for() -> None:
+    assert ScriptDirectory(str(Path(upgrade.__file__).parent)).get_heads() == [upgrade.HEAD]
+
+
+async def test_every_table_has_an_owner() -> None:
+    assert [name for name, table in metadata.tables.items() if "owner_id" not in table.c and name != "owners"] == []
+
+
+async def test_the_file_is_its_owners_alone_and_writes_ahead(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "home" / "a.db")
+    await database.aclose()
+    assert stat.S_IMODE((tmp_path / "home" / "a.db").stat().st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "home").stat().st_mode) == 0o700
+    assert rows(tmp_path / "home" / "a.db", "PRAGMA journal_mode") == [("wal",)]
+
+
+async def test_messages_survive_a_power_failure_and_checkpoints_are_cheap(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+
+    def level(connection: Connection) -> int:
+        return connection.exec_driver_sql("PRAGMA synchronous").scalar_one()
+
+    assert [await database.write(level), await database.write(level, durable=False), await database.write(level)] == [
+        2,
+        1,
+        2,
+    ]
+    await database.aclose()
+
+
+async def test_a_database_with_data_is_copied_before_it_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.db"
+    database = await Database.open(path)
+    await store_an_owner(database, "somebody")
+    await database.aclose()
+    ran: list[Path] = []
+    monkeypatch.setattr(upgrade, "HEAD", "0002")
+    monkeypatch.setattr(upgrade, "_run_steps", ran.append)
+    await (await Database.open(path)).aclose()
+    (copy,) = (tmp_path / "backups").iterdir()
+    assert rows(copy, "SELECT id FROM owners") == [("somebody",)]
+    assert ran == [path]
+
+
+async def test_killed_in_the_middle_of_the_steps_it_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    program = (
+        "import os, sys; from pathlib import Path\n"
+        "from alembic import op; from core.storage.migrations.upgrade import bring_up_to_date\n"
+        "done = []; make = op.create_index\n"
+        "def dying(*a, **k):\n"
+        "    done.append(a)\n"
+        "    if len(done) == 4: os._exit(9)\n"
+        "    return make(*a, **k)\n"
+        "op.create_index = dying\n"
+        "bring_up_to_date(Path(sys.argv[1]))\n"
+    )
+    killed = await asyncio.to_thread(subprocess.run, [sys.executable, "-c", program, str(path)], check=False)
+    assert killed.returncode == 9
+    assert rows(path, "SELECT count(*) FROM sqlite_master") == [(0,)]
+    database = await Database.open(path)
+    await store_an_owner(database, "somebody")
+    assert await owner_count(database) == 1
+    await database.aclose()
+
+
+async def test_a_file_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    await (await Database.open(path)).aclose()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+        connection.commit()
+    with pytest.raises(StorageError) as caught:
+        await Database.open(path)
+    assert caught.value.words_key == "storage_newer"
+
+
+@pytest.mark.parametrize("damage", ["not a database", "overwritten pages"])
+async def test_a_damaged_file_is_named_and_not_touched(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "a.db"
+    database = await Database.open(path)
+    for number in range(200):
+        await store_an_owner(database, str(number), 200)
+    await database.aclose()
+    content = bytearray(path.read_bytes())
+    content = bytearray(b"no database " * 999) if damage == "not a database" else content
+    if damage == "overwritten pages":
+        content[5000:40_000] = b"\x07" * 35_000
+    path.write_bytes(content)
+    with pytest.raises(StorageError) as caught:
+        await Database.open(path)
+    assert caught.value.words_key == "storage_damaged"
+    assert str(path) in str(caught.value)
+    assert path.read_bytes() == content
+
+
+async def test_on_a_full_disk_nothing_stored_is_lost_and_it_goes_on_when_there_is_space(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    await store_an_owner(database, "before")
+    pages = await database.read(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
+    await database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar())
+    with pytest.raises(NoSpaceError):
+        await store_an_owner(database, "too much", 100_000)
+    assert await owner_count(database) == 1
+    await database.write(lambda c: c.exec_driver_sql("PRAGMA max_page_count=100000").scalar())
+    await store_an_owner(database, "after", 100_000)
+    assert await owner_count(database) == 2
+    await database.aclose()
+
+
+async def test_a_database_that_another_process_keeps_locked_is_busy_and_then_works(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database_module, "_BUSY_TIMEOUT", 0.05)
+    database = await Database.open(tmp_path / "a.db")
+    with closing(sqlite3.connect(tmp_path / "a.db", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(ConflictError) as caught:
+            await store_an_owner(database, "late")
+        assert caught.value.words_key == "storage_busy"
+        other.execute("ROLLBACK")
+    await store_an_owner(database, "late")
+    await database.aclose()
+
+
+async def test_a_cancelled_caller_leaves_no_transaction_open(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    for number in range(30):
+        writing = asyncio.create_task(store_an_owner(database, str(number)))
+        for _ in range(number % 10):
+            await asyncio.sleep(0)
+        writing.cancel()
+        await asyncio.wait({writing})
+    await store_an_owner(database, "after")
+    with closing(sqlite3.connect(tmp_path / "a.db", timeout=0, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")  # nobody holds the lock
+        other.execute("ROLLBACK")
+    await database.aclose()
+
+
+async def test_an_error_inside_a_transaction_undoes_all_of_it(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+
+    def half(connection: Connection) -> None:
+        connection.exec_driver_sql("INSERT INTO owners VALUES ('half', 1.0)")
+        raise LookupError("changed my mind")
+
+    with pytest.raises(LookupError):
+        await database.write(half)
+    assert await owner_count(database) == 0
+    await database.aclose()
+
+
+async def test_many_writers_wait_for_each_other(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    await asyncio.gather(*(store_an_owner(database, str(number)) for number in range(100)))
+    assert await owner_count(database) == 100
+    await database.aclose()
+
+
+async def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError) as caught:
+        await Database.open(tmp_path / "file" / "a.db")
+    assert "file" in str(caught.value)

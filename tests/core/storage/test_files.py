@@ -1,0 +1,155 @@
+"""Stored files: names that mean harm, kinds found in content, a full disk."""
+
+from __future__ import annotations
+
+import errno
+import io
+import stat
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.errors import NoSpaceError, NotFoundError
+from core.messages.content import ContentItem
+from core.messages.message import Message
+from core.storage import files as files_module
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.files import FileStore, shown_name
+from core.storage.sniff import media_type_of
+
+pytestmark = pytest.mark.anyio
+
+
+def archive(name: str) -> bytes:
+    kept = io.BytesIO()
+    with zipfile.ZipFile(kept, "w") as made:
+        made.writestr(name, "x")
+    return kept.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("../../etc/passwd", "passwd"),
+        ("..\\..\\boot.ini", "boot.ini"),
+        ("a\0b\n.txt", "ab.txt"),
+        ("报告（终稿）.pdf", "报告（终稿）.pdf"),
+        ("🐈.md", "🐈.md"),
+        ("..", "file"),
+        ("", "file"),
+        ("x" * 300 + ".pdf", "x" * 115 + "….pdf"),
+    ],
+)
+def test_a_name_is_shown_without_harm(name: str, shown: str) -> None:
+    assert shown_name(name) == shown
+
+
+@given(st.text(max_size=400))
+def test_any_name_can_be_shown_and_stored(name: str) -> None:
+    shown = shown_name(name)
+    assert 0 < len(shown) <= 120
+    assert shown.isprintable()
+    assert "/" not in shown
+    assert "\\" not in shown
+    assert shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "media_type"),
+    [
+        (b"%PDF-1.7 ...", "a.pdf", "application/pdf"),
+        (b"\x89PNG\r\n\x1a\n....", "a.pdf", "image/png"),
+        (b"\xff\xd8\xff\xe0", "a", "image/jpeg"),
+        (b"RIFF\0\0\0\0WAVEfmt ", "a.wav", "audio/wav"),
+        (b"RIFF\0\0\0\0WEBPVP8 ", "a", "image/webp"),
+        (b"\x1aE\xdf\xa3 ... A_OPUS", "audio.webm", "audio/webm"),
+        (b"\x1aE\xdf\xa3 ... V_VP9 A_OPUS", "clip.webm", "video/webm"),
+        (b"BM is how this text begins", "a.txt", "text/plain"),
+        (b"a,b\n1,2", "a.CSV", "text/csv"),
+        ("# 标题".encode("gb18030"), "a.md", "text/markdown"),
+        (b"\xff\xfeh\0i\0", "a.txt", "text/plain"),
+        (b" <!DOCTYPE html><p>", "a.txt", "text/html"),
+        (b"<svg onload=alert(1)>", "a.png", "text/plain"),
+        (b"\0\1\2", "a.txt", "application/octet-stream"),
+        (b"", "a.txt", "application/octet-stream"),
+        (archive("word/document.xml"), "a", "application/vnd.openxmlformats-officedocument.wordprocessingml.document"),
+        (archive("other"), "a.docx", "application/zip"),
+        (b"PK\x03\x04 broken", "a.docx", "application/zip"),
+    ],
+)
+def test_the_content_says_what_kind_it_is(tmp_path: Path, content: bytes, name: str, media_type: str) -> None:
+    (tmp_path / "x").write_bytes(content)
+    assert media_type_of(tmp_path / "x", name) == media_type
+
+
+async def test_a_file_is_stored_under_a_name_that_cannot_be_guessed(database: Database, tmp_path: Path) -> None:
+    store = FileStore(database, tmp_path / "files")
+    (tmp_path / "source").write_bytes(b"hello")
+    one = await store.put("alice", "../greeting.txt", tmp_path / "source")
+    two = await store.put("alice", "greeting.txt", b"hello")
+    assert one.id != two.id
+    assert (one.name, one.size, one.sha256) == ("greeting.txt", 5, two.sha256)
+    record, path = await store.get("alice", one.id)
+    assert record == one
+    assert path.read_bytes() == b"hello"
+    assert path == tmp_path / "files" / "alice" / f"{one.id}.txt"
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+async def test_an_owner_whose_name_means_harm_gets_a_plain_folder(database: Database, tmp_path: Path) -> None:
+    store = FileStore(database, tmp_path / "files")
+    record = await store.put("../bob", "a.txt", b"hello")
+    assert (tmp_path / "files") in store.path_of(record).parents
+    assert store.path_of(record).resolve().is_relative_to((tmp_path / "files").resolve())
+
+
+async def test_a_full_disk_leaves_no_half_file(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(source: object, draft: Path, name: str) -> None:
+        draft.parent.mkdir(parents=True)
+        draft.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    store = FileStore(database, tmp_path / "files")
+    with monkeypatch.context() as broken, pytest.raises(NoSpaceError):
+        broken.setattr(files_module, "_take_in", full)
+        await store.put("alice", "a.txt", b"whole")
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
+    await store.put("alice", "a.txt", b"whole")
+
+
+async def test_a_file_whose_row_cannot_be_stored_is_not_left_behind(database: Database, tmp_path: Path) -> None:
+    store = FileStore(database, tmp_path / "files")
+    pages = await database.read(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
+    await database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar())
+    with pytest.raises(NoSpaceError):
+        for number in range(1000):
+            await store.put("alice", f"{'n' * 100}{number}.txt", b"x")
+    stored = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM files").scalar_one())
+    assert len([path for path in (tmp_path / "files").rglob("*") if path.is_file()]) == stored
+
+
+async def test_deleting_takes_the_bytes_along(database: Database, tmp_path: Path) -> None:
+    store = FileStore(database, tmp_path / "files")
+    record = await store.put("alice", "a.txt", b"hello")
+    await store.delete("alice", record.id)
+    assert not store.path_of(record).exists()
+    with pytest.raises(NotFoundError):
+        await store.get("alice", record.id)
+
+
+async def test_uploads_that_were_never_sent_go_after_a_while(database: Database, tmp_path: Path) -> None:
+    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
+    sent, unsent = await store.put("alice", "a.txt", b"a"), await store.put("alice", "b.txt", b"b")
+    talk = await talks.create("alice")
+    await talks.add_message("alice", talk.id, "user", [Message("user", [ContentItem(file=sent.address)])], None)
+    assert await store.delete_unused(time.time() - 3600) == 0
+    assert await store.delete_unused(time.time() + 1) == 1
+    assert (await store.get("alice", sent.id))[0] == sent
+    assert not store.path_of(unsent).exists()
