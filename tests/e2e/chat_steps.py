@@ -24,10 +24,10 @@ def wait_for_state(page: Page, state: str) -> None:
 def ask_and_wait(page: Page, text: str, answer: str) -> None:
     """Ask, and wait until the reply holds `answer` and is over."""
     ask(page, text)
-    expect(replies(page).last).to_contain_text(answer, timeout=60_000)
+    expect(chat(page)).to_contain_text(answer, timeout=60_000)
     wait_for_state(page, "idle")
 
 
-def replies(page: Page) -> Locator:
-    """The bubbles of the assistant, tools included."""
-    return page.locator("#chat [data-testid=bot]")
+def chat(page: Page) -> Locator:
+    """The conversation, with everything that is said and done in it."""
+    return page.locator("#chat")

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask_and_wait, replies
+from tests.e2e.chat_steps import ask_and_wait, chat
 
 
 def test_a_question_is_answered_and_still_there_after_a_reload(page: Page) -> None:
     ask_and_wait(page, "Is anybody there?", "You said: Is anybody there?")
     page.reload(wait_until="domcontentloaded")
-    expect(replies(page).last).to_contain_text("You said: Is anybody there?")
+    expect(chat(page)).to_contain_text("You said: Is anybody there?")
 
 
 def test_the_app_says_that_it_is_alive_and_ready(server: AppProcess) -> None:
@@ -32,4 +32,4 @@ def test_a_restarted_app_knows_its_conversations(
     app.start()
     again = open_page(app)
     again.locator("#history").get_by_text("Remember the word heron").first.click()
-    expect(replies(again).last).to_contain_text("You said: Remember the word heron.")
+    expect(chat(again)).to_contain_text("You said: Remember the word heron.")
