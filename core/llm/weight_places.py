@@ -121,7 +121,8 @@ def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) ->
     have = part.stat().st_size if part.exists() else 0
     if have >= weights.size:
         return
-    with client.stream("GET", url, headers={"Range": f"bytes={have}-"} if have else {}) as response:
+    headers = {"Accept-Encoding": "identity", **({"Range": f"bytes={have}-"} if have else {})}
+    with client.stream("GET", url, headers=headers) as response:
         length = int(response.headers.get("content-length") or -1)
         start = have if response.status_code == 206 else 0
         if response.status_code not in {200, 206} or length != weights.size - start:
@@ -129,7 +130,7 @@ def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) ->
         with part.open("r+b" if part.exists() else "wb") as file:
             file.truncate(start)
             file.seek(start)
-            for piece in response.iter_bytes(_PIECE):
+            for piece in response.iter_bytes():
                 file.write(piece)
                 report(file.tell())
 
