@@ -57,7 +57,7 @@ def _harmless(text: str) -> str:
 
 
 _BEGUN = re.compile(r"\[(?:\^?(?:\d[\d ,，、;–-]{0,20}\]?)?)?|【(?:\d[\d ,，、;–-]{0,20}(?:†[^】\n]{0,40})?】?)?")
-_NUMBERS = re.compile(r"(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?(?!\d)")
+_NUMBERS = re.compile(r"(?<!\d)(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?(?!\d)")
 _WIDE_ENDS = frozenset("。！？")
 _ENDS = frozenset(".!?")
 _CLOSING = frozenset("\"'”’」』）)]*_")
@@ -169,7 +169,8 @@ class CitingStream:
             self._gap = ""
         self._dropped = False
         self._out.append(self._gap + letter)
-        self._sentence.append(self._gap + letter)
+        # What code says is no claim, so it supports none.
+        self._sentence.append(self._gap + (" " if literal else letter))
         self._gap = ""
         self._fresh.clear()
         self._line_is_empty = False

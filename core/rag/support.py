@@ -51,22 +51,24 @@ class Support:
         figures = {word for word in said if any(letter.isdigit() for letter in word)}
         shared = [said & words for words in self._words]
         order = sorted(range(len(shared)), key=lambda at: (-len(shared[at]), at))
-        best = shared[order[0]]
-        # A wrong figure is what models invent most: one that the passage does not have speaks against it.
-        needed = fewest - 1 if figures or len(best) >= _NEARLY_ALL * len(said) else fewest
-        if len(best) < needed or len(best) < share * len(said) or not figures <= best | self._all(shared, order[1:2]):
-            return []
-        numbers = [order[0] + 1]
-        for at in order[1:2]:
-            added = shared[at] - best
-            if len(added) >= 2 and len(added) >= _SECOND_ADDS * len(said):
-                numbers.append(at + 1)
-        named = self._all(shared, [number - 1 for number in numbers])
-        return numbers if figures <= named else []
+        named = self._named(shared, order, len(said), share)
+        borne = set[str]().union(*(shared[at] for at in named))
+        # A wrong figure is what models invent most: one that no named passage has speaks against it.
+        enough = fewest - 1 if figures or len(borne) >= _NEARLY_ALL * len(said) else fewest
+        return [at + 1 for at in named] if len(borne) >= enough and figures <= borne else []
 
     @staticmethod
-    def _all(shared: Sequence[set[str]], which: Sequence[int]) -> set[str]:
-        return set[str]().union(*(shared[at] for at in which))
+    def _named(shared: Sequence[set[str]], order: Sequence[int], said: int, share: float) -> list[int]:
+        """The passage that shares most, and a second if it adds much; none if that is too little of what was said."""
+        best = shared[order[0]]
+        second = order[1] if len(order) > 1 else order[0]
+        added = len(shared[second] - best)
+        adds_much = added >= 2 and added >= _SECOND_ADDS * said
+        if len(best) >= share * said:
+            return [order[0], second] if adds_much else [order[0]]
+        # A sentence may be put together from two passages; then nearly all of it must stand in them.
+        is_joined = adds_much and len(best) + added >= _NEARLY_ALL * said
+        return [order[0], second] if is_joined else []
 
 
 def _words(text: str) -> set[str]:

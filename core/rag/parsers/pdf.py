@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers.base import Found, clean, is_ideograph
-from core.rag.parsers.pdf_file import opened, page_of, pymupdf
+from core.rag.parsers.pdf_file import damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Headings, Line
 
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class PdfParser:
             yield About(pages=count, title=_title(document))
             headings = Headings(_outline(document))
             pages = [self._page(document, number, headings) for number in range(1, count + 1)]
-            if document.is_repaired and not any(runs for _, runs in pages) and not _has_pictures(document):
+            no_page = all(shape.width == 0 for shape, _ in pages)
+            no_text = not any(runs for _, runs in pages)
+            if no_page or (document.is_repaired and no_text and not _has_pictures(document)):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             for shape, runs in pages:
                 yield shape
@@ -79,16 +81,18 @@ def _title(document: Any) -> str:
 def _has_pictures(document: Any) -> bool:
     """Whether any of the first pages shows a picture, as a scan does."""
     try:
-        return any(document.get_page_images(index) for index in range(min(20, len(document))))
-    except (RuntimeError, ValueError):
+        with damage_told("The list of pictures is damaged."):
+            return any(document.get_page_images(index) for index in range(min(20, len(document))))
+    except BrokenDocumentError:
         return False
 
 
 def _outline(document: Any) -> list[tuple[int, str, int]]:
     """The bookmarks: level, title, page. A broken tree of them is no reason to refuse the document."""
     try:
-        return [(int(level), clean(title), int(page)) for level, title, page in document.get_toc(simple=True)]
-    except (RuntimeError, ValueError, TypeError):
+        with damage_told("The bookmarks are damaged."):
+            return [(int(level), clean(title), int(page)) for level, title, page in document.get_toc(simple=True)]
+    except (BrokenDocumentError, TypeError, KeyError):
         return []
 
 
@@ -96,8 +100,9 @@ def _raw_blocks(page: Any) -> list[dict[str, Any]]:
     library = pymupdf()
     flags = library.TEXTFLAGS_DICT & ~library.TEXT_PRESERVE_IMAGES & ~library.TEXT_PRESERVE_LIGATURES
     try:
-        blocks: list[dict[str, Any]] = page.get_text("dict", flags=flags)["blocks"]
-    except (RuntimeError, ValueError):
+        with damage_told("The page is damaged."):
+            blocks: list[dict[str, Any]] = page.get_text("dict", flags=flags)["blocks"]
+    except BrokenDocumentError:
         return []
     return [block for block in blocks if block.get("lines")]
 

@@ -27,6 +27,22 @@ def pymupdf() -> Any:
 
 
 @contextmanager
+def damage_told(message: str) -> Generator[None]:
+    """What the library raises about a file becomes our error; want of memory does not: the file may be whole.
+
+    Raises:
+        BrokenDocumentError: With this message.
+    """
+    errors = pymupdf().mupdf
+    try:
+        yield
+    except errors.FzErrorSystem:
+        raise
+    except (errors.FzErrorBase, RuntimeError, ValueError, IndexError) as error:
+        raise BrokenDocumentError(message) from error
+
+
+@contextmanager
 def opened(path: Path) -> Generator[Any]:
     """The open document.
 
@@ -37,17 +53,13 @@ def opened(path: Path) -> Generator[Any]:
     library = pymupdf()
     library.TOOLS.mupdf_display_errors(False)  # noqa: FBT003
     library.TOOLS.mupdf_display_warnings(False)  # noqa: FBT003
-    try:
+    with damage_told("The PDF is damaged."):
         document = library.open(path, filetype="pdf")
-    except (RuntimeError, ValueError) as error:
-        raise BrokenDocumentError("The PDF is damaged.") from error
     with document:
         if document.needs_pass:
             raise LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
-        try:
+        with damage_told("The PDF is damaged."):
             count = len(document)
-        except (RuntimeError, ValueError) as error:
-            raise BrokenDocumentError("The PDF is damaged.") from error
         if count == 0:
             raise BrokenDocumentError("The PDF has no pages.")
         yield document
@@ -56,8 +68,9 @@ def opened(path: Path) -> Generator[Any]:
 def page_of(document: Any, number: int) -> Any | None:
     """A page, counted from 1, or `None` if it is damaged."""
     try:
-        return document[number - 1]
-    except (RuntimeError, ValueError, IndexError):
+        with damage_told(f"Page {number} is damaged."):
+            return document[number - 1]
+    except BrokenDocumentError:
         return None
 
 
@@ -74,10 +87,8 @@ def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (
             raise NotFoundError(f"There is no page {number} to draw.")
         area = max(1.0, page.rect.width * page.rect.height)
         fitting = min(zoom, (_PIXELS / area) ** 0.5)
-        try:
+        with damage_told(f"Page {number} of the PDF is damaged."):
             drawn = page.get_pixmap(matrix=pymupdf().Matrix(fitting, fitting), alpha=False, annots=True)
-        except (RuntimeError, ValueError) as error:
-            raise BrokenDocumentError(f"Page {number} of the PDF is damaged.") from error
         if not marks:
             return drawn.tobytes("png")
         samples = bytearray(drawn.samples)

@@ -189,7 +189,7 @@ class _Worker:
             return errors.BrokenDocumentError(
                 "The file takes too long to read.", key="document_too_slow", hint="Split it into smaller ones."
             )
-        if "MemoryError" in said or "bad_alloc" in said:
+        if any(word in said for word in ("MemoryError", "bad_alloc", "malloc", "calloc")):
             return _too_large()
         return errors.BrokenDocumentError("The file is damaged: its reader crashed.")
 

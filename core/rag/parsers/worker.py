@@ -41,11 +41,6 @@ def main() -> None:
         _say(answer, {"error": error_as_dict(error)})
     except MemoryError:
         _say(answer, {"error": error_as_dict(too_large())})
-    except RuntimeError as error:
-        # MuPDF says so when its own allocation fails.
-        if "malloc" not in str(error) and "alloc" not in str(error):
-            raise
-        _say(answer, {"error": error_as_dict(too_large())})
     _say(answer, {"end": True})
     answer.flush()
 

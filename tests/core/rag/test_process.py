@@ -16,6 +16,7 @@ from core.rag.parsers import process
 from core.rag.parsers.process import Limits, parse
 
 Make = Callable[..., Path]
+AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
 ROOT = Path(__file__).parents[3]
 
 
@@ -28,9 +29,7 @@ def test_what_a_parser_gives_arrives_whole(make_pdf: Make) -> None:
 
 
 def test_an_error_arrives_as_itself(make_pdf: Make) -> None:
-    import pymupdf
-
-    path = make_pdf("x", encryption=pymupdf.PDF_ENCRYPT_AES_256, user_pw="u")
+    path = make_pdf("x", encryption=AES_256, user_pw="u")
     with pytest.raises(LockedDocumentError) as caught:
         parse(path, "a.pdf", "pdf", Limits())
     assert caught.value.hint == "Save a copy without one."
