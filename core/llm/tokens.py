@@ -14,13 +14,22 @@ _SPLIT: Final = (
 )
 _SPECIAL: Final = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
 _COUNTED_UP_TO: Final = 20_000  # characters; beyond, an estimate from the first ones is near enough and never slow
+_REMEMBERED_UP_TO: Final = 8_000
 _WORD: Final = re.compile(r"[A-Za-zÀ-ÿ]+|[0-9]|[\u0370-\u2e7f]+|[\u2e80-\uffff\U00010000-\U0010ffff]|[^\w\s]+|\n+")
 
 
 def count_tokens(text: str) -> int:
     """How many tokens `text` takes, at least roughly. Special tokens that were typed count as one each."""
-    if not text:
-        return 0
+    return _remembered(text) if len(text) <= _REMEMBERED_UP_TO else _count(text)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> int:
+    """Each turn counts the whole conversation again; its messages are the same."""
+    return _count(text)
+
+
+def _count(text: str) -> int:
     vocabulary = _vocabulary()
     if vocabulary is None:
         return estimate_tokens(text)
@@ -30,7 +39,7 @@ def count_tokens(text: str) -> int:
 
 
 def estimate_tokens(text: str) -> int:
-    """An estimate that rather counts too many: words by their length, each ideograph, digit and mark by itself."""
+    """An estimate, mostly a little high: words by their length, each ideograph, digit and mark by itself."""
     return sum(_cost(piece) for piece in _WORD.findall(text))
 
 

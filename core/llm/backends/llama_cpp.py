@@ -86,7 +86,8 @@ class LlamaCppModel(BaseChatModel):
         self._choices = () if self._file else self._weights()
         self._show(self._choices[0] if self._choices else None)
         self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, self._config.context // 4))
-        self.generate_cfg.setdefault("max_input_tokens", self._config.context - int(self.generate_cfg["max_tokens"]))
+        room = self._config.context - int(self.generate_cfg["max_tokens"])
+        self.generate_cfg.setdefault("max_input_tokens", room * 9 // 10)  # counting is an estimate
         self._server: LlamaServer | None = None
         self._loading = threading.Lock()
 
