@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -129,10 +130,11 @@ class Routes:
     async def _drain(self, request: Request) -> None:
         """Read the rest and drop it: a browser that is still sending would not look at the answer."""
         rest = 8 * self._uploads.limit
-        async for piece in request.stream():
-            rest -= len(piece)
-            if rest < 0:
-                return
+        with suppress(RuntimeError, ClientDisconnect):  # all of it was read already, or nobody waits any more
+            async for piece in request.stream():
+                rest -= len(piece)
+                if rest < 0:
+                    return
 
     def _refused(self, request: Request, status: int, error: ParlourError) -> Response:
         words = self._words(request.headers.get("accept-language", ""))

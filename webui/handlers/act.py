@@ -48,6 +48,13 @@ def _text(asked: Asked, name: str) -> str:
     return value if isinstance(value, str) else ""
 
 
+def _number(asked: Asked) -> int:
+    value = asked.get("n")
+    if isinstance(value, str) and value.isascii() and value.isdigit():
+        return int(value[:9])
+    return value if isinstance(value, int) else 0
+
+
 async def _open(desk: Desk, view: View, asked: Asked) -> None:
     conversation = _text(asked, "id")
     if conversation:
@@ -80,7 +87,7 @@ async def _delete(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _cite(desk: Desk, view: View, asked: Asked) -> None:
-    await cited(desk, view, _text(asked, "message"), int(asked.get("n") or 0))
+    await cited(desk, view, _text(asked, "message"), _number(asked))
 
 
 async def _close(desk: Desk, view: View, asked: Asked) -> None:
@@ -89,7 +96,7 @@ async def _close(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _page(desk: Desk, view: View, asked: Asked) -> None:
-    await paged(desk, view, _text(asked, "document"), int(asked.get("n") or 0))
+    await paged(desk, view, _text(asked, "document"), _number(asked))
 
 
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
@@ -107,8 +114,8 @@ async def _rest(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _starter(desk: Desk, view: View, asked: Asked) -> None:
     try:
-        text, sample = starter(int(asked.get("n") or 0), view.words)
-    except (KeyError, ValueError) as error:
+        text, sample = starter(_number(asked), view.words)
+    except KeyError as error:
         raise NotFoundError("There is no such question to begin with.") from error
     await start(desk, view, text, [(assets_folder() / "samples" / sample, sample)] if sample else [])
 

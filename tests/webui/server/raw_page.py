@@ -1,0 +1,87 @@
+"""A browser tab without a browser: speaks to the page's queue over HTTP, as Gradio's client does."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+
+Frame = tuple[list[dict[str, Any]], str, str, str]
+
+
+@dataclass
+class RawPage:
+    """One tab of one browser.
+
+    Args:
+        url: Where the app is.
+        conversation: What the address names, as in `?c=`.
+        client: The browser; its cookie is asked for if it has none.
+    """
+
+    url: str
+    conversation: str = ""
+    client: httpx.Client = field(default_factory=lambda: httpx.Client(timeout=60))
+    session: str = field(default_factory=lambda: secrets.token_hex(6))
+    config: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def open(self) -> RawPage:
+        self.client.get(self.url + "/")
+        self.config = self.client.get(self.url + "/config").json()
+        return self
+
+    def close(self) -> None:
+        self.client.close()
+
+    def number(self, element: str, event: str) -> int:
+        """The number of a listener, by its component and event."""
+        components = {part["props"].get("elem_id"): part["id"] for part in self.config["components"]}
+        target = [components.get(element), event]
+        return next(dep["id"] for dep in self.config["dependencies"] if target in dep["targets"])
+
+    def after(self, number: int) -> int:
+        """The listener that runs after another."""
+        return next(dep["id"] for dep in self.config["dependencies"] if dep.get("trigger_after") == number)
+
+    def join(self, number: int, *data: Any, session: str = "") -> httpx.Response:
+        body = {"data": list(data), "fn_index": number, "session_hash": session or self.session}
+        referer = f"{self.url}/" + (f"?c={self.conversation}" if self.conversation else "")
+        return self.client.post(self.url + "/gradio_api/queue/join", json=body, headers={"referer": referer})
+
+    def results(self) -> list[dict[str, Any]]:
+        """Everything the queue says until it has nothing more to say."""
+        told: list[dict[str, Any]] = []
+        address = f"{self.url}/gradio_api/queue/data"
+        with self.client.stream("GET", address, params={"session_hash": self.session}) as stream:
+            for line in stream.iter_lines():
+                if line.startswith("data:"):
+                    told.append(json.loads(line.removeprefix("data:")))
+                    if told[-1]["msg"] == "close_stream":
+                        break
+        return told
+
+    def run(self, number: int, *data: Any) -> list[dict[str, Any]]:
+        joined = self.join(number, *data)
+        assert joined.status_code == 200, joined.text
+        return self.results()
+
+    def paint(self, number: int) -> tuple[str, str]:
+        """What the tab shows when the follower behind listener `number` has ended: conversation and status markup."""
+        told = self.run(self.after(number))
+        shown = next(event["output"]["data"] for event in reversed(told) if event["msg"] == "process_completed")
+        return json.dumps(shown[0], ensure_ascii=False), str(shown[1])
+
+    def send(self, text: str, *paths: str) -> list[dict[str, Any]]:
+        files = [{"path": path, "meta": {"_type": "gradio.FileData"}} for path in paths]
+        return self.run(self.number("composer", "submit"), {"text": text, "files": files})
+
+    def act(self, **asked: Any) -> list[dict[str, Any]]:
+        return self.run(self.number("bus-go", "click"), json.dumps(asked))
+
+    def upload(self, name: str, data: bytes) -> str:
+        answer = self.client.post(self.url + "/gradio_api/upload", files={"files": (name, data)})
+        assert answer.status_code == 200, answer.text
+        return str(answer.json()[0])
