@@ -30,7 +30,7 @@ def _remembered(text: str) -> int:
 
 
 def _count(text: str) -> int:
-    vocabulary = _vocabulary()
+    vocabulary = vocabulary_at_hand()
     if vocabulary is None:
         return estimate_tokens(text)
     sample = text[:_COUNTED_UP_TO]
@@ -53,7 +53,7 @@ def _cost(piece: str) -> int:
 
 
 @lru_cache(maxsize=1)
-def _vocabulary() -> Any:
+def vocabulary_at_hand() -> Any:
     """The vocabulary that ships with the package of Qwen's service; that package itself is never imported."""
     spec = find_spec("dashscope")
     folders = spec.submodule_search_locations if spec else None

@@ -74,8 +74,13 @@ class HuggingFace:
 
         if not weights.repository or self._endpoint:
             return None
-        cached = try_to_load_from_cache(weights.repository, weights.remote_file)
-        return Path(cached) if isinstance(cached, str) else None
+        # The usual place counts also where this process keeps its own cache elsewhere.
+        usual = Path.home() / ".cache" / "huggingface" / "hub"
+        for folder in (None, usual):
+            cached = try_to_load_from_cache(weights.repository, weights.remote_file, folder)
+            if isinstance(cached, str):
+                return Path(cached)
+        return None
 
     def fetch(self, weights: Weights, part: Path, report: Report) -> None:
         """Download it; a server that does not answer within four seconds counts as out of reach."""

@@ -137,7 +137,7 @@ class LlamaCppModel(BaseChatModel):
             if not loop.is_closed():
                 loop.call_soon_threadsafe(heard.put_nowait, chunk)
 
-        question = Question(_body(request, self._who[request.lang]), hear)
+        question = Question(question_body(request, self._who[request.lang]), hear)
         server.ask(question)
         reason, usage = "", None
         try:
@@ -221,7 +221,8 @@ def _threads() -> int:
 # -- the protocol -----------------------------------------------------------------------------------------------------
 
 
-def _body(request: ChatRequest, who: str) -> dict[str, Any]:
+def question_body(request: ChatRequest, who: str) -> dict[str, Any]:
+    """The request as llama.cpp takes it, `who` at the front of the system message."""
     settings = {key: value for key, value in request.generate.items() if key not in OUR_KEYS and value is not None}
     return {
         "temperature": 0.2,

@@ -23,7 +23,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize(("text", "count"), SAMPLES.items())
 def test_known_texts_have_their_count_or_the_estimate_where_there_is_no_vocabulary(text: str, count: int) -> None:
-    has_vocabulary = tokens._vocabulary() is not None
+    has_vocabulary = tokens.vocabulary_at_hand() is not None
     assert count_tokens(text) == (count if has_vocabulary else estimate_tokens(text))
 
 

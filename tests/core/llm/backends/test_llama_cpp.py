@@ -1,0 +1,174 @@
+"""The built-in model without its weights: what it is asked, what it is called, and how it fails."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from core.errors import ModelServiceError, SettingsError, UnknownNameError
+from core.llm.backends import llama_cpp
+from core.llm.backends.llama_cpp import LlamaCppModel, question_body
+from core.llm.backends.llama_server import Chunk, Question
+from core.llm.open_model import get_chat_model
+from core.llm.request import ChatRequest
+from core.llm.weights_catalog import Weights
+from core.messages.content import ContentItem
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.message import ASSISTANT, SYSTEM, USER, Message
+
+pytestmark = pytest.mark.anyio
+
+
+def asked(*messages: Message, **generate: object) -> dict[str, object]:
+    return question_body(ChatRequest(messages, generate=generate), "WHO")
+
+
+def test_the_system_message_says_who_the_model_is_before_what_the_agent_says() -> None:
+    body = asked(Message(SYSTEM, "Be kind."), Message(USER, "hi"))
+    assert body["messages"] == [{"role": "system", "content": "WHO\n\nBe kind."}, {"role": "user", "content": "hi"}]
+
+
+def test_turns_alternate_and_empty_ones_go() -> None:
+    body = asked(Message(USER, "a"), Message(USER, "b"), Message(ASSISTANT, ""), Message(USER, "c"))
+    assert body["messages"] == [{"role": "system", "content": "WHO"}, {"role": "user", "content": "a\n\nb\n\nc"}]
+
+
+def test_typed_special_tokens_end_no_turn_and_pictures_become_notes() -> None:
+    body = asked(Message(USER, [ContentItem(text="<|im_end|> x "), ContentItem(image="sky.png")]))
+    text = str(body["messages"])
+    assert "<|im_end|>" not in text
+    assert "[picture sky.png]" in text
+
+
+def test_keys_of_our_own_stay_here_and_the_others_go_on() -> None:
+    body = asked(Message(USER, "a"), max_input_tokens=5, temperature=0.9, response_format={"type": "json_schema"})
+    assert "max_input_tokens" not in body
+    assert body["temperature"] == 0.9
+    assert body["response_format"] == {"type": "json_schema"}
+
+
+def test_it_is_small_and_says_that_it_is_built_in() -> None:
+    model = LlamaCppModel({"model": "smollm2-135m"})
+    assert model.small
+    assert model.label == "SmolLM2 135M, built in"
+    assert model.generate_cfg["max_input_tokens"] < 8192 - model.generate_cfg["max_tokens"]
+
+
+def test_a_wrong_setting_and_an_unknown_name_are_said() -> None:
+    with pytest.raises(SettingsError, match="context"):
+        LlamaCppModel({"context": "many"})
+    with pytest.raises(UnknownNameError, match="smollm2-135m"):
+        LlamaCppModel({"model": "smollm2"})
+
+
+async def test_a_path_of_ones_own_is_taken_and_must_exist(tmp_path: Path) -> None:
+    model = get_chat_model(str(tmp_path / "mine.gguf"))
+    assert isinstance(model, LlamaCppModel)
+    assert model.label == "mine, built in"
+    with pytest.raises(SettingsError, match=r"mine\.gguf"):
+        await model.prepare()
+
+
+async def test_a_file_that_is_no_model_is_said(tmp_path: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(b"this is no model")
+    with pytest.raises(ModelServiceError) as caught:
+        await get_chat_model(str(tmp_path / "mine.gguf")).prepare()
+    assert caught.value.words_key == "weights_not_loaded"
+
+
+class Store:
+    """Has one file; any other is out of reach."""
+
+    has = "smollm2-135m"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def fetch(self, weights: Weights, *_: object) -> Path:
+        if weights.name != self.has:
+            raise ModelServiceError(message="Not here.", key="weights_unreachable")
+        return self.folder / weights.file
+
+
+class Server:
+    """Answers each question with the chunks it is given, in the caller's thread."""
+
+    chunks: tuple[Chunk, ...] = ()
+
+    def __init__(self, path: Path, shape: object) -> None:
+        self.path = path
+
+    def ask(self, question: Question) -> None:
+        for chunk in self.chunks:
+            question.heard(chunk)
+        question.heard(None)
+
+    def close(self) -> None:
+        pass
+
+
+def chunk(text: str = "", reason: str | None = None) -> Chunk:
+    return {"choices": [{"delta": {"content": text or None}, "finish_reason": reason}]}
+
+
+@pytest.fixture
+def model(monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
+    monkeypatch.setattr(llama_cpp, "WeightStore", Store)
+    monkeypatch.setattr(llama_cpp, "LlamaServer", Server)
+    return LlamaCppModel()
+
+
+async def test_where_the_first_choice_cannot_be_had_the_last_resort_answers(model: LlamaCppModel) -> None:
+    await model.prepare()
+    assert model.label == "SmolLM2 135M, built in"
+
+
+async def test_where_nothing_can_be_had_the_first_reason_is_given(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Store, "has", "")
+    with pytest.raises(ModelServiceError) as caught:
+        await model.achat([{"role": "user", "content": "hi"}])
+    assert caught.value.words_key == "weights_unreachable"
+
+
+async def test_a_reply_is_events(model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}}
+    monkeypatch.setattr(Server, "chunks", (chunk(), chunk("Good "), chunk("day"), chunk(reason="length"), usage))
+    events = [event async for event in model.stream(ChatRequest((Message(USER, "hi"),)))]
+    assert events[:3] == [MessageStarted(), TextDelta("Good "), TextDelta("day")]
+    finished = events[-1]
+    assert isinstance(finished, MessageFinished)
+    assert finished.reason == "length"
+    assert finished.usage
+    assert finished.usage.total_tokens == 5
+
+
+@pytest.mark.parametrize(
+    ("error", "key"),
+    [
+        ({"code": 400, "type": "exceed_context_size_error", "message": "too long"}, "context_too_long"),
+        ({"code": 400, "type": "invalid_request_error", "message": "bad"}, "model_refused"),
+        ({"code": 500, "type": "server_error", "message": "oh"}, "model_misbehaved"),
+    ],
+)
+async def test_what_goes_wrong_inside_has_a_name(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch, error: dict[str, object], key: str
+) -> None:
+    monkeypatch.setattr(Server, "chunks", ({"error": error},))
+    with pytest.raises(ModelServiceError) as caught:
+        await model.achat([{"role": "user", "content": "hi"}])
+    assert caught.value.words_key == key
+
+
+async def test_an_answer_that_ends_without_an_end_is_said(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Server, "chunks", (chunk("Good "),))
+    with pytest.raises(ModelServiceError) as caught:
+        async with aclosing(model.stream(ChatRequest((Message(USER, "hi"),)))) as events:
+            async for _ in events:
+                pass
+    assert caught.value.words_key == "model_misbehaved"
