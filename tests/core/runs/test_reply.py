@@ -1,0 +1,174 @@
+"""What a reader sees of a reply."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.messages.content import ContentItem
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    ItemAdded,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import Message, Usage
+from core.runs.log import LoggedEvent, RunEvent, RunFinished
+from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, Reply, TextBlock
+from core.runs.rows import logged_of, rows_of
+
+
+def logged(*events: RunEvent) -> list[LoggedEvent]:
+    """One event each second."""
+    return [LoggedEvent(seq, float(seq), event) for seq, event in enumerate(events, start=1)]
+
+
+def result(call_id: str, passages: Sequence[dict[str, Any]] = (), **extra: Any) -> ToolFinished:
+    more = {"passages": list(passages)} if passages else {}
+    return ToolFinished(call_id, Message("function", "done", name="f", extra={"function_id": call_id, **more, **extra}))
+
+
+def test_thinking_and_text_become_blocks_with_the_time_it_took() -> None:
+    reply = Reply(
+        logged(MessageStarted(), ReasoningDelta("let me "), ReasoningDelta("see"), TextDelta("It "), TextDelta("is."))
+    )
+    thought, text = reply.blocks
+    assert isinstance(thought, ReasoningBlock)
+    assert isinstance(text, TextBlock)
+    assert (thought.text, thought.seconds, text.text) == ("let me see", 2.0, "It is.")
+    assert reply.status == "running"
+
+
+def test_thinking_that_goes_on_has_no_time_yet() -> None:
+    (thought,) = Reply(logged(MessageStarted(), ReasoningDelta("hm"))).blocks
+    assert isinstance(thought, ReasoningBlock)
+    assert thought.seconds is None
+
+
+def test_parallel_calls_stand_side_by_side_in_order_whatever_ends_first() -> None:
+    reply = Reply(
+        logged(
+            MessageStarted(),
+            CallStarted("a", "slow"),
+            CallStarted("b", "fast"),
+            CallDelta("b", '{"x":'),
+            CallDelta("a", "{}"),
+            CallDelta("b", "1}"),
+            MessageFinished("calls"),
+            ToolStarted("a"),
+            ToolStarted("b"),
+            result("b"),
+        )
+    )
+    slow, fast = reply.blocks
+    assert isinstance(slow, CallBlock)
+    assert isinstance(fast, CallBlock)
+    assert (slow.name, slow.state, slow.arguments, slow.seconds) == ("slow", "running", "{}", None)
+    assert (fast.name, fast.state, fast.arguments, fast.seconds) == ("fast", "done", '{"x":1}', 1.0)
+
+
+def test_a_call_waits_until_its_tool_starts() -> None:
+    (call,) = Reply(logged(MessageStarted(), CallStarted("a", "f"), CallDelta("a", "{"))).blocks
+    assert isinstance(call, CallBlock)
+    assert (call.state, call.started_at) == ("waiting", None)
+
+
+def test_a_failed_tool_and_a_call_that_was_cut_off_are_failed() -> None:
+    events = [MessageStarted(), CallStarted("a", "f"), ToolStarted("a"), result("a", failed="tool_timeout")]
+    reply = Reply(logged(*events, CallStarted("b", "g"), ToolStarted("b"), RunFinished("stopped")))
+    assert [block.state for block in reply.blocks if isinstance(block, CallBlock)] == ["failed", "failed"]
+    assert [block.result is None for block in reply.blocks if isinstance(block, CallBlock)] == [False, True]
+
+
+def test_passages_are_numbered_in_order_of_appearance() -> None:
+    def passage(number: int) -> dict[str, Any]:
+        return {"document_id": "d", "chunk_id": number, "text": f"t{number}"}
+
+    first = [passage(7), passage(8)]
+    reply = Reply(
+        logged(CallStarted("a", "ask"), result("a", first), CallStarted("b", "ask"), result("b", [passage(9)]))
+    )
+    assert [(p["chunk_id"], p["number"]) for p in reply.passages] == [(7, 1), (8, 2), (9, 3)]
+
+
+def test_a_continued_reply_that_finds_the_same_passages_again_keeps_their_numbers() -> None:
+    found = [{"document_id": "d", "chunk_id": 7, "text": "t", "number": 1}]
+    other = [{"document_id": "d", "chunk_id": 8, "text": "u", "number": 1}]
+    reply = Reply(
+        logged(
+            *(CallStarted("a", "ask"), result("a", found)),
+            *(CallStarted("b", "ask"), result("b", found)),
+            *(CallStarted("c", "ask"), result("c", other)),
+        )
+    )
+    assert [(p["chunk_id"], p["number"]) for p in reply.passages] == [(7, 1), (8, 2)]
+
+
+def test_items_usage_and_the_end_are_taken_in() -> None:
+    picture = ContentItem(image="/files/x")
+    spent = Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3)
+    error = {"key": "no_space", "message": "full", "hint": "", "details": {}}
+    reply = Reply(
+        logged(
+            *(ItemAdded(picture), TextDelta("there"), MessageFinished("stop", spent), MessageFinished("stop", spent)),
+            RunFinished("error", error),
+        )
+    )
+    assert reply.blocks[0] == ItemBlock(picture)
+    assert reply.usage == spent + spent
+    assert (reply.status, reply.error, reply.text) == ("error", error, "there")
+
+
+def test_two_speakers_have_blocks_of_their_own() -> None:
+    reply = Reply(logged(MessageStarted("Ann"), TextDelta("Hi."), MessageStarted("Bob"), TextDelta("Ho.")))
+    assert [(block.name, block.text) for block in reply.blocks if isinstance(block, TextBlock)] == [
+        ("Ann", "Hi."),
+        ("Bob", "Ho."),
+    ]
+
+
+EVENTS = st.lists(
+    st.one_of(
+        st.builds(TextDelta, st.text(max_size=3)),
+        st.builds(ReasoningDelta, st.text(max_size=3)),
+        st.just(MessageStarted()),
+        st.sampled_from(
+            [CallStarted("a", "f"), CallDelta("a", "{"), CallDelta("b", "}"), ToolStarted("a"), result("a")]
+        ),
+    ),
+    max_size=30,
+)
+
+
+def shape(reply: Reply) -> list[object]:
+    return [
+        (block.kind, getattr(block, "text", ""), getattr(block, "arguments", ""), getattr(block, "state", ""))
+        for block in reply.blocks
+    ]
+
+
+@given(EVENTS, st.data())
+def test_whatever_is_joined_for_the_table_reads_the_same(events: list[RunEvent], data: st.DataObject) -> None:
+    whole = logged(*events)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=4)))
+    rows = [
+        row for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True) for row in rows_of(whole[start:end])
+    ]
+    assert shape(Reply(map(logged_of, rows))) == shape(Reply(whole))
+
+
+@given(EVENTS)
+def test_an_event_that_comes_twice_counts_once(events: list[RunEvent]) -> None:
+    whole = logged(*events)
+    reply = Reply(whole)
+    for one in whole:
+        reply.apply(one)
+    assert shape(reply) == shape(Reply(whole))
