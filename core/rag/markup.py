@@ -64,8 +64,10 @@ class Markup:
         self._line, self._has_bar, self._code, self._ticks, self._dollars, self._last = [], False, 0, 0, 0, ""
 
     def _is_indented_code(self) -> bool:
+        if self._in_list or not self._after_blank or self._line[:1] not in ([" "], ["\t"]):
+            return False
         start = "".join(self._line[:4])
-        return (start == "    " or start.startswith("\t")) and not self._in_list and self._after_blank
+        return start == "    " or start.startswith("\t")
 
     def _is_code(self, letter: str) -> bool:
         if letter == "`" and not self._math:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError
@@ -11,7 +12,7 @@ from core.rag.parsers.pdf_file import damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Headings, Line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
     from core.rag.document import Rectangle
@@ -54,8 +55,7 @@ class PdfParser:
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             for shape, runs in pages:
                 yield shape
-                for lines in runs:
-                    yield from _block(lines, headings, shape.page)
+                yield from _whole_headings(block for lines in runs for block in _block(lines, headings, shape.page))
 
     def _page(self, document: Any, number: int, headings: Headings) -> tuple[PageShape, list[list[Line]]]:
         page = page_of(document, number)
@@ -134,6 +134,32 @@ def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
         places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
         if text.strip():
             yield Block("heading" if level else "paragraph", text, page, places, level)
+
+
+def _whole_headings(blocks: Iterable[Block]) -> Iterator[Block]:
+    """The lines of a long title are often drawn one by one: they are one heading."""
+    before: Block | None = None
+    for block in blocks:
+        if before and _continues(before, block):
+            text, (_, start) = joined([before.text, block.text])
+            lines = (*before.lines, *((start + at, place) for at, place in block.lines))
+            before = replace(before, text=text, lines=lines)
+            continue
+        if before:
+            yield before
+        before = block
+    if before:
+        yield before
+
+
+def _continues(before: Block, block: Block) -> bool:
+    """Whether a heading goes on in the next block: same letters, close below."""
+    above, below = before.rectangle, block.rectangle
+    if before.kind != "heading" or block.kind != "heading" or before.level != block.level or not above or not below:
+        return False
+    height = before.lines[-1][1][3] - before.lines[-1][1][1]
+    goes_on = below[1] >= above[1] and below[1] - above[3] < 0.4 * height
+    return goes_on and len(before.text) + len(block.text) <= 200
 
 
 def joined(lines: list[str]) -> tuple[str, list[int]]:

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 
 # Terms come ready made: SQLite only has to part them at spaces.
 _TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS chunk_terms USING fts5 (terms, tokenize = 'unicode61 remove_diacritics 0')"
-_MOST_TERMS = 200  # of a question; somebody may paste a book
+_LONGEST = 20_000  # letters of a question that are looked at; somebody may paste a book
+_MOST_TERMS = 200
 _FIND = "SELECT rowid, -rank FROM chunk_terms WHERE chunk_terms MATCH ?"
 _WITHIN = """ AND rowid IN
     (SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)))"""
@@ -54,7 +55,7 @@ class KeywordSearcher:
 
     def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
         """Chunks that hold any of the question's terms, by BM25."""
-        asked = list(dict.fromkeys(terms(question)))[:_MOST_TERMS]
+        asked = list(dict.fromkeys(terms(question[:_LONGEST])))[:_MOST_TERMS]
         if not asked or k < 1:
             return []
         values: list[str | int] = [" OR ".join(f'"{term}"' for term in asked)]

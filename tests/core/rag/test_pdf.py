@@ -82,13 +82,17 @@ def test_headings_come_from_the_size_of_the_letters(tmp_path: Path) -> None:
     document = pymupdf.open()
     page = document.new_page()
     page.insert_text((50, 60), "The title", fontsize=24)
+    page.insert_text((50, 88), "in two lines", fontsize=24)
     page.insert_text((50, 120), "A part", fontsize=16)
     for line in range(12):
         page.insert_text((50, 150 + 40 * line), f"Ordinary text number {line}, as there is most of.", fontsize=11)
     path = tmp_path / "sizes.pdf"
     document.save(path)
     found = blocks(path)
-    assert [(one.text, one.level) for one in found if one.kind == "heading"] == [("The title", 1), ("A part", 2)]
+    assert [(one.text, one.level) for one in found if one.kind == "heading"] == [
+        ("The title in two lines", 1),
+        ("A part", 2),
+    ]
 
 
 def test_two_columns_are_read_one_after_the_other(tmp_path: Path) -> None:
