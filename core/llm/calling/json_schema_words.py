@@ -42,16 +42,18 @@ Example = tuple[str, str, "Mapping[str, str]"]
 EXAMPLES: Mapping[Lang, Sequence[Example]] = {
     "en": [
         (_HELLO["en"][0], "respond", {"text": _HELLO["en"][1]}),
-        ("What is 17% of 240?", "calculator", {"expression": "240 * 17 / 100"}),
+        ("What is 17% of 240?", "calculator", {"expression": "17% of 240"}),
         (_FACT["en"][0], "respond", {"text": _FACT["en"][1]}),
-        ("What time is it in Rome?", "current_time", {"timezone": "Europe/Rome"}),
+        ("What time is it in Rome?", "current_time", {"timezone": "Rome"}),
+        ("What day is it today?", "current_time", {"timezone": "here"}),
         ("What does my contract say about rent?", "ask_documents", {"query": "contract rent"}),
     ],
     "zh": [
         (_HELLO["zh"][0], "respond", {"text": _HELLO["zh"][1]}),
-        ("240 的 17% 是多少？", "calculator", {"expression": "240 * 17 / 100"}),
+        ("240 的 17% 是多少？", "calculator", {"expression": "240 的 17%"}),
         (_FACT["zh"][0], "respond", {"text": _FACT["zh"][1]}),
-        ("罗马现在几点？", "current_time", {"timezone": "Europe/Rome"}),
+        ("罗马现在几点？", "current_time", {"timezone": "罗马"}),
+        ("今天星期几？", "current_time", {"timezone": "本地"}),
         ("我的合同里房租怎么规定？", "ask_documents", {"query": "合同 房租"}),
     ],
 }

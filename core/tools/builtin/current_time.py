@@ -48,7 +48,7 @@ _PARAMETERS: Mapping[str, Any] = {
     "properties": {
         "timezone": {
             "type": "string",
-            "description": 'A city or an IANA time zone, like "Tokyo" or "Europe/Berlin". Left out: the local time.',
+            "description": 'A city, an IANA time zone, or "here".',
         }
     },
     "required": [],
@@ -74,18 +74,20 @@ class CurrentTime(BaseTool):
         del kwargs
         place = str(self._verify_json_format_args(params).get("timezone") or "").strip()
         now = datetime.now(UTC).astimezone(zone_of(place) if _is_place(place) else None)
-        return told(now, lang)
+        return told(now, lang, place if _is_place(place) else "")
 
 
-def told(now: datetime, lang: str) -> str:
-    """A moment in words: `Saturday, 21 November 2026, 14:05:09 (UTC+08:00, Asia/Shanghai)`."""
+def told(now: datetime, lang: str, place: str = "") -> str:
+    """A moment as a sentence, which a small model can repeat: "It is Saturday, 2026-11-21, 14:05:09 …"."""
     offset = now.strftime("%z")
     zone = f"UTC{offset[:3]}:{offset[3:5]}"
     name = getattr(now.tzinfo, "key", "")
     where = f"{zone}, {name}" if name and name != "UTC" else zone
     if lang == "zh":
-        return f"{now.year}年{now.month}月{now.day}日 星期{_DAYS_ZH[now.weekday()]} {now:%H:%M:%S}（{where}）"
-    return f"{_WEEKDAYS[now.weekday()]}, {now:%Y-%m-%d}, {now:%H:%M:%S} ({where})"
+        day = f"{now.year}年{now.month}月{now.day}日 星期{_DAYS_ZH[now.weekday()]}"
+        return f"{place}现在是 {day} {now:%H:%M:%S}（{where}）。"
+    there = f"In {place} it" if place else "It"
+    return f"{there} is {_WEEKDAYS[now.weekday()]}, {now:%Y-%m-%d}, {now:%H:%M:%S} ({where})."
 
 
 def zone_of(place: str) -> tzinfo:

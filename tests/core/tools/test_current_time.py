@@ -32,13 +32,13 @@ def test_places_have_zones(place: str, key: str):
 
 def test_an_offset_is_a_zone():
     moment = datetime(2026, 11, 21, 14, 5, 9, tzinfo=zone_of("UTC+5:30"))
-    assert told(moment, "en") == "Saturday, 2026-11-21, 14:05:09 (UTC+05:30)"
+    assert told(moment, "en") == "It is Saturday, 2026-11-21, 14:05:09 (UTC+05:30)."
 
 
 def test_the_sentence_is_in_the_readers_language():
     moment = datetime(2026, 11, 21, 14, 5, 9, tzinfo=zone_of("东京"))
-    assert told(moment, "zh") == "2026年11月21日 星期六 14:05:09（UTC+09:00, Asia/Tokyo）"
-    assert told(moment, "en") == "Saturday, 2026-11-21, 14:05:09 (UTC+09:00, Asia/Tokyo)"
+    assert told(moment, "zh", "东京") == "东京现在是 2026年11月21日 星期六 14:05:09（UTC+09:00, Asia/Tokyo）。"
+    assert told(moment, "en", "Tokyo") == "In Tokyo it is Saturday, 2026-11-21, 14:05:09 (UTC+09:00, Asia/Tokyo)."
 
 
 def test_an_unknown_place_is_answered_with_the_near_names():
@@ -50,4 +50,6 @@ def test_an_unknown_place_is_answered_with_the_near_names():
 
 @pytest.mark.parametrize("params", ["{}", '{"timezone": ""}', '{"timezone": "local"}'])
 def test_without_a_place_it_is_the_local_time(params: str):
-    assert re.fullmatch(r"\w+day, \d{4}-\d\d-\d\d, \d\d:\d\d:\d\d \(UTC[+-]\d\d:\d\d\)", CurrentTime().call(params))
+    assert re.fullmatch(
+        r"It is \w+day, \d{4}-\d\d-\d\d, \d\d:\d\d:\d\d \(UTC[+-]\d\d:\d\d\)\.", CurrentTime().call(params)
+    )
