@@ -2,8 +2,9 @@
 
     python -m bench.retrieval [--data ../shared/data] [--questions 1000] [--keep]
 
-`--keep` writes the table to `bench/RETRIEVAL.md`. The data folder holds `questions/<set>/passages.jsonl` and `questions.jsonl`. Every set is measured twice: with each
-passage as one chunk, which is what published figures do, and cut as a library cuts by default.
+`--keep` writes the table to `bench/RETRIEVAL.md`. The data folder holds `questions/<set>/passages.jsonl` and
+`questions.jsonl`. Every set is measured twice: with each passage as one chunk, which is what published figures do, and
+cut as a library cuts by default.
 """
 
 from __future__ import annotations
