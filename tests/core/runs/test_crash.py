@@ -1,0 +1,161 @@
+"""kill -9 in the middle of a reply: nothing acknowledged is lost, and the reply can go on."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.transcript import Transcript
+from core.runs.continuing import beginning_of
+from core.runs.log import LoggedEvent, RunEvent, RunFinished
+from core.runs.manager import Runs
+from core.runs.worker import is_alive, this_worker
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.runs import RunStore
+
+pytestmark = pytest.mark.anyio
+
+_ANSWERS = """
+import asyncio, sys
+from pathlib import Path
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs.manager import Runs
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.runs import RunStore
+
+class Slow:
+    async def stream(self, messages, **kwargs):
+        yield MessageStarted()
+        for number in range(100_000):
+            yield TextDelta(f"word{number} ")
+            await asyncio.sleep(0.005)
+
+async def main():
+    database = await Database.open(Path(sys.argv[1]))
+    talk = await ConversationStore(database).create("alice")
+    question = Message("user", "Count!")
+    runs = Runs(RunStore(database))
+    run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
+    print(talk.id, flush=True)
+    async for one in run.follow():
+        print(one.seq, flush=True)
+
+asyncio.run(main())
+"""
+
+
+def words_stored(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT payload FROM run_events WHERE kind = 'text_delta'").fetchall()
+    return str(rows).count("word")
+
+
+@pytest.mark.parametrize("words", [1, 5, 80])
+async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
+    tmp_path: Path, speaker: Any, words: int
+) -> None:
+    path = tmp_path / "parlour.db"
+    child = subprocess.Popen([sys.executable, "-c", _ANSWERS, str(path)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    talk_id = (await asyncio.to_thread(child.stdout.readline)).strip()
+    while int((await asyncio.to_thread(child.stdout.readline)) or words) < words:
+        pass
+    child.send_signal(signal.SIGKILL)
+    await asyncio.to_thread(child.communicate)
+
+    stored = words_stored(path)
+    database = await Database.open(path)
+    talks, runs = ConversationStore(database), Runs(RunStore(database))
+    assert await runs.recover() == 1
+    assert await runs.recover() == 0
+    question, reply = await talks.thread("alice", talk_id)
+    assert question.parts[0].get_text_content() == "Count!"
+    assert reply.status == "interrupted"
+    said = "".join(part.get_text_content() for part in reply.parts)
+    assert said == "".join(f"word{number} " for number in range(stored))
+    shown = await runs.reply("alice", reply)
+    assert (shown.text, shown.status) == (said, "interrupted")
+    assert stored >= words - 80  # 5 ms a word: at most 250 ms and some are lost
+
+    agent = speaker("and on.")
+    again = await runs.start(
+        "alice",
+        talk_id,
+        agent,
+        user=None,
+        parent_id=question.id,
+        history=[*question.parts, *reply.parts],
+        earlier=beginning_of(await runs.events("alice", again_id(reply.run_id))),
+    )
+    assert await again.wait() == "complete"
+    assert again.reply().text == said + "and on."
+    assert (await talks.thread("alice", talk_id))[-1].parts[-1].get_text_content() == said + "and on."
+    assert [turn.status for turn in await talks.siblings("alice", reply.id)] == ["interrupted", "complete"]
+    await runs.aclose()
+    await database.aclose()
+
+
+def again_id(run_id: str | None) -> str:
+    assert run_id is not None
+    return run_id
+
+
+async def test_what_a_living_process_answers_is_left_alone(talk: Any) -> None:
+    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
+    assert await Runs(talk.store, worker="another").recover() == 0
+    assert await Runs(talk.store, worker=this_worker()).recover() == 1  # this very process, but not its living runs
+
+
+@pytest.mark.parametrize("worker", ["", "nobody", "1@0.00", "999999999@1.00"])
+def test_a_worker_that_is_gone_is_not_alive(worker: str) -> None:
+    assert not is_alive(worker)
+    assert is_alive(this_worker())
+
+
+def logged(*events: RunEvent) -> list[LoggedEvent]:
+    return [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1)]
+
+
+def test_text_that_broke_off_goes_on_in_the_same_message() -> None:
+    kept = beginning_of(logged(MessageStarted(), TextDelta("half"), MessageFinished("length"), RunFinished("complete")))
+    assert [one.event for one in kept] == [MessageStarted(), TextDelta("half")]
+
+
+def test_a_call_whose_arguments_never_were_whole_is_left_out() -> None:
+    kept = beginning_of(logged(MessageStarted(), TextDelta("so"), CallStarted("a", "f"), CallDelta("a", '{"x"')))
+    assert [one.event for one in kept] == [MessageStarted(), TextDelta("so")]
+
+
+def test_a_call_that_never_had_a_result_gets_one_that_says_so() -> None:
+    called = [MessageStarted(), CallStarted("a", "f"), CallDelta("a", "{}"), MessageFinished("calls"), ToolStarted("a")]
+    kept = beginning_of(logged(*called))
+    last = kept[-1].event
+    assert isinstance(last, ToolFinished)
+    assert (last.message.name, last.message.extra) == ("f", {"function_id": "a", "failed": "interrupted"})
+    transcript = Transcript(one.event for one in kept if not isinstance(one.event, RunFinished))
+    assert transcript.unanswered() == []
+
+
+def test_nothing_begins_with_nothing() -> None:
+    assert beginning_of([]) == []
+    assert beginning_of(logged(RunFinished("stopped"))) == []

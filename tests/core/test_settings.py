@@ -1,0 +1,148 @@
+"""Settings: where they come from, what wins, what never shows."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import SettingsError
+from core.settings import Settings
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A working folder without a settings file."""
+    monkeypatch.chdir(tmp_path)
+
+
+def model(**given: Any) -> dict[str, Any]:
+    cfg = Settings.load(**given).model_cfg()
+    cfg.pop("generate_cfg")
+    return cfg
+
+
+def test_arguments_win_over_variables_and_variables_over_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parlour.toml").write_text('host = "file"\nport = 1\nmodel = "from-file"\n')
+    monkeypatch.setenv("PARLOUR_PORT", "2")
+    monkeypatch.setenv("PARLOUR_HOST", "variable")
+    settings = Settings.load(host="argument", port=None)
+    assert (settings.host, settings.port, settings.model) == ("argument", 2, "from-file")
+
+
+def test_a_named_file_is_read_and_must_be_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.toml").write_text("port = 3\n")
+    assert Settings.load(config=tmp_path / "mine.toml").port == 3
+    monkeypatch.setenv("PARLOUR_CONFIG", str(tmp_path / "mine.toml"))
+    assert Settings.load().port == 3
+    with pytest.raises(SettingsError, match=r"not-there\.toml"):
+        Settings.load(config=Path("not-there.toml"))
+
+
+@pytest.mark.parametrize("text", ["port = ", "colour = 'red'\n", "port = 'x'\n", "model_options = 1\n"])
+def test_a_wrong_file_is_told_in_one_sentence(tmp_path: Path, text: str) -> None:
+    (tmp_path / "parlour.toml").write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        Settings.load()
+    assert "Correct it" in str(caught.value)
+
+
+def test_a_wrong_value_is_named_but_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLOUR_PORT", "sk-canary")
+    with pytest.raises(SettingsError, match="'port'") as caught:
+        Settings.load()
+    assert "canary" not in str(caught.value)
+
+
+def test_keys_do_not_show() -> None:
+    settings = Settings.load(
+        api_key="sk-canary", openai_api_key="sk-canary", secret="sk-canary", model_options={"key": "sk-canary"}
+    )
+    assert "canary" not in repr(settings) + str(settings) + settings.model_dump_json(exclude={"model_options"})
+
+
+def test_settings_do_not_change() -> None:
+    with pytest.raises(ValueError, match="frozen"):
+        Settings.load().port = 1  # type: ignore[misc]
+
+
+def test_without_anything_the_built_in_model_answers(tmp_path: Path) -> None:
+    assert model(weights_dir=tmp_path) == {"model_type": "llama_cpp", "weights_dir": str(tmp_path)}
+
+
+def test_a_vendors_key_brings_a_default_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-d")
+    asked = model()
+    assert (asked["model"], asked["model_type"], asked["api_key"]) == ("qwen-plus", "openai", "sk-d")
+    assert asked["base_url"].endswith("/compatible-mode/v1")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
+    assert model() == {"model": "gpt-5-mini", "model_type": "openai", "api_key": "sk-o"}
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:1/v1")
+    assert model()["base_url"] == "http://127.0.0.1:1/v1"
+
+
+def test_parlours_own_settings_win_over_a_vendors_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
+    monkeypatch.setenv("PARLOUR_MODEL", "mine")
+    assert model() == {"model": "mine", "model_type": "openai", "api_key": "sk-o"}
+    monkeypatch.setenv("PARLOUR_API_KEY", "sk-p")
+    assert model()["api_key"] == "sk-p"
+    monkeypatch.setenv("PARLOUR_BASE_URL", "http://127.0.0.1:2/v1")
+    monkeypatch.delenv("PARLOUR_API_KEY")
+    assert "api_key" not in model()  # the vendor's key is not sent to another address
+    monkeypatch.setenv("PARLOUR_MODEL_TYPE", "llama_cpp")
+    assert model()["model_type"] == "llama_cpp"
+
+
+def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLOUR_MODEL", "")
+    monkeypatch.setenv("OPENAI_API_KEY", "")
+    assert model()["model_type"] == "llama_cpp"
+
+
+def test_the_back_ends_own_keys_pass_through() -> None:
+    cfg = Settings.load(model_options={"threads": 2}, generate_cfg={"temperature": 0}).model_cfg()
+    assert cfg["threads"] == 2
+    assert cfg["generate_cfg"] == {"max_retries": 3, "temperature": 0}
+
+
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("192.168.1.2", False),
+        ("example.org", False),
+        ("localhost.example.org", False),
+    ],
+)
+def test_the_bound_address_says_whether_only_this_machine_can_come(host: str, here: bool) -> None:
+    assert Settings.load(host=host).bound_to_this_machine is here
+
+
+def test_the_secret_is_made_once_and_private(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    with ThreadPoolExecutor(8) as pool:
+        secrets = set(pool.map(lambda _: Settings.load(home=home).signing_secret(), range(32)))
+    (secret,) = secrets
+    assert len(secret) >= 32
+    assert stat.S_IMODE((home / "secret").stat().st_mode) == 0o600
+    assert stat.S_IMODE(home.stat().st_mode) == 0o700
+    assert [path.name for path in home.iterdir()] == ["secret"]
+    assert Settings.load(home=home, secret="given").signing_secret() == "given"
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SettingsError, match="file"):
+        Settings.load(home=tmp_path / "file" / "home").signing_secret()
