@@ -83,7 +83,7 @@ class ChunkReader:
         try:
             return self._read(self._lines.feed(piece))
         except (AttributeError, IndexError, KeyError, TypeError) as error:  # asked once a piece, not once a field
-            raise ModelMisbehavedError(error, message="The service sent a chunk of an unknown form.") from error
+            raise _misread("of an unknown form") from error
 
     def close(self) -> list[Event]:
         """What is left when the bytes end; `done` tells whether the reply was whole.
@@ -143,7 +143,7 @@ class ChunkReader:
             chunk = json.loads(data.decode("utf-8", "replace")) if data else None
         except ValueError:
             start = data[:80].decode("utf-8", "replace")
-            raise ModelMisbehavedError(message=f"The service sent a chunk that is not JSON: {start!r}.") from None
+            raise _misread(f"that is not JSON: {start!r}") from None
         self._odd = True
         return chunk
 
@@ -222,6 +222,11 @@ class ChunkReader:
         if not call.announced:
             call.announced = True
             events.append(CallStarted(call.call_id, call.name))
+
+
+def _misread(how: str) -> ModelMisbehavedError:
+    said = f"The service sent a chunk {how}."
+    return ModelMisbehavedError(message=said, hint="Ask again; if it stays so, check the service's address.")
 
 
 def _text_of(content: object) -> str:
