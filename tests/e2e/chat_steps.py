@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from playwright.sync_api import Locator, Page, expect
 
 
@@ -31,3 +33,13 @@ def ask_and_wait(page: Page, text: str, answer: str) -> None:
 def chat(page: Page) -> Locator:
     """The conversation, with everything that is said and done in it."""
     return page.locator("#chat")
+
+
+def button(page: Page, name: str) -> Locator:
+    """A button of the composer, by the name that a screen reader says."""
+    return page.locator("#composer").get_by_role("button", name=name, exact=True)
+
+
+def words_of(page: Page) -> list[str]:
+    """The numbered words of a reply to "count slowly"."""
+    return re.findall(r"word\d+", chat(page).inner_text())

@@ -112,6 +112,6 @@ def page(server: AppProcess, open_page: Callable[..., Page]) -> Page:
 
 
 def wait_until_usable(page: Page) -> None:
-    """Wait until the composer is there and nothing runs."""
+    """Wait until the composer is there and the first frame has come: before it, the page does not know its language."""
     page.wait_for_selector("#composer textarea")
-    expect(page.locator("#status [data-state]")).to_have_attribute("data-state", "idle")
+    expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached()

@@ -1,0 +1,113 @@
+"""A conversation as people have it: it streams, it stops, it outlives its page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state, words_of
+
+
+def test_a_reply_grows_word_by_word_and_stop_stands_in_place_of_send(page: Page) -> None:
+    send, stop = button(page, "Send"), button(page, "Stop")
+    expect(send).to_be_visible()
+    expect(stop).to_be_hidden()
+    ask(page, "Please count slowly.")
+    expect(stop).to_be_visible()
+    expect(send).to_be_hidden()
+    expect(chat(page)).to_contain_text("word10 ")
+    expect(chat(page)).not_to_contain_text("word100 ")
+    expect(composer(page)).to_have_value("")
+    expect(page.locator("#top")).to_contain_text("Please count slowly.")
+    wait_for_state(page, "idle")
+    assert words_of(page) == [f"word{number}" for number in range(1, 201)]
+    expect(send).to_be_visible()
+    expect(stop).to_be_hidden()
+
+
+def test_stop_keeps_what_there_is_and_the_next_message_works(page: Page) -> None:
+    ask(page, "count slowly")
+    expect(chat(page)).to_contain_text("word10 ")
+    button(page, "Stop").click()
+    wait_for_state(page, "idle")
+    kept = words_of(page)
+    assert 10 <= len(kept) < 200
+    expect(chat(page)).to_contain_text("You stopped this reply")
+    ask_and_wait(page, "And now?", "You said: And now?")
+    assert words_of(page) == kept
+
+
+def test_a_reload_in_mid_reply_loses_nothing(page: Page) -> None:
+    ask(page, "count slowly, and reload")
+    expect(chat(page)).to_contain_text("word20 ")
+    page.reload(wait_until="domcontentloaded")
+    expect(chat(page)).to_contain_text("count slowly, and reload")
+    expect(chat(page)).to_contain_text("word20 ")
+    wait_for_state(page, "running")
+    wait_for_state(page, "idle")
+    assert words_of(page) == [f"word{number}" for number in range(1, 201)]
+
+
+def test_a_second_tab_shows_the_same_reply_and_can_stop_it(
+    page: Page, server: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    ask(page, "count slowly in two tabs")
+    expect(chat(page)).to_contain_text("word5 ")
+    second = open_page(server, page.url.removeprefix(server.url), context=page.context)
+    expect(chat(second)).to_contain_text("word5 ")
+    button(second, "Stop").click()
+    for tab in (page, second):
+        wait_for_state(tab, "idle")
+        expect(chat(tab)).to_contain_text("You stopped this reply")
+    assert words_of(page) == words_of(second)
+
+
+def test_a_reply_goes_on_when_nobody_looks(page: Page, server: AppProcess, open_page: Callable[..., Page]) -> None:
+    ask(page, "count slowly for nobody")
+    expect(chat(page)).to_contain_text("word5 ")
+    address = page.url.removeprefix(server.url)
+    page.goto("about:blank")
+    again = open_page(server, address, context=page.context)
+    wait_for_state(again, "idle")
+    assert words_of(again) == [f"word{number}" for number in range(1, 201)]
+
+
+def test_a_message_sent_while_a_reply_is_written_is_refused_and_stays_in_the_composer(page: Page) -> None:
+    ask(page, "count slowly first")
+    expect(chat(page)).to_contain_text("word3 ")
+    ask(page, "Too early.")
+    expect(page.get_by_text("A reply is still being written")).to_be_visible()
+    expect(composer(page)).to_have_value("Too early.")
+    button(page, "Stop").click()
+    wait_for_state(page, "idle")
+    composer(page).press("Enter")
+    expect(chat(page)).to_contain_text("You said: Too early.")
+
+
+def test_two_conversations_are_answered_at_once_and_never_mixed(page: Page) -> None:
+    ask(page, "count slowly in the first")
+    expect(chat(page)).to_contain_text("word3 ")
+    first = page.url
+    page.locator("#history").get_by_text("New conversation").first.click()
+    expect(chat(page)).not_to_contain_text("word3 ")
+    ask_and_wait(page, "Only in the second", "You said: Only in the second")
+    expect(chat(page)).not_to_contain_text("word")
+    assert page.url != first
+    page.go_back()
+    expect(chat(page)).to_contain_text("word3 ")
+    expect(chat(page)).not_to_contain_text("Only in the second")
+
+
+def test_the_reply_can_be_written_again_and_the_question_changed(page: Page) -> None:
+    ask_and_wait(page, "First words", "You said: First words")
+    page.get_by_role("button", name="Regenerate").click()
+    wait_for_state(page, "idle")
+    expect(chat(page).get_by_text("You said: First words")).to_have_count(1)
+    page.locator("#chat").get_by_text("First words").first.hover()
+    page.get_by_role("button", name="Edit").first.click()
+    page.get_by_role("textbox", name="Edit your question").fill("Second words")
+    page.get_by_role("button", name="Ask again").click()
+    expect(chat(page)).to_contain_text("You said: Second words")
+    expect(chat(page)).not_to_contain_text("First words")
