@@ -9,25 +9,12 @@ from contextlib import AsyncExitStack
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
-from core.answering import Answering
-from core.attachments import (
-    LONGEST_SHOWN,
-    checked_text,
-    excerpt,
-    kind_of,
-    not_taken,
-    title_of,
-    user_message,
-    with_text,
-)
+from core.attachments import not_taken
 from core.errors import NotFoundError
 from core.intake import Intake
 from core.loading import ModelLoader
 from core.readiness import Readiness
-from core.runs.continuing import beginning_of
-from core.runs.log import LoggedEvent
-from core.runs.manager import Runs, busy
-from core.runs.rows import events_of
+from core.runs.manager import Runs
 from core.runs.run import as_dict
 from core.storage.base import folder_name
 from core.storage.conversations import ConversationStore
@@ -35,6 +22,7 @@ from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
 from core.storage.runs import RunStore
+from core.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -43,11 +31,10 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.attachments import Lang
     from core.llm.base import BaseChatModel
-    from core.messages.message import Message
     from core.rag.library import Library
     from core.runs.run import Run
     from core.settings import Settings
-    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+    from core.storage.base import DocumentRecord, FileRecord
 
 _LOG = logging.getLogger(__name__)
 _UNUSED_FILES_STAY = 24 * 3600.0
@@ -96,6 +83,14 @@ class Engine:
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
             await self.runs.recover()
+            self._turns = Turns(
+                self.conversations,
+                self.files,
+                self.runs,
+                intake=self._intake,
+                loader=self._loader,
+                agent=self.agent,
+            )
             await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
             await self._intake.resume()
             self._open = opening.pop_all()
@@ -197,34 +192,11 @@ class Engine:
             NotFoundError: The conversation or a file is not the owner's.
             NoSpaceError: The disk is full; nothing was stored.
         """
-        plain = checked_text(text, len(file_ids))
-        await self.conversations.get(owner, conversation_id)
-        self._refuse_if_busy(conversation_id)
-        files = [await self.files.record(owner, file_id) for file_id in file_ids]
-        note = ""
-        if len(plain) > LONGEST_SHOWN:
-            # A small model cannot cope with so much at once; as a document all of it stays within reach.
-            name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
-            files.append(await self.files.put(owner, name, plain.encode()))
-            plain, note = excerpt(plain), "pasted_as_document"
-        thread = await self.conversations.thread(owner, conversation_id)
-        message = user_message(plain, files, note)
-        parent_id = thread[-1].id if thread else None
-        return await self._ask(owner, conversation_id, message, files, thread, parent_id, lang)
+        return await self._turns.send(owner, conversation_id, text, file_ids, lang)
 
     async def edit(self, owner: str, message_id: str, text: str, lang: Lang = "en") -> Run:
         """A changed question beside the old one, with its files, and the run that answers it. Raises as `send`."""
-        old = await self.conversations.message(owner, message_id)
-        if old.role != "user":
-            raise NotFoundError("Only a question can be changed.", kind="message")
-        plain = checked_text(text, sum(item.type != "text" for item in old.parts[0].items))
-        thread: list[StoredMessage] = []
-        if old.parent_id is not None:
-            thread = await self.conversations.thread(owner, old.conversation_id, old.parent_id)
-        self._refuse_if_busy(old.conversation_id)
-        message = with_text(old.parts[0], plain)
-        files = await self._files_of(owner, message)
-        return await self._ask(owner, old.conversation_id, message, files, thread, old.parent_id, lang)
+        return await self._turns.edit(owner, message_id, text, lang)
 
     async def regenerate(self, owner: str, message_id: str, lang: Lang = "en") -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
@@ -233,25 +205,11 @@ class Engine:
             ConflictError: key `busy`.
             NotFoundError: The message is not the owner's.
         """
-        message = await self.conversations.message(owner, message_id)
-        question_id = message.id if message.role == "user" else message.parent_id
-        return await self._answer_again(owner, message.conversation_id, question_id, lang)
+        return await self._turns.regenerate(owner, message_id, lang)
 
     async def continue_(self, owner: str, message_id: str, lang: Lang = "en") -> Run:
         """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
-        partial_reply = await self.conversations.message(owner, message_id)
-        self._refuse_if_busy(partial_reply.conversation_id)
-        logged = await self.runs.events(owner, partial_reply.run_id) if partial_reply.run_id else []
-        if not logged:
-            logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(partial_reply.parts), start=1)]
-        return await self._answer_again(
-            owner,
-            partial_reply.conversation_id,
-            partial_reply.parent_id,
-            lang,
-            said=partial_reply.parts,
-            earlier=beginning_of(logged),
-        )
+        return await self._turns.continue_(owner, message_id, lang)
 
     async def stop(self, owner: str, conversation_id: str) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises NotFoundError."""
@@ -281,80 +239,6 @@ class Engine:
 
         return get_chat_model(self.settings.model_cfg())
 
-    async def _ask(  # noqa: PLR0913, PLR0917 - what a turn is made of
-        self,
-        owner: str,
-        conversation_id: str,
-        message: Message,
-        files: Sequence[FileRecord],
-        thread: Sequence[StoredMessage],
-        parent_id: str | None,
-        lang: Lang,
-    ) -> Run:
-        documents = [file for file in files if kind_of(file) == "document"]
-        needed = [(await self.add_document(owner, conversation_id, file)).id for file in documents]
-        return await self.runs.start(
-            owner,
-            conversation_id,
-            self._answering(owner, conversation_id, needed, lang),
-            user=message,
-            parent_id=parent_id,
-            history=[*_said(thread), message],
-            model=self.readiness["model"].label,
-            title=title_of(message),
-        )
-
-    async def _answer_again(
-        self,
-        owner: str,
-        conversation_id: str,
-        question_id: str | None,
-        lang: Lang,
-        *,
-        said: Sequence[Message] = (),
-        earlier: Sequence[LoggedEvent] = (),
-    ) -> Run:
-        self._refuse_if_busy(conversation_id)
-        thread = await self.conversations.thread(owner, conversation_id, question_id) if question_id else []
-        files = await self._files_of(owner, thread[-1].parts[0]) if thread and thread[-1].role == "user" else []
-        documents = [file for file in files if kind_of(file) == "document"]
-        needed = [(await self.add_document(owner, conversation_id, file)).id for file in documents]
-        return await self.runs.start(
-            owner,
-            conversation_id,
-            self._answering(owner, conversation_id, needed, lang),
-            user=None,
-            parent_id=question_id,
-            history=[*_said(thread), *said],
-            model=self.readiness["model"].label,
-            earlier=earlier,
-        )
-
-    def _answering(self, owner: str, conversation_id: str, needed: Sequence[str], lang: Lang) -> Answering:
-        return Answering(
-            owner,
-            agent=partial(self.agent, owner, conversation_id),
-            model=self._loader.ready,
-            intake=self._intake,
-            files=self.files,
-            needed=needed,
-            lang=lang,
-        )
-
-    async def _files_of(self, owner: str, message: Message) -> list[FileRecord]:
-        """The files that came with a message and are still here."""
-        found: list[FileRecord] = []
-        for about in (message.extra or {}).get("files") or ():
-            try:
-                found.append(await self.files.record(owner, str(about["id"])))
-            except NotFoundError:
-                continue
-        return found
-
-    def _refuse_if_busy(self, conversation_id: str) -> None:
-        if self.runs.live(conversation_id) is not None:
-            raise busy()
-
     def _changed(self, owner: str | None, conversation_id: str | None) -> None:
         for callback in tuple(self._callbacks):
             callback(owner, conversation_id)
@@ -371,7 +255,3 @@ def _open_library(folder: Any) -> Library:
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     return Library.open(folder)
-
-
-def _said(thread: Sequence[StoredMessage]) -> list[Message]:
-    return [message for turn in thread for message in turn.parts]

@@ -35,6 +35,11 @@ class ModelLoader:
         self._task: asyncio.Task[BaseChatModel] | None = None
         self._told_at = 0.0
 
+    @property
+    def label(self) -> str:
+        """What the page calls the model; empty before it is made."""
+        return self.model.label if self.model is not None else ""
+
     def start(self) -> None:
         """Begin, or begin again after a failure; does nothing while it works or when all is well."""
         if self._task is None or (self._task.done() and _failure(self._task) is not None):

@@ -1,0 +1,171 @@
+"""Questions and replies: sends, changes, repeats and continues them, one live run per conversation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.answering import Answering
+from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
+from core.errors import NotFoundError
+from core.runs.continuing import beginning_of
+from core.runs.log import LoggedEvent
+from core.runs.manager import busy
+from core.runs.rows import events_of
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from core.agents.assistant import Assistant
+    from core.attachments import Lang
+    from core.intake import Intake
+    from core.loading import ModelLoader
+    from core.messages.message import Message
+    from core.runs.manager import Runs
+    from core.runs.run import Run
+    from core.storage.base import FileRecord, StoredMessage
+    from core.storage.conversations import ConversationStore
+    from core.storage.files import FileStore
+
+
+class Turns:
+    """Begins runs. What a run waits for (model, documents) it waits for inside, where it can be stopped.
+
+    Args:
+        conversations: Where turns are kept.
+        files: Where attachments are kept.
+        runs: Where replies are made.
+        intake: Where documents are read.
+        loader: Where the model is prepared.
+        agent: Makes the assistant of a conversation.
+    """
+
+    def __init__(
+        self,
+        conversations: ConversationStore,
+        files: FileStore,
+        runs: Runs,
+        *,
+        intake: Intake,
+        loader: ModelLoader,
+        agent: Callable[[str, str], Awaitable[Assistant]],
+    ) -> None:
+        self._conversations = conversations
+        self._files = files
+        self._runs = runs
+        self._intake = intake
+        self._loader = loader
+        self._agent = agent
+
+    async def send(self, owner: str, conversation_id: str, text: str, file_ids: Sequence[str], lang: Lang) -> Run:
+        """A user's message, and the run that answers it."""
+        plain = checked_text(text, len(file_ids))
+        thread = await self._conversations.thread(owner, conversation_id)
+        self._refuse_if_busy(conversation_id)
+        files = [await self._files.record(owner, file_id) for file_id in file_ids]
+        note = ""
+        if len(plain) > LONGEST_SHOWN:
+            # A small model cannot cope with so much at once; as a document all of it stays within reach.
+            name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
+            files.append(await self._files.put(owner, name, plain.encode()))
+            plain, note = excerpt(plain), "pasted_as_document"
+        message = user_message(plain, files, note)
+        return await self._ask(owner, conversation_id, message, thread, lang)
+
+    async def edit(self, owner: str, message_id: str, text: str, lang: Lang) -> Run:
+        """A changed question beside the old one, with its files, and the run that answers it."""
+        old = await self._conversations.message(owner, message_id)
+        if old.role != "user":
+            raise NotFoundError("Only a question can be changed.", kind="message")
+        plain = checked_text(text, sum(item.type != "text" for item in old.parts[0].items))
+        self._refuse_if_busy(old.conversation_id)
+        thread = await self._thread_to(owner, old.conversation_id, old.parent_id)
+        return await self._ask(owner, old.conversation_id, with_text(old.parts[0], plain), thread, lang)
+
+    async def regenerate(self, owner: str, message_id: str, lang: Lang) -> Run:
+        """Another reply beside `message_id` (or to it, where it is a question)."""
+        message = await self._conversations.message(owner, message_id)
+        question_id = message.id if message.role == "user" else message.parent_id
+        return await self._answer(owner, message.conversation_id, question_id, lang)
+
+    async def continue_(self, owner: str, message_id: str, lang: Lang) -> Run:
+        """A reply beside `message_id` that begins with all there is of it and goes on."""
+        broken_off = await self._conversations.message(owner, message_id)
+        self._refuse_if_busy(broken_off.conversation_id)
+        logged = await self._runs.events(owner, broken_off.run_id) if broken_off.run_id else []
+        if not logged:
+            logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(broken_off.parts), start=1)]
+        said, earlier = broken_off.parts, beginning_of(logged)
+        return await self._answer(owner, broken_off.conversation_id, broken_off.parent_id, lang, said, earlier)
+
+    async def _ask(
+        self, owner: str, conversation_id: str, message: Message, thread: Sequence[StoredMessage], lang: Lang
+    ) -> Run:
+        return await self._runs.start(
+            owner,
+            conversation_id,
+            await self._answering(owner, conversation_id, message, lang),
+            user=message,
+            parent_id=thread[-1].id if thread else None,
+            history=[*_said(thread), message],
+            model=self._loader.label,
+            title=title_of(message),
+        )
+
+    async def _answer(
+        self,
+        owner: str,
+        conversation_id: str,
+        question_id: str | None,
+        lang: Lang,
+        said: Sequence[Message] = (),
+        earlier: Sequence[LoggedEvent] = (),
+    ) -> Run:
+        self._refuse_if_busy(conversation_id)
+        history = _said(await self._thread_to(owner, conversation_id, question_id))
+        question = history[-1] if history else None
+        return await self._runs.start(
+            owner,
+            conversation_id,
+            await self._answering(owner, conversation_id, question, lang),
+            user=None,
+            parent_id=question_id,
+            history=[*history, *said],
+            model=self._loader.label,
+            earlier=earlier,
+        )
+
+    async def _answering(self, owner: str, conversation_id: str, question: Message | None, lang: Lang) -> Answering:
+        """Who answers; the question's documents are being read from now on."""
+        files = await self._files_of(owner, question) if question is not None else []
+        documents = [file for file in files if kind_of(file) == "document"]
+        needed = [(await self._intake.add(owner, conversation_id, file)).id for file in documents]
+        return Answering(
+            owner,
+            agent=lambda: self._agent(owner, conversation_id),
+            model=self._loader.ready,
+            intake=self._intake,
+            files=self._files,
+            needed=needed,
+            lang=lang,
+        )
+
+    async def _files_of(self, owner: str, message: Message) -> list[FileRecord]:
+        """The files that came with a message and are still here."""
+        found: list[FileRecord] = []
+        for about in (message.extra or {}).get("files") or ():
+            try:
+                found.append(await self._files.record(owner, str(about["id"])))
+            except NotFoundError:
+                continue
+        return found
+
+    async def _thread_to(self, owner: str, conversation_id: str, leaf_id: str | None) -> list[StoredMessage]:
+        return await self._conversations.thread(owner, conversation_id, leaf_id) if leaf_id is not None else []
+
+    def _refuse_if_busy(self, conversation_id: str) -> None:
+        if self._runs.live(conversation_id) is not None:
+            raise busy()
+
+
+def _said(thread: Sequence[StoredMessage]) -> list[Message]:
+    return [message for turn in thread for message in turn.parts]

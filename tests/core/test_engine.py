@@ -1,0 +1,364 @@
+"""The engine: questions with files, replies that wait, change, stop, go on and are deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.errors import ConflictError, ModelUnavailableError, NotFoundError, ParlourError
+from core.llm.request import ChatRequest, Progress
+from core.messages.message import Message
+from core.settings import Settings
+from core.storage.base import StoredMessage
+from core.testing.script import Reply as Say
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
+FACTS = b"# The tower\n\nThe tower of Brenn is 321 metres tall. It was built in 1889 of iron."
+
+
+class Unreachable(ScriptedModel):
+    """A model whose file cannot be fetched until somebody connects the network."""
+
+    connected = False
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        if progress is not None:
+            progress(Progress("model", 10, 100))
+        await asyncio.sleep(0)
+        if not self.connected:
+            raise ModelUnavailableError(message="There is no network.", key="weights_unreachable")
+
+
+def opened(home: Path, model: ScriptedModel) -> Engine:
+    return Engine(Settings.load(home=home), model=model)
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    """A model that repeats what it is asked."""
+    return ScriptedModel()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, model: ScriptedModel, anyio_backend: str) -> AsyncIterator[Engine]:
+    async with opened(tmp_path / "home", model) as running:
+        yield running
+
+
+async def asked(engine: Engine, text: str, talk_id: str = "", files: tuple[str, ...] = ()) -> list[StoredMessage]:
+    """Ask, wait for the reply, and return the thread."""
+    conversation_id = talk_id or (await engine.conversations.create("alice")).id
+    run = await engine.send("alice", conversation_id, text, files)
+    assert await run.wait() == "complete", run.error
+    return await engine.conversations.thread("alice", conversation_id)
+
+
+def text_of(turn: StoredMessage) -> str:
+    return "".join(part.get_text_content() for part in turn.parts)
+
+
+def said_to(model: ScriptedModel) -> list[Message]:
+    return [message for message in model.requests[-1].messages if message.role != "system"]
+
+
+async def test_a_question_is_answered_and_gives_the_conversation_its_title(engine: Engine) -> None:
+    question, reply = await asked(engine, "  What is up?\nTell me more.")
+    assert text_of(question) == "What is up?\nTell me more."
+    assert text_of(reply).startswith("You said: What is up?")
+    talk = await engine.conversations.get("alice", question.conversation_id)
+    assert talk.title == "What is up?"
+    await engine.conversations.rename("alice", talk.id, "Mine")
+    await asked(engine, "And now?", talk.id)
+    assert (await engine.conversations.get("alice", talk.id)).title == "Mine"
+
+
+async def test_the_model_hears_the_conversation_so_far(engine: Engine, model: ScriptedModel) -> None:
+    thread = await asked(engine, "one")
+    await asked(engine, "two", thread[0].conversation_id)
+    assert [message.get_text_content() for message in said_to(model)] == ["one", "You said: one", "two"]
+
+
+@pytest.mark.parametrize(("text", "key"), [(" \n\0 ", "empty_message"), ("x" * 2_000_001, "message_too_long")])
+async def test_what_cannot_be_sent_is_refused_and_nothing_is_stored(engine: Engine, text: str, key: str) -> None:
+    talk = await engine.conversations.create("alice")
+    with pytest.raises(ParlourError) as caught:
+        await engine.send("alice", talk.id, text)
+    assert caught.value.words_key == key
+    assert await engine.conversations.thread("alice", talk.id) == []
+
+
+async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, model: ScriptedModel) -> None:
+    text = (
+        "Where does the heron nest?\n" + "The wind blows over the lake. " * 35_000 + "\nThe heron nests in the alder."
+    )
+    question, reply = await asked(engine, text)
+    extra = question.parts[0].extra or {}
+    assert extra["note"] == "pasted_as_document"
+    assert len(text_of(question)) < 2000
+    assert text_of(question).startswith("Where does the heron nest?")
+    _, path = await engine.files.get("alice", extra["files"][0]["id"])
+    assert path.read_text() == text
+    (document,) = await engine.documents.list("alice", question.conversation_id)
+    assert document.status == "ready"
+    assert (await engine.runs.reply("alice", reply)).passages
+
+
+async def test_a_document_sent_with_a_question_is_read_before_the_model_is_asked(engine: Engine) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    question, reply = await asked(engine, "How tall is the tower?", files=(file.id,))
+    (passage, *_) = (await engine.runs.reply("alice", reply)).passages
+    assert (passage["document"], passage["number"]) == ("tower.md", 1)
+    assert "321 metres" in passage["text"]
+    assert question.parts[0].items[-1].file == f"/files/{file.id}"
+
+
+async def test_a_document_alone_is_a_question(engine: Engine, model: ScriptedModel) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    question, _ = await asked(engine, "", files=(file.id,))
+    assert "What is in tower.md?" in said_to(model)[0].get_text_content()
+    assert (await engine.conversations.get("alice", question.conversation_id)).title == "tower.md"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "key"),
+    [
+        ("picture.pdf", PNG, "document_not_what_it_says"),
+        ("empty.txt", b"", "document_empty"),
+        ("program.exe", b"MZ\0\0\1\2\3", "document_unsupported"),
+        ("cut.pdf", b"%PDF-1.7\n1 0 obj", "document_broken"),
+    ],
+)
+async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works(
+    engine: Engine, name: str, content: bytes, key: str
+) -> None:
+    talk = await engine.conversations.create("alice")
+    file = await engine.files.put("alice", name, content)
+    run = await engine.send("alice", talk.id, "What does it say?", [file.id])
+    assert await run.wait() == "error"
+    assert run.error is not None
+    assert run.error["key"] == key
+    assert run.error["details"]["name"] == name
+    assert text_of((await asked(engine, "Never mind.", talk.id))[-1]) == "You said: Never mind."
+
+
+async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does_not(
+    engine: Engine, model: ScriptedModel
+) -> None:
+    file = await engine.files.put("alice", "cat.png", PNG)
+    (warning,) = await engine.check_attachments("alice", [file.id])
+    assert (warning["key"], warning["details"]) == ("picture_not_taken", {"name": "cat.png", "model": "scripted"})
+    thread = await asked(engine, "What is this?", files=(file.id,))
+    assert "cat.png" in said_to(model)[-1].get_text_content()
+    assert thread[0].parts[0].items[-1].image == f"/files/{file.id}"
+    model.support_multimodal_input = True
+    assert await engine.check_attachments("alice", [file.id]) == []
+    await asked(engine, "Look again.", thread[0].conversation_id)
+    seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
+    assert seen == [str((await engine.files.get("alice", file.id))[1])]
+
+
+async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) -> None:
+    loaded = asyncio.Event()
+
+    class Loading(ScriptedModel):
+        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+            if progress is not None:
+                progress(Progress("model", 10, 100))
+            await loaded.wait()
+
+    async with opened(tmp_path / "home", Loading("Here I am.")) as engine:
+        told: list[object] = []
+        engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Are you there?")
+        while engine.readiness["model"].total != 100:
+            await asyncio.sleep(0.01)
+        assert (engine.readiness["model"].state, run.status) == ("loading", "running")
+        loaded.set()
+        assert await run.wait() == "complete"
+        assert engine.readiness["model"].state == "ready"
+        assert (None, None) in told
+        assert ("alice", talk.id) in told
+
+
+async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp_path: Path) -> None:
+    model = Unreachable("Hello.")
+    async with opened(tmp_path / "home", model) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Hello?")
+        assert await run.wait() == "error"
+        assert run.error is not None
+        assert run.error["key"] == "weights_unreachable"
+        while engine.readiness["model"].state != "failed":
+            await asyncio.sleep(0.01)
+        assert engine.readiness["model"].remedy_key == "weights_unreachable"
+        model.connected = True
+        engine.retry_model()
+        again = await engine.regenerate("alice", run.message_id)
+        assert await again.wait() == "complete"
+        assert engine.readiness["model"].state == "ready"
+
+
+async def test_settings_that_name_no_model_still_open_the_house(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home", model_type="nonsense")) as engine:
+        while engine.readiness["model"].state == "loading":
+            await asyncio.sleep(0.01)
+        assert engine.readiness["model"].remedy_key == "unknown_name"
+        assert engine.readiness["database"].state == "ready"
+
+
+async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:
+    question, first = await asked(engine, "one")
+    again = await engine.regenerate("alice", first.id)
+    await again.wait()
+    assert [turn.id for turn in await engine.conversations.siblings("alice", first.id)] == [first.id, again.message_id]
+    assert [turn.id for turn in await engine.conversations.thread("alice", question.conversation_id)] == [
+        question.id,
+        again.message_id,
+    ]
+
+
+async def test_a_changed_question_stands_beside_the_old_one_with_its_files(
+    engine: Engine, model: ScriptedModel
+) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    thread = await asked(engine, "zero")
+    thread = await asked(engine, "How tall is the tower?", thread[0].conversation_id, (file.id,))
+    run = await engine.edit("alice", thread[2].id, "Is the tower of iron?")
+    await run.wait()
+    shown = await engine.conversations.thread("alice", thread[0].conversation_id)
+    assert [text_of(turn) for turn in shown[:3]] == ["zero", "You said: zero", "Is the tower of iron?"]
+    assert shown[2].parts[0].items[-1].file == f"/files/{file.id}"
+    assert len(await engine.conversations.siblings("alice", thread[2].id)) == 2
+    assert (await engine.runs.reply("alice", shown[3])).passages
+    assert "How tall" not in str(said_to(model))
+
+
+async def test_the_first_question_can_be_changed_and_replies_cannot(engine: Engine, model: ScriptedModel) -> None:
+    question, reply = await asked(engine, "one")
+    run = await engine.edit("alice", question.id, "two")
+    await run.wait()
+    assert [message.get_text_content() for message in said_to(model)] == ["two"]
+    with pytest.raises(NotFoundError):
+        await engine.edit("alice", reply.id, "me")
+
+
+async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
+    model = ScriptedModel(Say(text="one two three", pace=0.2), Say(text=" and four"))
+    async with opened(tmp_path / "home", model) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Count.")
+        while "two" not in run.reply().text:
+            await asyncio.sleep(0.01)
+        await engine.stop("alice", talk.id)
+        partial = run.reply().text
+        again = await engine.continue_("alice", run.message_id)
+        await again.wait()
+        assert again.reply().text == partial + " and four"
+        assert [message.get_text_content() for message in said_to(model)] == ["Count.", partial]
+        assert said_to(model)[-1].role == "assistant"
+
+
+async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "one")
+        question = (await engine.conversations.thread("alice", talk.id))[0]
+        for again in (
+            engine.send("alice", talk.id, "two"),
+            engine.edit("alice", question.id, "two"),
+            engine.regenerate("alice", question.id),
+            engine.continue_("alice", run.message_id),
+        ):
+            with pytest.raises(ConflictError) as caught:
+                await again
+            assert caught.value.words_key == "busy"
+        await engine.stop("alice", talk.id)
+        assert len(await engine.conversations.thread("alice", talk.id)) == 2
+
+
+async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tmp_path: Path) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    other = await engine.files.put("alice", "other.md", FACTS + b" And painted red.")
+    keeps = (await asked(engine, "?", files=(other.id,)))[0].conversation_id
+    gone = (await asked(engine, "?", files=(file.id, other.id)))[0].conversation_id
+    await engine.delete_conversation("alice", gone)
+    assert [talk.id for talk in await engine.conversations.list("alice")] == [keeps]
+    kept = [path.name for path in (tmp_path / "home" / "files").rglob("*") if path.is_file()]
+    assert kept == [f"{other.id}.md"]
+    library = await engine.library("alice")
+    assert [document.name for document in library.documents()] == ["other.md"]
+
+
+async def test_a_running_conversation_can_be_deleted(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "one")
+        await engine.delete_conversation("alice", talk.id)
+        assert run.status == "stopped"
+        assert await engine.conversations.list("alice") == []
+
+
+async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    question, reply = await asked(engine, "one", files=(file.id,))
+    mine = await engine.conversations.create("bob")
+    for attempt in (
+        engine.send("bob", question.conversation_id, "me"),
+        engine.send("bob", mine.id, "me", [file.id]),
+        engine.edit("bob", question.id, "me"),
+        engine.regenerate("bob", reply.id),
+        engine.continue_("bob", reply.id),
+        engine.delete_conversation("bob", question.conversation_id),
+        engine.add_document("bob", mine.id, file),
+        engine.check_attachments("bob", [file.id]),
+        engine.agent("bob", question.conversation_id),
+    ):
+        with pytest.raises(NotFoundError):
+            await attempt
+    assert (await engine.library("bob")).documents() == []
+
+
+async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with opened(home, ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Count.")
+        while "one" not in run.reply().text:
+            await asyncio.sleep(0.01)
+        file = await engine.files.put("alice", "tower.md", FACTS)
+        unread = await engine.documents.add("alice", talk.id, file.id, file.name)
+    async with opened(home, ScriptedModel("Done.")) as engine:
+        question, reply = await engine.conversations.thread("alice", talk.id)
+        assert (text_of(question), reply.status) == ("Count.", "interrupted")
+        assert text_of(reply).startswith("one")
+        while (await engine.documents.get("alice", unread.id)).status == "reading":
+            await asyncio.sleep(0.01)
+        assert (await engine.documents.get("alice", unread.id)).status == "ready"
+        again = await engine.regenerate("alice", reply.id)
+        assert await again.wait() == "complete"
+
+
+async def test_what_the_model_is_asked_says_nothing_of_addresses(engine: Engine, model: ScriptedModel) -> None:
+    file = await engine.files.put("alice", "tower.md", FACTS)
+    await asked(engine, "How tall?", files=(file.id,))
+    asked_of: ChatRequest = model.requests[-1]
+    assert "/files/" not in str(asked_of.messages)
+
+
+async def test_the_last_word_of_readiness_is_the_pages(engine: Engine) -> None:
+    run: Any = await engine.send("alice", (await engine.conversations.create("alice")).id, "Hi")
+    await run.wait()
+    assert not engine.readiness.ready
+    engine.readiness.mark("page", "ready")
+    told = engine.readiness.as_dict()
+    assert told["ready"]
+    assert told["parts"]["model"]["label"] == "scripted"
