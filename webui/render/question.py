@@ -36,6 +36,8 @@ def question_entry(message: StoredMessage, words: Words, documents: Mapping[str,
     if len(text) > LONGEST:
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
+    if len(text) > LONGEST:
+        return said("user", "\n\n".join(part for part in parts if part))
     parts.append(
         f'<p class="p-acts"><a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}">'
         f"{escaped(words('reply.edit'))}</a></p>"

@@ -88,7 +88,7 @@ def _thought(block: ReasoningBlock, words: Words, *, over: bool) -> Entry:
     elif block.seconds is None or block.seconds < _BRIEF:
         title = words("reply.thought_briefly")
     else:
-        title = words("reply.thought", seconds=words.seconds(round(block.seconds) or block.seconds))
+        title = words("reply.thought", seconds=words.seconds(block.seconds, whole=True))
     text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words)}'
     return bubble(f'<span class="p-think">{escaped(title)}</span>', text, "pending" if thinking else "done")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 from webui.render.html import escaped
+from webui.words import Words
 
 State: TypeAlias = Literal["idle", "running", "stopping", "error"]
 
@@ -15,7 +16,6 @@ def status_html(
     *,
     lang: str = "",
     empty: bool = False,
-    said: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -24,8 +24,14 @@ def status_html(
         conversation_id: What the address of the page names; empty for a new conversation.
         lang: The language of the page, `en` or `zh`.
         empty: Nothing was said yet: the room shows its greeting.
-        said: What a screen reader says when it changes, such as "Replying".
     """
     room = "empty" if empty else "full"
+    said = _said(state, lang) if conversation_id else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     return f'<div class="p-status" role="status" {attributes} data-room="{room}">{escaped(said)}</div>'
+
+
+def _said(state: State, lang: str) -> str:
+    """What a screen reader says when it changes; the reply itself is not read out word by word."""
+    words = Words("zh" if lang == "zh" else "en")
+    return words({"running": "reply.writing", "stopping": "reply.stopping"}.get(state, "reply.done"))

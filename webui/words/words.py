@@ -68,12 +68,12 @@ class Words:
         sentence = happened if happened.endswith((".", "。", "?", "？")) else happened + stop
         return sentence + ("" if self.lang == "zh" or not remedy else " ") + remedy
 
-    def seconds(self, seconds: float) -> str:
-        """A duration: tenths below ten seconds, whole seconds above, minutes above a hundred."""
-        if seconds < 10:
+    def seconds(self, seconds: float, *, whole: bool = False) -> str:
+        """A duration: tenths below ten seconds (unless `whole`), whole seconds above, minutes above a hundred."""
+        if seconds < 10 and not whole:
             return self("time.seconds", n=f"{max(seconds, 0.0):.1f}")
         if seconds < 100:
-            return self("time.seconds", n=round(seconds))
+            return self("time.seconds", n=max(round(seconds), 1))
         minutes, rest = divmod(round(seconds), 60)
         return self("time.minutes", n=minutes, s=rest)
 

@@ -1,0 +1,89 @@
+// Clicks. Links of ours carry a class that no model can write; a link with only `#…` does nothing.
+import { ask } from './bus.js';
+import { closeMenu, editQuestion, openMenu } from './dialogs.js';
+import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
+import { keepPlace, toEnd } from './scroll.js';
+import { questionText, replyText } from './source.js';
+
+const opened = new CSSStyleSheet();
+
+const BUTTONS = {
+  new: () => { openConversation(''); document.querySelector('#composer textarea')?.focus(); },
+  theme: toggleTheme,
+  drawer: () => drawer(true),
+  evidence: () => evidence(true),
+  close: closeEvidence,
+  whole: () => { const { dataset } = document.documentElement; dataset.page = dataset.page === 'whole' ? 'text' : 'whole'; },
+  page: (button) => ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n) }),
+  retry: () => ask({ do: 'retry' }),
+  menu: openMenu,
+};
+
+const LINKS = {
+  starter: (n) => ask({ do: 'starter', n: Number(n) }),
+  earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
+  regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
+  continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
+  copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
+  edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
+};
+
+async function copy(text, link) {
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    const area = Object.assign(document.createElement('textarea'), { value: text });
+    document.body.append(area);
+    area.select();
+    document.execCommand('copy');
+    area.remove();
+  }
+  done(link);
+}
+
+function done(element) {
+  element.classList.add('p-done');
+  setTimeout(() => element.classList.remove('p-done'), 1600);
+}
+
+function cite(link) {
+  const [, message, n] = /^#cite-(.+)-(\d+)$/.exec(link.getAttribute('href')) ?? [];
+  if (!message) return;
+  evidence(true);
+  ask({ do: 'cite', message, n: Number(n) });
+  opened.replaceSync(`#chat .prose a.cite[href="#cite-${CSS.escape(message)}-${n}"] { background: var(--p-accent); color: var(--p-on-accent); }`);
+}
+
+function clicked(event) {
+  if (!event.target.closest?.('.p-float, .p-menu')) closeMenu();
+  const card = document.querySelector('.p-ready[open]');
+  if (card && !card.contains(event.target)) card.open = false;
+  const code = event.target.closest?.('.copy_code_button');
+  if (code) return done(code);
+  const link = event.target.closest?.('a[href^="#"], [data-do], a[data-open]');
+  if (!link || link.tagName === 'A' && (event.ctrlKey || event.metaKey || event.shiftKey || event.button)) return;
+  if (link.tagName === 'A') event.preventDefault();
+  if (link.dataset.open) return openConversation(link.dataset.open);
+  if (link.dataset.do) {
+    if (link.dataset.do === 'close') opened.replaceSync('');
+    return BUTTONS[link.dataset.do]?.(link);
+  }
+  if (link.classList.contains('cite')) return cite(link);
+  const [, act, id] = /^#do-([a-z]+)(?:-(.+))?$/.exec(link.getAttribute('href')) ?? [];
+  if (act && link.classList.contains('p-do')) LINKS[act]?.(id, link);
+}
+
+function pressed(event) {
+  if (event.key === 'Escape' && !event.isComposing) {
+    const card = document.querySelector('.p-ready[open]');
+    if (closeMenu() || (card && !(card.open = false)) || escape()) event.stopPropagation();
+  }
+  const link = event.target.closest?.('a[role="button"]');
+  if (link && event.key === ' ') { event.preventDefault(); link.click(); }
+}
+
+export function start() {
+  document.adoptedStyleSheets = [...document.adoptedStyleSheets, opened];
+  addEventListener('click', clicked, true);
+  addEventListener('keydown', pressed, true);
+}

@@ -1,0 +1,94 @@
+// Small questions to the reader: a row's menu, a new title, a deletion, a changed question.
+import { ask } from './bus.js';
+import { say } from './words.js';
+
+let menu = null;
+
+export function closeMenu() {
+  if (!menu) return false;
+  menu.button.setAttribute('aria-expanded', 'false');
+  menu.element.remove();
+  menu = null;
+  return true;
+}
+
+export function openMenu(button) {
+  const again = menu?.button === button;
+  closeMenu();
+  if (again) return;
+  const { id, title } = button.dataset;
+  const element = Object.assign(document.createElement('div'), { className: 'p-float' });
+  element.setAttribute('role', 'menu');
+  element.append(
+    item(say('rename'), '', () => rename(id, title)),
+    item(say('delete'), 'p-danger', () => remove(id, title)),
+  );
+  document.body.append(element);
+  const place = button.getBoundingClientRect();
+  element.style.left = `${Math.max(8, Math.min(place.right - element.offsetWidth, innerWidth - element.offsetWidth - 8))}px`;
+  element.style.top = `${place.bottom + element.offsetHeight > innerHeight ? place.top - element.offsetHeight : place.bottom}px`;
+  button.setAttribute('aria-expanded', 'true');
+  element.addEventListener('keydown', (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    const items = [...element.children];
+    if (step) items.at((items.indexOf(document.activeElement) + step) % items.length).focus();
+  });
+  element.firstChild.focus();
+  menu = { button, element };
+}
+
+function item(label, className, act) {
+  const element = Object.assign(document.createElement('button'), { type: 'button', className, textContent: label });
+  element.setAttribute('role', 'menuitem');
+  element.addEventListener('click', () => { closeMenu(); act(); });
+  return element;
+}
+
+function rename(id, title) {
+  const input = Object.assign(document.createElement('input'), { value: title, maxLength: 120, autocomplete: 'off' });
+  dialog(say('title'), input, say('save'), () => {
+    const text = input.value.trim();
+    if (text && text !== title) ask({ do: 'rename', id, title: text });
+  });
+  input.select();
+}
+
+function remove(id, title) {
+  const text = Object.assign(document.createElement('p'), { textContent: say('delete_ask', { title }) });
+  dialog('', text, say('delete'), () => ask({ do: 'delete', id }), 'p-danger');
+}
+
+export function editQuestion(id, text) {
+  const area = Object.assign(document.createElement('textarea'), { value: text, rows: 4 });
+  dialog(say('edit'), area, say('ask_again'), () => {
+    const changed = area.value.trim();
+    if (changed) ask({ do: 'edit', id, text: changed });
+  });
+  area.setSelectionRange(text.length, text.length);
+}
+
+function dialog(label, body, verb, act, kind = 'p-main') {
+  const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
+  const form = Object.assign(document.createElement('form'), { method: 'dialog' });
+  if (label) {
+    const caption = Object.assign(document.createElement('label'), { textContent: label, htmlFor: 'p-field' });
+    body.id = 'p-field';
+    form.append(caption);
+  }
+  const row = Object.assign(document.createElement('div'), { className: 'p-row' });
+  const no = Object.assign(document.createElement('button'), { type: 'button', className: 'p-button', textContent: say('cancel') });
+  const yes = Object.assign(document.createElement('button'), { className: `p-button ${kind}`, textContent: verb });
+  no.addEventListener('click', () => element.close());
+  form.addEventListener('submit', act);
+  body.addEventListener('keydown', (event) => {
+    if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit(yes);
+  });
+  element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
+  element.addEventListener('close', () => element.remove());
+  row.append(no, yes);
+  form.append(body, row);
+  element.append(form);
+  document.body.append(element);
+  element.showModal();
+  (kind === 'p-danger' ? no : body).focus();
+}

@@ -1,0 +1,118 @@
+// Where the reader is: the address, the drawer, the evidence, light and dark, the hour.
+import { ask } from './bus.js';
+import { onChange, status } from './state.js';
+import { say } from './words.js';
+
+const root = document.documentElement;
+const wide = matchMedia('(min-width: 1200px)');
+const phone = matchMedia('(max-width: 839.98px)');
+let fresh = true;
+let returnTo = null;
+
+const named = () => new URLSearchParams(location.search).get('c') ?? '';
+
+export function openConversation(id) {
+  ask(id ? { do: 'open', id } : { do: 'new' });
+  drawer(false);
+}
+
+function followAddress() {
+  const now = status();
+  if (!now) return;
+  if (now.conversation !== named()) {
+    const address = now.conversation ? `?c=${encodeURIComponent(now.conversation)}` : location.pathname;
+    history[fresh ? 'replaceState' : 'pushState']({}, '', address);
+  }
+  fresh = false;
+  const title = document.querySelector('#top .p-title')?.textContent.trim();
+  const page = now.conversation && title ? `${title} · Parlour` : 'Parlour';
+  if (document.title !== page) document.title = page;
+}
+
+export function drawer(open) {
+  if (!phone.matches && open) return;
+  root.dataset.drawer = open ? 'open' : 'closed';
+  if (open) document.querySelector('#history .p-new')?.focus();
+}
+
+export function evidence(open) {
+  root.dataset.evidence = open ? 'open' : 'closed';
+  if (wide.matches) return;
+  if (open) returnTo = document.activeElement;
+  else { returnTo?.focus?.(); returnTo = null; }
+}
+
+// On a wide page the cross empties the column; on a narrow one the sheet goes down and can come back.
+export function closeEvidence() {
+  evidence(false);
+  if (wide.matches) ask({ do: 'close' });
+}
+
+export function escape() {
+  if (root.dataset.drawer === 'open') return drawer(false), true;
+  if (!wide.matches && root.dataset.evidence === 'open') return evidence(false), true;
+  return false;
+}
+
+let shownPage = '';
+function showMark() {
+  const page = document.querySelector('#page .p-evidence');
+  const now = page ? page.innerHTML.length + (page.querySelector('.p-here')?.textContent ?? '') : '';
+  if (now === shownPage) return;
+  shownPage = now;
+  const desk = page?.querySelector('.p-desk');
+  const mark = page?.querySelector('.p-hl.p-on');
+  if (desk && mark) {
+    const offset = mark.getBoundingClientRect().top - desk.getBoundingClientRect().top;
+    if (offset < 24 || offset > desk.clientHeight - 60) desk.scrollTop += offset - desk.clientHeight / 3;
+  }
+  page?.querySelector('.p-quotes .p-here')?.scrollIntoView({ block: 'nearest' });
+  if (page && !wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
+}
+
+const system = matchMedia('(prefers-color-scheme: dark)');
+const isDark = () => ({ dark: true, light: false })[localStorage.getItem('p-theme')] ?? system.matches;
+
+function paintTheme() {
+  if (document.body.classList.contains('dark') !== isDark()) document.body.classList.toggle('dark', isDark());
+  const button = document.querySelector('#history .p-theme');
+  if (!button) return;
+  const other = say(isDark() ? 'light' : 'dark');
+  const label = button.querySelector('span');
+  if (label && label.textContent !== other) {
+    label.textContent = other;
+    button.setAttribute('aria-label', say('theme', { theme: other }));
+  }
+}
+
+export function toggleTheme() {
+  const next = isDark() ? 'light' : 'dark';
+  if ((next === 'dark') === system.matches) localStorage.removeItem('p-theme');
+  else localStorage.setItem('p-theme', next);
+  paintTheme();
+}
+
+function speak() {
+  const wanted = (status()?.lang || navigator.language || 'en').startsWith('zh') ? 'zh-CN' : 'en';
+  if (root.lang !== wanted) root.lang = wanted;
+}
+
+function tellHour() {
+  const hour = new Date().getHours();
+  root.dataset.hour = hour >= 5 && hour < 12 ? 'morning' : hour >= 12 && hour < 18 ? 'day' : 'evening';
+}
+
+export function start() {
+  speak();
+  tellHour();
+  paintTheme();
+  setInterval(tellHour, 600_000);
+  system.addEventListener('change', paintTheme);
+  new MutationObserver(paintTheme).observe(document.body, { attributes: true, attributeFilter: ['class'] });
+  const scrim = Object.assign(document.createElement('button'), { className: 'p-scrim', type: 'button', tabIndex: -1 });
+  scrim.setAttribute('aria-hidden', 'true');
+  scrim.addEventListener('click', escape);
+  document.body.append(scrim);
+  addEventListener('popstate', () => { if (status() && named() !== status().conversation) openConversation(named()); });
+  onChange(() => { speak(); followAddress(); showMark(); paintTheme(); });
+}

@@ -1,0 +1,53 @@
+// Stay at the end while the reader is there; never move the page under a reader's eyes.
+import { onChange, status } from './state.js';
+
+const NEAR = 8;
+let stick = true;
+let anchor = null;
+let conversation;
+
+const box = () => document.querySelector('#chat [role="log"]');
+const rows = () => [...(box()?.querySelectorAll('[data-testid="user"], [data-testid="bot"]') ?? [])];
+const key = (element) => element.innerText.slice(0, 80);
+
+export function toEnd() { stick = true; hold(); }
+
+// Before older messages come in above: remember what is at the top, and keep it there.
+export function keepPlace() {
+  const first = rows().find((element) => !element.querySelector('.p-earlier') && key(element));
+  if (!first) return;
+  stick = false;
+  anchor = { key: key(first), y: first.getBoundingClientRect().top };
+  setTimeout(() => { anchor = null; }, 1500);
+}
+
+function hold() {
+  const scroller = box();
+  if (!scroller) return;
+  const now = status()?.conversation;
+  if (now !== conversation) { conversation = now; stick = true; anchor = null; }
+  if (anchor) {
+    const same = rows().find((element) => key(element) === anchor.key);
+    if (same) scroller.scrollTop += same.getBoundingClientRect().top - anchor.y;
+  } else if (stick && scroller.scrollTop + scroller.clientHeight < scroller.scrollHeight - 1) {
+    scroller.scrollTop = scroller.scrollHeight;
+  }
+}
+
+export function start() {
+  const inside = (event) => box()?.contains(event.target);
+  const leave = (event) => { if (inside(event)) stick = false; };
+  addEventListener('wheel', (event) => { if (event.deltaY < 0) leave(event); }, { passive: true });
+  addEventListener('touchmove', leave, { passive: true });
+  addEventListener('keydown', (event) => { if (['PageUp', 'ArrowUp', 'Home'].includes(event.key)) leave(event); });
+  // An opened bubble grows downwards: what was opened stays in sight.
+  addEventListener('click', (event) => { if (event.target.closest?.('#chat .title')) stick = false; }, true);
+  addEventListener('scroll', (event) => {
+    const scroller = box();
+    if (event.target === scroller && scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - NEAR) stick = true;
+  }, true);
+  addEventListener('click', (event) => { if (event.target.closest?.('.scroll-down-button-container')) toEnd(); }, true);
+  addEventListener('resize', hold);
+  new ResizeObserver(hold).observe(document.getElementById('composer') ?? document.body);
+  onChange(hold);
+}

@@ -1,0 +1,37 @@
+// The text behind a message, as it was written: for copying and for changing a question.
+// Gradio writes it into aria-label, where a screen reader would say everything twice: it is kept here instead.
+const sources = new WeakMap();
+
+export function takeSources() {
+  for (const element of document.querySelectorAll('#chat [data-testid][aria-label]')) {
+    sources.set(element, element.getAttribute('aria-label').replace(/^(user|bot)'s message: /, ''));
+    element.removeAttribute('aria-label');
+  }
+}
+
+const decoder = document.createElement('textarea');
+function decoded(text) { decoder.innerHTML = text; return decoder.value; }
+
+// Undo what the server did to make Markdown safe; our own markup is left out.
+export function plain(markup) {
+  return markup
+    .replace(/<div class="p-[\s\S]*?<\/div>(?=\n|$)/g, '')
+    .replace(/<p class="p-[\s\S]*?<\/p>(?=\n|$)/g, '')
+    .replace(/<sup><a href="#cite-[^>]*>(\d+)<\/a><\/sup>/g, ' [$1]')
+    .replace(/<code>([\s\S]*?)<\/code>/g, (_, code) => '`' + decoded(code) + '`')
+    .replace(/[\ue000\ue001]/g, '$').replace(/[\ue002\ue003]/g, '$$$$')
+    .replace(/\u2060|&#8203;/g, '')
+    .replace(/&lt;/g, '<').replace(/&gt;/g, '>')
+    .replace(/^(\s*\n)+/, '').trimEnd();
+}
+
+export function replyText(row) {
+  return [...row.querySelectorAll('[data-testid="bot"]')]
+    .filter((element) => !element.querySelector('.thought-group'))
+    .map((element) => plain(sources.get(element) ?? ''))
+    .filter(Boolean).join('\n\n');
+}
+
+export function questionText(row) {
+  return [...row.querySelectorAll('[data-testid="user"]')].map((element) => plain(sources.get(element) ?? '')).join('\n\n').trim();
+}
