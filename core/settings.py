@@ -133,7 +133,10 @@ class Settings(BaseSettings):
         cfg = self._own_model() or self._vendor_model() or {"model_type": "llama_cpp"}
         if cfg.get("model_type") == "llama_cpp":
             cfg["weights_dir"] = str(self.weights_dir)
-        return {**cfg, **self.model_options, "generate_cfg": {"max_retries": 3, **self.generate_cfg}}
+        generate: dict[str, Any] = {"max_retries": 3}
+        if cfg.get("model_type") in {"openai", "oai"} and "fncall_prompt_type" not in self.generate_cfg:
+            generate["use_raw_api"] = True  # tools by the service's own calling, in the prompt where it has none
+        return {**cfg, **self.model_options, "generate_cfg": {**generate, **self.generate_cfg}}
 
     def signing_secret(self) -> str:
         """The secret that signs cookies: the given one, or one made once and kept in the data folder.

@@ -55,8 +55,6 @@ class BaseChatModel:
         self.model_type = str(self.cfg.get("model_type") or self.model_type)
         self.generate_cfg: dict[str, Any] = dict(self.cfg.get("generate_cfg") or {})
         self.label: str = self.model or self.model_type
-        if "use_raw_api" in self.generate_cfg:
-            self.native_calls = is_true(self.generate_cfg["use_raw_api"])
 
     # -- asking ---------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ import httpx2
 import openai
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from core.errors import ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
-from core.llm.base import BaseChatModel
+from core.llm.base import BaseChatModel, is_true
 from core.llm.pictures import with_pictures
 from core.llm.request import ChatRequest, Stream, call_ids
 from core.llm.wire.openai import Json, Senses, messages_json, settings_json
@@ -34,6 +34,7 @@ _SEES: Final = re.compile(
     r"|llama-?4",
     re.IGNORECASE,
 )
+_NO_CALLS: Final = re.compile(r"does not support (?:tools|function)|auto.{0,3} tool choice requires", re.IGNORECASE)
 _CONNECT_SECONDS: Final = 5.0
 _FIRST_BYTE_SECONDS: Final = 60.0
 _FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model or read a long prompt first
@@ -82,8 +83,8 @@ class OpenAIModel(BaseChatModel):
         address = self._base_url or OFFICIAL
         host = urlsplit(address).hostname or address
         self.label = f"{self.model} · {host}"
-        if not {"use_raw_api", "fncall_prompt_type"} & self.generate_cfg.keys():
-            self.native_calls = host == urlsplit(OFFICIAL).hostname
+        official = host == urlsplit(OFFICIAL).hostname and "fncall_prompt_type" not in self.generate_cfg
+        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", official))
         guess = self.always_sees or bool(_SEES.search(self.model))
         self.support_multimodal_input = guess if self._config.vision is None else self._config.vision
         self._first_byte = _FIRST_BYTE_HERE_SECONDS if _is_here(host) else _FIRST_BYTE_SECONDS
@@ -93,6 +94,26 @@ class OpenAIModel(BaseChatModel):
     async def aclose(self) -> None:
         """Close this loop's connections, unless another model uses them."""
         await client_pool().release(self)
+
+    def stream(self, request: ChatRequest) -> Stream:
+        """As for every model. A service that turns out to have no calls of its own gets tools in the prompt."""
+        native = self.native_calls and bool(request.functions)
+        return self._native_first(request) if native else super().stream(request)
+
+    async def _native_first(self, request: ChatRequest) -> Stream:
+        try:
+            async with aclosing(super().stream(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        except ModelRefusedError as error:
+            if not _NO_CALLS.search(error.message):
+                raise
+        self.native_calls = False
+        async with aclosing(super().stream(request)) as events:
+            async for event in events:
+                if not isinstance(event, MessageStarted):  # it was told by the attempt before
+                    yield event
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()

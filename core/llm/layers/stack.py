@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
 from core.llm.layers.retry import retry
+from core.llm.layers.thoughts import thoughts
 
 if TYPE_CHECKING:
     from core.llm.request import Layer, ModelFacts, Source
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 def layers(model: ModelFacts) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    return [fit_context(model), call_prompting(model), retry]
+    return [fit_context(model), call_prompting(model), thoughts, retry]
 
 
 def stacked(model: ModelFacts, source: Source) -> Source:

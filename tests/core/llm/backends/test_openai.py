@@ -314,6 +314,20 @@ def test_native_calls_are_for_openai_itself_and_for_who_asks(opened):
     assert not told.native_calls
 
 
+@pytest.mark.parametrize(
+    "said", ["registry/gemma:2b does not support tools", '"auto" tool choice requires --enable-auto-tool-choice']
+)
+def test_a_service_without_calls_of_its_own_gets_its_tools_in_the_prompt(server, opened, said):
+    in_text = '<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>'
+    server.add(refusal(400, said), Reply(text=in_text), Reply(text=in_text))
+    model = opened(generate_cfg={"use_raw_api": True})
+    for _ in range(2):
+        (call,) = model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)
+        assert call.function_call == FunctionCall("weather", "{}")
+    assert ["tools" in request.body for request in server.requests] == [True, False, False]
+    assert "<tools>" in str(server.requests[1].messages)
+
+
 def test_the_label_names_model_and_service_but_no_key(opened):
     model = opened()
     assert model.label == "scripted · 127.0.0.1"

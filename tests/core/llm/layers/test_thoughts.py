@@ -1,0 +1,62 @@
+"""Thoughts in tags become reasoning, wherever the text was cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.llm.layers.thoughts import ThoughtSplitter
+from core.messages.events import ReasoningDelta, TextDelta
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+
+def split(pieces, place: Literal["start", "thought"] = "start"):
+    splitter = ThoughtSplitter(place)
+    events = [event for piece in pieces for event in splitter.feed(piece)]
+    events += splitter.close()
+    thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    return thought, "".join(event.text for event in events if isinstance(event, TextDelta))
+
+
+CASES = [
+    ("<think>hm</think>\n\nanswer", "hm", "answer"),
+    ("\n <think>\nhm < 3 </thin </think> answer </think>", "hm < 3 </thin ", "answer </think>"),
+    ("answer with <think> inside </think>", "", "answer with <think> inside </think>"),
+    ("<thing> is no thought", "", "<thing> is no thought"),
+    ("<think>never ends </th", "never ends </th", ""),
+    ("<thi", "", "<thi"),
+    ("<think></think>", "", ""),
+    ("  spaces stay", "", "  spaces stay"),
+    ("", "", ""),
+]
+
+
+@pytest.mark.parametrize(("reply", "thought", "text"), CASES)
+def test_only_a_thought_at_the_start_is_taken_out(reply, thought, text):
+    assert split([reply]) == (thought, text)
+
+
+@given(st.sampled_from(CASES), st.lists(st.integers(0, 60), max_size=10))
+def test_any_cut_gives_the_same(case, cuts):
+    reply, thought, text = case
+    edges = [0, *sorted(min(cut, len(reply)) for cut in cuts), len(reply)]
+    assert split(reply[start:end] for start, end in pairwise(edges)) == (thought, text)
+
+
+def test_a_reply_may_begin_inside_its_thought():
+    assert split(["hm</thi", "nk>answer"], "thought") == ("hm", "answer")
+
+
+def test_every_model_has_its_thoughts_told_apart():
+    model = ScriptedModel(Reply(text="<think>\nhm\n</think>\n\nanswer"))
+    said = model.chat([{"role": "user", "content": "q"}], stream=False)
+    assert [message.get("reasoning_content") or message["content"] for message in said] == ["hm\n", "answer"]
+    begun = ScriptedModel("hm</think>answer").chat(
+        [{"role": "user", "content": "q"}], stream=False, extra_generate_cfg={"thought_in_content": True}
+    )
+    assert [message.get("reasoning_content") or message["content"] for message in begun] == ["hm", "answer"]
