@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from contextlib import aclosing
-from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.agents.fn_call import FnCallAgent
 from core.agents.own_library import OwnLibrary, local_path
 from core.agents.prompts import CITE, CITE_SMALL, WHO
+from core.agents.retrieval import Finder, is_small_talk
 from core.agents.tool_loop import Opening, ToolLoop
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
@@ -25,16 +23,8 @@ if TYPE_CHECKING:
     from core.agents.given_tools import GivenTool
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
-    from core.rag.document import Passage
     from core.rag.library import Library
     from core.tools.base import BaseTool
-
-_SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
-_SMALL_TALK = re.compile(
-    r"\s*((hi|hello|hey|thanks?|good (morning|evening|night)|bye|goodbye|ok(ay)?|great|how are you|who are you)\b"
-    r"|你好|您好|嗨|谢谢|早上好|晚上好|晚安|再见|好的|你是谁)[\s\w,，.!！?？。~～]{0,20}$",
-    re.IGNORECASE,
-)
 
 
 class Assistant(FnCallAgent):
@@ -93,11 +83,12 @@ class Assistant(FnCallAgent):
             loop, opening = self._loop(self.function_map), None
         else:
             small = self._model().small
-            find = partial(self._find, library, documents)
-            ask = AskDocuments(find, {"k": self._rag.top_k})
+            finder = Finder(library, documents, self._model(), self._rag.max_ref_token)
+            ask = AskDocuments(finder.find, {"k": self._rag.top_k})
             loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
             question = _question(messages)
-            opening = Opening(ask.name, {"query": question}, quiet=bool(_SMALL_TALK.match(question)))
+            arguments = {"query": question}
+            opening = Opening(ask.name, arguments, quiet=is_small_talk(question), told_if_empty=not small)
             opening = opening if question else None
             messages = _told_to_cite(_without_old_passages(messages), CITE_SMALL[lang] if small else CITE[lang])
         async with aclosing(loop.reply(messages, lang=lang, opening=opening, **context)) as events:
@@ -119,21 +110,6 @@ class Assistant(FnCallAgent):
         if self._documents is None:
             return self._library, [document.id for document in await asyncio.to_thread(self._library.documents)]
         return self._library, self._documents
-
-    async def _find(self, library: Library, documents: Collection[str], question: str, k: int) -> list[Passage]:
-        """The best passages that fit into the model's share for them."""
-        model = self._model()
-        room = min(_SMALL_MODEL_TOKENS, self._rag.max_ref_token) if model.small else self._rag.max_ref_token
-        fitting: list[Passage] = []
-        for passage in await library.afind(question, k, documents=documents):
-            tokens = model.count_tokens(passage.text)
-            if tokens > room and not fitting:
-                fitting.append(replace(passage, text=passage.text[: len(passage.text) * room // tokens]))
-            if tokens > room:
-                break
-            room -= tokens
-            fitting.append(passage)
-        return fitting
 
 
 def _files_here(messages: list[Message]) -> list[str]:

@@ -47,11 +47,14 @@ class Opening:
         name: The tool.
         arguments: For it.
         quiet: Whether the call is shown only if it found passages.
+        told_if_empty: Whether the model is told of a call that found nothing; a small one then loses sight of the
+            question and its tools.
     """
 
     name: str
     arguments: Mapping[str, Any]
     quiet: bool = False
+    told_if_empty: bool = True
 
 
 @dataclass(slots=True)
@@ -180,7 +183,7 @@ class ToolLoop:
         if opening.quiet and state.evidence:
             for event in held:
                 yield event
-        if not opening.quiet or state.evidence:
+        if state.evidence or (opening.told_if_empty and not opening.quiet):
             state.history += turn.messages()
 
     def _named(self, event: Event) -> Event:

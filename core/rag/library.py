@@ -193,6 +193,19 @@ class Library:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
+    def beginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
+        """The first passages of each document, `k` in all: what "summarise this" is answered from.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        most = self._config.top_k if k is None else k
+        with self._file.reading() as db:
+            wanted = [d.id for d in records.everything(db) if documents is None or d.id in documents]
+            each = -(-most // len(wanted)) if wanted else 0
+            ids = [chunk_id for document_id in wanted for chunk_id in sorted(records.chunk_ids(db, document_id))[:each]]
+            return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids[:most]])
+
     # ---- showing
 
     def page_picture(self, passage: Passage, zoom: float = _ZOOM) -> bytes:
@@ -244,6 +257,10 @@ class Library:
     ) -> list[Passage]:
         """`find`, in a thread."""
         return await self._within(self._finders, self.find, question, k, retrieval_type, documents=documents)
+
+    async def abeginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
+        """`beginnings`, in a thread."""
+        return await self._within(self._finders, self.beginnings, k, documents=documents)
 
     async def aremove(self, document_id: str) -> None:
         """`remove`, in a thread."""

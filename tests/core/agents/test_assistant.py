@@ -20,7 +20,7 @@ from core.testing.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-_SKY = Passage("The sky is green on Tuesdays because of copper dust.", 2.0, "sky.pdf", "d1", 3, chunk_id=1)
+_SKY = Passage("The sky is green on Tuesdays because of 17 kinds of copper dust.", 2.0, "sky.pdf", "d1", 3, chunk_id=1)
 _SEA = Passage("The sea tastes of lemon near the old harbour.", 1.0, "sea.pdf", "d2", 1, chunk_id=2)
 
 
@@ -39,6 +39,10 @@ class Shelf:
     ) -> list[Passage]:
         self.asked.append((question, k, documents))
         return [p for p in self.passages if documents is None or p.document_id in documents][:k]
+
+    async def abeginnings(self, k: int, *, documents: Collection[str] | None = None) -> list[Passage]:
+        self.asked.append(("(beginnings)", k, documents))
+        return self.passages[:k]
 
 
 def assistant(model: ScriptedModel, shelf: Any, **options: Any) -> Assistant:
@@ -135,7 +139,7 @@ async def test_a_small_model_gets_at_most_600_tokens_of_passages_and_no_search_t
     model.small = True
     long = [Passage("word " * 250 + str(n), 1.0, "long.txt", "d1", chunk_id=n) for n in range(5)]
     agent = assistant(model, Shelf(*long), function_list=["calculator"])
-    events = await events_of(agent, Message("user", "What is in there, word by word?"))
+    events = await events_of(agent, Message("user", "Is there a word?"))
     passages = next(e.message.extra["passages"] for e in events if isinstance(e, ToolFinished) and e.message.extra)
     assert 0 < sum(model.count_tokens(p["text"]) for p in passages) <= 600
     assert [f["name"] for f in model.requests[0].functions] == ["calculator"]
@@ -145,7 +149,7 @@ async def test_one_passage_beyond_the_budget_is_cut_rather_than_lost():
     model = ScriptedModel("ok")
     model.small = True
     huge = Passage("word " * 5000, 1.0, "long.txt", "d1")
-    events = await events_of(assistant(model, Shelf(huge)), Message("user", "What is in there, word by word?"))
+    events = await events_of(assistant(model, Shelf(huge)), Message("user", "Is there a word?"))
     passages = next(e.message.extra["passages"] for e in events if isinstance(e, ToolFinished) and e.message.extra)
     assert 400 < model.count_tokens(passages[0]["text"]) <= 600
 
@@ -163,6 +167,24 @@ async def test_another_model_may_search_again_and_the_numbers_go_on():
     assert numbers == [[1, 2], [3, 4]]
     assert "[4] (sea.pdf" in model.requests[1].messages[-1].get_text_content()
     assert Transcript(events).messages()[-1].get_text_content() == "The sea tastes of lemon near the old harbour [4]."
+
+
+@pytest.mark.parametrize("question", ["Summarize this document", "What is this paper about?", "这份文档讲了什么？"])
+async def test_a_summary_is_made_from_the_beginnings(question: str):
+    shelf = Shelf(_SKY, _SEA)
+    await events_of(assistant(ScriptedModel("ok"), shelf), Message("user", question))
+    assert [asked[0] for asked in shelf.asked] == ["(beginnings)"]
+
+
+async def test_a_small_model_is_not_given_passages_that_miss_the_question_and_keeps_its_tools():
+    model = ScriptedModel("434")
+    model.small = True
+    agent = assistant(model, Shelf(_SKY), function_list=["calculator"])
+    events = await events_of(agent, Message("user", "What is 17.5% of 2480?"))
+    results = [event.message for event in events if isinstance(event, ToolFinished)]
+    assert results[0].get_text_content().startswith("No passage of the documents matches.")
+    assert [m.role for m in model.requests[0].messages] == ["system", "user"]
+    assert [f["name"] for f in model.requests[0].functions] == ["calculator"]
 
 
 async def test_searches_of_earlier_turns_are_left_out():
