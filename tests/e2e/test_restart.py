@@ -1,0 +1,70 @@
+"""What happens to replies when the app goes away: told to stop, or as in a power cut."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state, words_of
+
+
+def test_a_reply_cut_by_a_power_cut_is_there_marked_and_goes_on(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    app = start_app()
+    page = open_page(app, expected=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_CONNECTION_RESET"))
+    ask(page, "count slowly until the lights go out")
+    expect(chat(page)).to_contain_text("word30 ")
+    app.kill()
+    app.start()
+    # The page finds the app again by itself, and the conversation with it.
+    expect(chat(page)).to_contain_text("This reply was interrupted")
+    wait_for_state(page, "idle")
+    kept = words_of(page)
+    assert len(kept) >= 20
+    assert kept == [f"word{number}" for number in range(1, len(kept) + 1)]
+    page.get_by_role("button", name="Continue").click()
+    wait_for_state(page, "running")
+    wait_for_state(page, "idle")
+    assert words_of(page)[: len(kept)] == kept
+    assert len(words_of(page)) > len(kept)
+    page.get_by_role("button", name="Regenerate").click()
+    expect(chat(page)).not_to_contain_text("word50 ")
+    wait_for_state(page, "idle")
+    assert words_of(page) == [f"word{number}" for number in range(1, 201)]
+
+
+def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    app = start_app()
+    page = open_page(app, expected=("ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED", "ERR_CONNECTION_RESET"))
+    ask(page, "count slowly until you are told to stop")
+    expect(chat(page)).to_contain_text("word20 ")
+    process = app.process
+    assert process is not None
+    began = time.monotonic()
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(10) == 0
+    assert time.monotonic() - began < 5
+    assert "Traceback" not in app.log.read_text("utf-8")
+    app.start()
+    expect(chat(page)).to_contain_text("This reply was interrupted")
+    assert len(words_of(page)) >= 20
+    ask_and_wait(page, "Are you back?", "You said: Are you back?")
+
+
+def test_the_second_start_of_two_takes_the_next_port(start_app: Callable[..., AppProcess]) -> None:
+    first = start_app()
+    second = AppProcess(first.home.parent / "second", first.model, port=first.port)
+    try:
+        second.port = first.port + 1
+        second.settings["PORT"] = str(first.port)
+        second.start()
+        assert f"Port {first.port} is taken" in second.log.read_text("utf-8")
+    finally:
+        second.stop()

@@ -1,0 +1,58 @@
+"""Tools and thoughts show as lines that open: what was called, with what, and what came back."""
+
+from __future__ import annotations
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+
+
+def test_a_tool_shows_its_name_state_arguments_and_result(page: Page) -> None:
+    ask_and_wait(page, "use the calculator for 12*(3+4)", "The result:")
+    bubble = chat(page).get_by_role("button").filter(has_text="calculator").first
+    expect(bubble).to_contain_text("done")
+    expect(chat(page).get_by_text("Came back")).to_be_hidden()
+    bubble.click()
+    expect(chat(page).get_by_text("Given")).to_be_visible()
+    expect(chat(page).get_by_text("Came back")).to_be_visible()
+    expect(chat(page)).to_contain_text("12*(3+4)")
+    expect(chat(page)).to_contain_text("84")
+    bubble.click()
+    expect(chat(page).get_by_text("Came back")).to_be_hidden()
+
+
+def test_tools_called_at_once_stand_under_one_line(page: Page) -> None:
+    ask_and_wait(page, "two tools please, for 6*7", "The result:")
+    parent = chat(page).get_by_role("button").filter(has_text="2 tools").first
+    expect(parent).to_be_visible()
+    if not chat(page).get_by_role("button").filter(has_text="current_time").first.is_visible():
+        parent.click()
+    expect(chat(page).get_by_role("button").filter(has_text="calculator").first).to_be_visible()
+    expect(chat(page).get_by_role("button").filter(has_text="current_time").first).to_be_visible()
+
+
+def test_a_failed_tool_says_so_and_the_reply_goes_on(page: Page) -> None:
+    ask_and_wait(page, "use the calculator for 1/0", "The result:")
+    expect(chat(page).get_by_role("button").filter(has_text="calculator").first).to_contain_text("failed")
+
+
+def test_thoughts_are_open_while_they_come_and_closed_after(page: Page) -> None:
+    ask(page, "think about it")
+    expect(chat(page).get_by_text("Thinking")).to_be_visible()
+    expect(chat(page).get_by_text("First one thing")).to_be_visible()
+    expect(chat(page)).to_contain_text("I have thought about it: yes.")
+    wait_for_state(page, "idle")
+    expect(chat(page).get_by_text("Thought", exact=False).first).to_be_visible()
+    expect(chat(page).get_by_text("First one thing")).to_be_hidden()
+    chat(page).get_by_role("button").filter(has_text="Thought").first.click()
+    expect(chat(page).get_by_text("First one thing")).to_be_visible()
+
+
+def test_everything_that_markdown_can_do_is_drawn(page: Page) -> None:
+    ask_and_wait(page, "show me markdown", "second")
+    bot = chat(page)
+    expect(bot.locator("table td").first).to_be_visible()
+    expect(bot.locator("pre code, .code_wrap").first).to_be_visible()
+    assert bot.locator("span.katex").count() >= 4
+    expect(bot.locator("svg[id^=mermaid], .mermaid svg").first).to_be_visible()
+    expect(bot.get_by_role("heading", name="A little of everything")).to_be_visible()
