@@ -1,0 +1,186 @@
+"""What goes wrong is one clear sentence on the page; the conversation is intact, and the next message works."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from playwright.sync_api import Page, expect
+
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, composer, wait_for_state
+from tests.e2e.test_documents import add, make_pdf
+
+
+def still_works(page: Page, earlier: str = "") -> None:
+    """The next message is answered, and what was said before is there."""
+    composer(page).fill("")
+    ask_and_wait(page, "Do you still work?", "You said: Do you still work?")
+    if earlier:
+        expect(chat(page)).to_contain_text(earlier)
+
+
+def test_an_empty_message_is_not_sent(page: Page) -> None:
+    ask(page, "   ")
+    expect(page.get_by_text("There is nothing to send")).to_be_visible()
+    expect(page.locator("#status [data-state]")).to_have_attribute("data-conversation", "")
+    still_works(page)
+
+
+def test_a_megabyte_of_text_is_taken_and_answered(page: Page) -> None:
+    composer(page).fill("heron " * 170_000)
+    composer(page).press("Enter")
+    expect(chat(page)).to_contain_text("heron")
+    wait_for_state(page, "idle")
+    still_works(page, "heron")
+
+
+def test_more_text_than_a_message_may_have_is_refused_and_stays(page: Page) -> None:
+    composer(page).fill("x" * 2_000_001)
+    composer(page).press("Enter")
+    expect(page.get_by_text("The message is longer than")).to_be_visible()
+    assert len(composer(page).input_value()) == 2_000_001
+    still_works(page)
+
+
+def encrypted(folder: Path) -> Path:
+    return make_pdf(folder / "locked.pdf", "Nobody reads this.", password="open sesame")
+
+
+def truncated(folder: Path) -> Path:
+    whole = make_pdf(folder / "whole.pdf", *["A page of words. " * 50] * 3).read_bytes()
+    (folder / "truncated.pdf").write_bytes(whole[: len(whole) // 5])
+    return folder / "truncated.pdf"
+
+
+def empty(folder: Path) -> Path:
+    (folder / "empty.pdf").touch()
+    return folder / "empty.pdf"
+
+
+def renamed(folder: Path) -> Path:
+    Image.new("RGB", (20, 20), "red").save(folder / "picture.png")
+    return (folder / "picture.png").rename(folder / "renamed.pdf")
+
+
+def unsupported(folder: Path) -> Path:
+    (folder / "program.exe").write_bytes(b"MZ\x90\x00" + bytes(200))
+    return folder / "program.exe"
+
+
+def scanned(folder: Path) -> Path:
+    return make_pdf(folder / "scan.pdf", "")
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (encrypted, "locked.pdf is protected by a password"),
+        (truncated, "truncated.pdf is damaged"),
+        (empty, "empty.pdf has nothing in it"),
+        (renamed, "renamed.pdf is not what its name says"),
+        (unsupported, "program.exe is of a kind that Parlour does not read"),
+        (scanned, "scan.pdf has pages but no text"),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_a_document_that_cannot_be_read_is_named_with_the_reason(
+    page: Page, tmp_path: Path, make: Callable[[Path], Path], said: str
+) -> None:
+    add(page, make(tmp_path))
+    ask(page, "What does it say?")
+    expect(page.get_by_text(said).first).to_be_visible()
+    wait_for_state(page, "error")
+    expect(chat(page)).to_contain_text("What does it say?")
+    still_works(page, "What does it say?")
+
+
+def test_a_file_over_the_limit_is_refused(server: AppProcess, open_page: Callable[..., Page], tmp_path: Path) -> None:
+    page = open_page(server, expected=("413",))
+    large = tmp_path / "film.mov"
+    with large.open("wb") as file:
+        file.truncate(200 * 1024 * 1024)
+    page.locator("#composer input[type=file]").first.set_input_files(large)
+    expect(page.get_by_text("film.mov is 201 MB; the limit is 50 MB")).to_be_visible()
+    still_works(page)
+
+
+@pytest.mark.parametrize(
+    "name", ["..\\..\\evil 😀 名字.txt", "x" * 200 + ".txt", "保险单 (最终).txt", "<img src=x onerror=alert(1)>.txt"]
+)
+def test_any_name_is_taken_and_shown_as_it_is(page: Page, name: str) -> None:
+    with page.expect_response(lambda response: "/gradio_api/upload?" in response.url):
+        page.locator("#composer input[type=file]").first.set_input_files(
+            {"name": name, "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
+        )
+    ask(page, "What stands in the reeds?")
+    expect(chat(page)).to_contain_text("A heron stands")
+    wait_for_state(page, "idle")
+    still_works(page)
+
+
+def test_a_picture_that_the_model_cannot_see_is_refused_before_it_is_sent(page: Page, tmp_path: Path) -> None:
+    Image.new("RGB", (64, 64), "green").save(tmp_path / "leaf.png")
+    add(page, tmp_path / "leaf.png")
+    ask(page, "What is in this picture?")
+    expect(page.get_by_text("This model cannot look at pictures")).to_be_visible()
+    expect(composer(page)).to_have_value("What is in this picture?")
+    page.get_by_role("button", name="Remove leaf.png").click()
+    still_works(page)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("fail 401", "The model service refused the request"),
+        ("fail 500", "The model server did not answer"),
+        ("reply in html", "answered something that is not a reply"),
+        ("cut off", "The model server did not answer"),
+    ],
+)
+def test_a_model_that_fails_is_told_in_place_of_the_reply(page: Page, question: str, said: str) -> None:
+    ask_and_wait(page, "First of all", "You said: First of all")
+    ask(page, question)
+    expect(chat(page)).to_contain_text(said)
+    wait_for_state(page, "error")
+    expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+    still_works(page, "You said: First of all")
+
+
+def test_a_model_that_never_answers_can_be_stopped(page: Page) -> None:
+    ask(page, "hang forever")
+    wait_for_state(page, "running")
+    page.locator("#composer").get_by_role("button", name="Stop", exact=True).click()
+    wait_for_state(page, "idle")
+    still_works(page)
+
+
+def test_a_model_server_that_is_down_is_told_and_comes_back(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    model = ModelServer(Reply(text="I am back.")).start()
+    port = int(model.base_url.split(":")[2].split("/")[0])
+    model.stop()
+    app = start_app(None, BASE_URL=f"http://127.0.0.1:{port}/v1", MODEL="scripted", API_KEY="any")
+    page = open_page(app)
+    ask(page, "Is anybody there?")
+    expect(chat(page)).to_contain_text("The model server did not answer")
+    wait_for_state(page, "error")
+    with ModelServer(Reply(text="I am back."), port=port):
+        page.get_by_role("button", name="Regenerate").click()
+        expect(chat(page)).to_contain_text("I am back.")
+        wait_for_state(page, "idle")
+
+
+def test_two_messages_at_once_are_answered_once(page: Page) -> None:
+    composer(page).fill("Only once, please")
+    composer(page).press("Enter")
+    composer(page).press("Enter")
+    expect(chat(page)).to_contain_text("You said: Only once, please")
+    wait_for_state(page, "idle")
+    expect(chat(page).get_by_text("You said: Only once, please")).to_have_count(1)
+    still_works(page)

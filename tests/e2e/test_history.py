@@ -1,0 +1,89 @@
+"""Conversations: found, named, deleted, and addressed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+
+
+def row(page: Page, title: str) -> None:
+    """Open the menu of a conversation."""
+    page.locator("#history").get_by_text(title).first.hover()
+    page.get_by_role("button", name=f"Rename or delete “{title}”").click()
+
+
+def test_a_conversation_is_called_by_the_first_words_of_its_question(page: Page) -> None:
+    ask_and_wait(page, "Tell me about herons, and how they fish in winter", "You said: Tell me")
+    expect(page.locator("#history")).to_contain_text("Tell me about herons")
+    expect(page.locator("#top")).to_contain_text("Tell me about herons")
+
+
+def test_a_conversation_is_renamed(page: Page) -> None:
+    ask_and_wait(page, "Before the new name", "You said: Before")
+    row(page, "Before the new name")
+    page.get_by_role("menuitem", name="Rename").click()
+    page.get_by_role("textbox", name="Title").fill("<b>Birds</b> & 鸟 😀")
+    page.get_by_role("textbox", name="Title").press("Enter")
+    expect(page.locator("#history")).to_contain_text("<b>Birds</b> & 鸟 😀")
+    expect(page.locator("#top")).to_contain_text("<b>Birds</b> & 鸟 😀")
+    page.reload(wait_until="domcontentloaded")
+    expect(page.locator("#history")).to_contain_text("<b>Birds</b> & 鸟 😀")
+
+
+def test_a_conversation_is_deleted_with_all_that_belongs_to_it(page: Page) -> None:
+    ask_and_wait(page, "Soon to be gone", "You said: Soon to be gone")
+    address = page.url
+    row(page, "Soon to be gone")
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(page.locator("#history")).not_to_contain_text("Soon to be gone")
+    expect(chat(page)).not_to_contain_text("Soon to be gone")
+    page.goto(address, wait_until="domcontentloaded")
+    expect(page.locator("#status [data-room=empty]")).to_be_attached()
+    ask_and_wait(page, "A fresh start", "You said: A fresh start")
+
+
+def test_a_conversation_has_an_address_and_the_browsers_back_works(page: Page) -> None:
+    ask_and_wait(page, "The first address", "You said: The first address")
+    first = page.url
+    assert "?c=" in first
+    page.locator("#history").get_by_text("New conversation").first.click()
+    expect(page.locator("#status [data-room=empty]")).to_be_attached()
+    ask_and_wait(page, "The second address", "You said: The second address")
+    page.locator("#history").get_by_text("The first address").first.click()
+    expect(chat(page)).to_contain_text("You said: The first address")
+    expect(page).to_have_url(first)
+    page.go_back()
+    expect(chat(page)).to_contain_text("You said: The second address")
+
+
+def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(
+    server: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server)
+    ask(page, "count slowly, unseen")
+    expect(chat(page)).to_contain_text("word5 ")
+    page.locator("#history").get_by_text("New conversation").first.click()
+    expect(page.locator("#history").get_by_role("img", name="replying")).to_be_visible()
+    expect(page.locator("#history").get_by_role("img", name="new reply")).to_be_visible()
+    page.locator("#history").get_by_text("count slowly, unseen").first.click()
+    expect(chat(page)).to_contain_text("word200")
+    expect(page.locator("#history").get_by_role("img", name="new reply")).to_have_count(0)
+    wait_for_state(page, "idle")
+
+
+def test_long_conversations_show_their_end_and_earlier_turns_on_demand(page: Page) -> None:
+    for number in range(1, 24):
+        ask(page, f"Question number {number}.")
+        expect(chat(page)).to_contain_text(f"You said: Question number {number}.")
+        wait_for_state(page, "idle")
+    page.reload(wait_until="domcontentloaded")
+    expect(chat(page)).to_contain_text("You said: Question number 23.")
+    expect(chat(page)).not_to_contain_text("You said: Question number 2.")
+    chat(page).get_by_text("Show earlier messages").click()
+    expect(chat(page)).to_contain_text("You said: Question number 2.")
+    expect(chat(page)).to_contain_text("You said: Question number 23.")
