@@ -402,14 +402,3 @@ def test_a_library_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         Library.open(folder)
     assert caught.value.words_key == "library_newer"
     assert not (folder / "library.damaged-1.sqlite").exists()
-
-
-def test_beginnings_are_the_first_passages_of_each_document(tmp_path: Path) -> None:
-    with Library.open(tmp_path / "library") as library:
-        one = library.add_text("First of one.\n\n" + "Filler goes on and on. " * 400, name="one")
-        library.add_text("First of two.\n\n" + "Filler goes on and on. " * 400, name="two")
-        found = library.beginnings(4)
-        assert [passage.document for passage in found] == ["one", "one", "two", "two"]
-        assert found[0].text.startswith("First of one.")
-        assert {passage.document for passage in library.beginnings(3, documents=[one.id])} == {"one"}
-        assert library.beginnings(3, documents=[]) == []
