@@ -224,7 +224,7 @@ class _Line(asyncio.Protocol):
             await asyncio.Event().wait()
         if reply.body is not None:
             raw = reply.body.encode() if isinstance(reply.body, str) else reply.body
-            self._whole(reply.status, raw, reply.content_type, reply)
+            await self._verbatim(reply, raw)
         elif reply.status >= 400:
             self._whole(reply.status, json.dumps(reply.error or {}).encode(), reply=reply)
         elif exchange.body.get("stream"):
@@ -238,6 +238,13 @@ class _Line(asyncio.Protocol):
         self, status: int, raw: bytes, content_type: str = "application/json", reply: Reply | None = None
     ) -> None:
         self._transport.write(_head(status, content_type, reply, f"Content-Length: {len(raw)}") + raw)
+
+    async def _verbatim(self, reply: Reply, raw: bytes) -> None:
+        self._transport.write(_head(reply.status, reply.content_type, reply, f"Content-Length: {len(raw)}"))
+        size = reply.split or _BIG_WRITE
+        for at in range(0, len(raw), size):
+            self._transport.write(raw[at : at + size])
+            await asyncio.sleep(reply.pace)
 
     async def _stream(self, reply: Reply, events: list[bytes]) -> None:
         self._transport.write(_head(200, "text/event-stream; charset=utf-8", reply, "Transfer-Encoding: chunked"))
