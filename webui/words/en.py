@@ -242,6 +242,6 @@ WORDS: dict[str, str] = {
     "error.library_damaged.do": "Add the documents again; the files themselves are kept.",
     "error.mcp_settings": "The settings of an MCP server are wrong",
     "error.mcp_settings.do": "The terminal says which one.",
-    "error.turn_too_long": "The reply used more steps than one reply may",
+    "error.turn_too_long": "The reply took longer than one reply may",
     "error.turn_too_long.do": "Ask for less at once.",
 }

@@ -241,6 +241,6 @@ WORDS: dict[str, str] = {
     "error.library_damaged.do": "请重新添加文件；文件本身都在。",
     "error.mcp_settings": "MCP 服务器的设置有误",
     "error.mcp_settings.do": "终端里写明了是哪一个。",
-    "error.turn_too_long": "这次回答用的步骤太多",
+    "error.turn_too_long": "这次回答用的时间太长",
     "error.turn_too_long.do": "请把问题拆小一些。",
 }

@@ -107,10 +107,13 @@ async def test_the_table_is_never_far_behind(talk: Any, speaker: Any) -> None:
     await run.stop()
 
 
-async def test_text_is_joined_in_the_table(talk: Any, speaker: Any) -> None:
-    run = await talk.ask(speaker("word " * 500))
+async def test_text_is_joined_in_the_table_and_none_of_it_is_missing(talk: Any, speaker: Any) -> None:
+    said = "".join(f"{number} " for number in range(150))
+    run = await talk.ask(speaker(Say(text=said, pace=0.005)))
     await run.wait()
-    assert len(await talk.store.events("alice", run.id)) < 20
+    stored = await talk.store.events("alice", run.id)
+    assert 3 < len(stored) < 30
+    assert (await Runs(talk.store).reply("alice", await talk.last())).text == said
 
 
 async def test_stop_ends_the_source_within_a_second_and_keeps_what_there_is(talk: Any, speaker: Any) -> None:
