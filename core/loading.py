@@ -58,6 +58,9 @@ class ModelLoader:
         if task is None:
             raise ParlourError("The model is not ready.", key="model_not_ready")
         await asyncio.wait({task})  # whoever stops waiting does not stop the loading
+        error = _failure(task)
+        if error is not None and not isinstance(error, ParlourError):
+            raise ParlourError("The model cannot be loaded.", hint="The log has the details.") from error
         return task.result()
 
     async def aclose(self) -> None:

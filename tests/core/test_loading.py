@@ -1,0 +1,102 @@
+"""The model on its way: told, failed, tried again, closed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+
+from core.errors import ModelUnavailableError, ParlourError
+from core.llm.request import Progress
+from core.loading import ModelLoader
+from core.readiness import Readiness
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Fetched(ScriptedModel):
+    """A model that tells from a thread how far it is."""
+
+    failures: int = 0
+    prepared: int = 0
+    is_closed: bool = False
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        self.prepared += 1
+        assert progress is not None
+        for done in (10, 100):
+            await asyncio.to_thread(progress, Progress("weights", done, 100))
+        if self.prepared <= self.failures:
+            raise ModelUnavailableError(message="No network.", key="weights_unreachable")
+
+    async def aclose(self) -> None:
+        self.is_closed = True
+
+
+async def test_progress_comes_from_any_thread_and_ends_ready() -> None:
+    model, told = Fetched("x"), list[tuple[str, int]]()
+    readiness = Readiness(lambda: told.append((readiness["model"].state, readiness["model"].done)))
+    loader = ModelLoader(lambda: model, readiness)
+    assert loader.label == ""
+    loader.start()
+    assert await loader.ready() is model
+    assert ("loading", 10) in told
+    assert ("loading", 100) in told
+    while readiness["model"].state != "ready":
+        await asyncio.sleep(0)
+    assert readiness["model"].label == loader.label == "scripted"
+    assert await loader.ready() is model
+    assert model.prepared == 1
+    await loader.aclose()
+    assert model.is_closed
+
+
+async def test_a_failure_names_its_remedy_and_the_next_one_who_waits_tries_again() -> None:
+    model, readiness = Fetched("x"), Readiness()
+    model.failures = 1
+    loader = ModelLoader(lambda: model, readiness)
+    with pytest.raises(ModelUnavailableError):
+        await loader.ready()
+    while readiness["model"].state != "failed":
+        await asyncio.sleep(0)
+    assert readiness["model"].remedy_key == "weights_unreachable"
+    assert await loader.ready() is model
+    await loader.aclose()
+
+
+async def test_what_nobody_foresaw_is_a_failure_too() -> None:
+    def broken() -> ScriptedModel:
+        raise ZeroDivisionError
+
+    readiness = Readiness()
+    loader = ModelLoader(broken, readiness)
+    with pytest.raises(ParlourError) as caught:
+        await loader.ready()
+    assert caught.value.words_key == "unexpected"
+    assert readiness["model"].remedy_key == "unexpected"
+    await loader.aclose()
+
+
+async def test_whoever_stops_waiting_does_not_stop_the_loading() -> None:
+    model, readiness = Fetched("x"), Readiness()
+    loader = ModelLoader(lambda: model, readiness)
+    waiting = asyncio.create_task(loader.ready())
+    await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    assert await loader.ready() is model
+    assert model.prepared == 1
+    await loader.aclose()
+
+
+async def test_closing_in_the_middle_stops_the_loading() -> None:
+    class Endless(ScriptedModel):
+        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+            await asyncio.Event().wait()
+
+    loader = ModelLoader(lambda: Endless("x"), Readiness())
+    loader.start()
+    await asyncio.sleep(0)
+    await loader.aclose()
