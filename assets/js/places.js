@@ -7,11 +7,13 @@ const root = document.documentElement;
 const wide = matchMedia('(min-width: 1200px)');
 const phone = matchMedia('(max-width: 839.98px)');
 let fresh = true;
+let wanted = null;  // the conversation that was asked for and has not come yet
 let returnTo = null;
 
 const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
 export function openConversation(id) {
+  wanted = { id, until: Date.now() + 5000 };
   ask(id ? { do: 'open', id } : { do: 'new' });
   drawer(false);
 }
@@ -19,10 +21,15 @@ export function openConversation(id) {
 function followAddress() {
   const now = status();
   if (!now) return;
+  const came = wanted?.id === now.conversation;
+  if (wanted && !came && Date.now() < wanted.until) return;  // the address is right already, or soon will be
   if (now.conversation !== named()) {
     const address = now.conversation ? `?c=${encodeURIComponent(now.conversation)}` : location.pathname;
-    history[fresh ? 'replaceState' : 'pushState']({}, '', address);
+    // A new conversation that just got its name is still the same place: going back leads to the one before.
+    const same = fresh || !named() && !came;
+    history[same ? 'replaceState' : 'pushState']({}, '', address);
   }
+  wanted = null;
   fresh = false;
   const title = document.querySelector('#top .p-title')?.textContent.trim();
   const page = now.conversation && title ? `${title} · Parlour` : 'Parlour';
