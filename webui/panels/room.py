@@ -29,7 +29,8 @@ def starter(number: int, words: Words) -> tuple[str, str | None]:
 
 def room_html(words: Words) -> str:
     """Markup for `#hello`. The script knows the hour; the style shows the greeting that fits."""
-    greetings = "".join(f'<span class="p-{hour}">{escaped(words(f"hello.{hour}"))} </span>' for hour in _HOURS)
+    apart = "" if words.lang == "zh" else " "
+    greetings = "".join(f'<span class="p-{hour}">{escaped(words(f"hello.{hour}"))}{apart}</span>' for hour in _HOURS)
     starters = "".join(_starter_html(number, words) for number in STARTERS)
     return (
         f'<div class="p-hello"><h2>{greetings}<span>{escaped(words("hello.ask"))}</span></h2>'

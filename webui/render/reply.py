@@ -133,11 +133,10 @@ def _error(error: dict[str, object], words: Words) -> str:
 def _foot(message: StoredMessage, status: RunStatus, words: Words, *, last: bool) -> Entry:
     """How it ended, and what can be done with it."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
-    acts = ["copy"]
-    if last:
-        acts += ["continue"] if status in {"stopped", "interrupted", "error"} else []
-        acts += ["regenerate"]
-    links = " ".join(_act(act, message.id, words, worded=bool(note) or status == "error") for act in acts)
+    cut = status in {"stopped", "interrupted", "error"}
+    acts = [act for act, offered in (("continue", last and cut), ("regenerate", last)) if offered]
+    acts = [*acts, "copy"] if cut else ["copy", *acts]
+    links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
     return said("assistant", f'<p class="p-acts">{said_first}{links}</p>')
 
