@@ -100,16 +100,16 @@ def _packed(section: list[Block], heading: str, size: int, overlap: int) -> Iter
     limit = size * _CHINESE_SHARE if _is_chinese(section) else float(size)
     pieces = [piece for block in section for piece in _pieces(block, limit)]
     held: list[_Piece] = []
-    repeated = 0
+    repeated, filled = 0, 0.0
     for at, piece in enumerate(pieces):
-        filled = sum(one.size for one in held)
         if len(held) > repeated and filled + _wanted(pieces, at, limit, filled) > limit:
             yield _chunk(held, repeated, heading)
             tail = held[-overlap:] if overlap else []
             fits = sum(one.size for one in tail) <= limit * _LONGEST_OVERLAP
             held = list(tail) if fits and sum(one.size for one in tail) + piece.size <= limit else []
-            repeated = len(held)
+            repeated, filled = len(held), sum(one.size for one in held)
         held.append(piece)
+        filled += piece.size
     if held:
         yield _chunk(held, repeated, heading)
 
@@ -134,17 +134,18 @@ def _pieces(block: Block, limit: float) -> Iterator[_Piece]:
 
 
 def _short_spans(text: str, span: tuple[int, int], limit: float) -> Iterator[tuple[int, int]]:
+    """A sentence, or pieces of one that is longer than a chunk, cut at a space where there is one."""
     start, end = span
-    while count_tokens(text[start:end]) > limit:
-        cut = start + max(1, int((end - start) * limit / count_tokens(text[start:end])))
-        while count_tokens(text[start:cut]) > limit and cut > start + 1:
-            cut -= 1 + (cut - start) // 10
-        space = text.rfind(" ", start + (cut - start) // 2, cut)
-        cut = space + 1 if space > start else max(cut, start + 1)
+    most = max(1, int(limit / count_tokens("a")))  # letters, if all of them were Latin
+    while start < end:
+        cut = min(end, start + most)
+        while cut > start + 1 and (size := count_tokens(text[start:cut])) > limit:
+            cut = start + max(1, min(cut - start - 1, int((cut - start) * limit / size)))
+        if cut < end:
+            space = text.rfind(" ", start + (cut - start) // 2, cut)
+            cut = space + 1 if space > start else cut
         yield start, cut
         start = cut
-    if start < end:
-        yield start, end
 
 
 def _chunk(pieces: list[_Piece], repeated: int, heading: str) -> Chunk:

@@ -27,7 +27,17 @@ PICTURES: Mapping[str, str] = {"application/pdf": "core.rag.parsers.pdf_file"}
 READABLE = ("PDF", "DOCX", "TXT", "MD", "HTML", "CSV")
 
 HEAD = 64 * 1024
-_PROMISES = {".pdf": "PDF", ".docx": "DOCX"}  # endings that text or a picture cannot live up to
+# What a name promises; text cannot live up to the first two, other bytes to none.
+_PROMISES = {
+    ".pdf": "PDF",
+    ".docx": "DOCX",
+    ".txt": "TXT",
+    ".md": "MD",
+    ".html": "HTML",
+    ".htm": "HTML",
+    ".csv": "CSV",
+    ".tsv": "TSV",
+}
 _OFFICE = frozenset({".docx", ".xlsx", ".pptx"})
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
@@ -73,7 +83,7 @@ def parser_for(name: str, head: bytes) -> tuple[str, str]:
     promised = _PROMISES.get(ending(name), "")
     for parser in PARSERS if kind in {"", "ZIP"} or b"%PDF-" in head[:1024] else ():
         media_type = PARSER_REGISTRY[parser]().accepts(name, head)
-        if media_type and promised and media_type.startswith("text/"):
+        if media_type.startswith("text/") and promised in {"PDF", "DOCX"}:
             break
         if media_type:
             return parser, media_type

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
 MARKDOWN = frozenset({".md", ".markdown", ".mdown", ".mkd"})
 PROSE = MARKDOWN | {"", ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex"}
 
-_HEADING = re.compile(r" {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r" {0,3}(#{1,6})\s(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_RULE = re.compile(r"\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 
 
 class PlainParser:
@@ -84,7 +83,10 @@ def _markdown_block(lines: list[str], at: int, pending: list[str]) -> tuple[Bloc
     """The heading, listing or table that starts at a line, and the line after it."""
     line = lines[at]
     if heading := _HEADING.match(line):
-        return (Block("heading", heading[2], level=len(heading[1])) if heading[2] else None), at + 1
+        title = heading[2].strip()
+        bare = title.rstrip("#")
+        title = bare.rstrip() if not bare or bare[-1].isspace() else title  # closing marks, but not those of "C#"
+        return (Block("heading", title, level=len(heading[1])) if title else None), at + 1
     if fence := _FENCE.match(line):
         end = at + 1
         while end < len(lines) and not lines[end].lstrip().startswith(fence[1]):
@@ -93,11 +95,16 @@ def _markdown_block(lines: list[str], at: int, pending: list[str]) -> tuple[Bloc
         return (Block("code", code) if code.strip() else None), end + 1
     if at + 1 < len(lines):
         underline = lines[at + 1]
-        if "|" in line and "|" in underline and _RULE.match(underline):
+        if "|" in line and "|" in underline and _is_rule(underline):
             return _pipe_table(lines, at)
         if line.strip() and not pending and _UNDERLINE.match(underline) and len(underline.strip()) > 1:
             return Block("heading", line.strip(), level=1 if "=" in underline else 2), at + 2
     return None, at + 1
+
+
+def _is_rule(line: str) -> bool:
+    """The line under a table's header."""
+    return set(line.strip()) <= set("|:- ") and "-" in line
 
 
 def _pipe_table(lines: list[str], at: int) -> tuple[Block, int]:

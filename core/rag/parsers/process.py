@@ -41,7 +41,7 @@ class Limits:
     memory: int = 1536 * 1024 * 1024
     seconds: float = 30.0
     seconds_per_page: float = 0.25
-    answer_bytes: int = 256 * 1024 * 1024
+    answer_bytes: int = 64 * 1024 * 1024
 
 
 @dataclass(slots=True)

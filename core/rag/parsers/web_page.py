@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
 # Source code may open with a page in a string; a name that says so is believed.
 _OPEN_TO_DOUBT = _ENDINGS | {"", ".txt"}
-_START = re.compile(rb"\s*(<\?xml[^>]*>\s*)?(<!--.*?-->\s*)*<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL)
+_START = re.compile(
+    rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*+-->\s*+)*+<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
+)
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([a-zA-Z0-9_-]+)", re.IGNORECASE)
 
 _SILENT = frozenset(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -131,3 +133,13 @@ def test_a_chunk_is_marked_where_its_words_stand_and_nowhere_else() -> None:
     assert len(chunks) > 2
     for before, after in pairwise(chunks):
         assert before.rectangles[0][3] <= after.rectangles[0][1] + 10
+
+
+@pytest.mark.parametrize(
+    "text", ["a" * 1_000_000, "中" * 300_000, "." * 1_000_000, "?!" * 300_000, "a. " * 200_000, "\n" * 500_000 + "x"]
+)
+def test_a_text_made_to_be_slow_is_not(text: str) -> None:
+    start = time.process_time()
+    kept = "".join(chunk.text for chunk in chunks_of([Block("paragraph", text)], overlap=0))
+    assert bare(kept) == bare(text)
+    assert time.process_time() - start < 5

@@ -185,6 +185,8 @@ def test_a_text_may_say_which_page_it_is(library: Library) -> None:
         ("blank.txt", b" \n\t\n", BrokenDocumentError, "document_empty"),
         ("picture.pdf", b"\x89PNG\r\n\x1a\n" + b"\0" * 99, BrokenDocumentError, "document_not_what_it_says"),
         ("text.pdf", b"just text", BrokenDocumentError, "document_not_what_it_says"),
+        ("binary.txt", b"abc\0def", BrokenDocumentError, "document_not_what_it_says"),
+        ("picture.md", b"GIF89a\0\0\0", BrokenDocumentError, "document_not_what_it_says"),
         ("text.docx", b"just text", BrokenDocumentError, "document_not_what_it_says"),
         ("broken.pdf", b"%PDF-1.7\nnothing else", BrokenDocumentError, "document_broken"),
         ("picture.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 99, UnsupportedFormatError, "document_unsupported"),

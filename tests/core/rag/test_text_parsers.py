@@ -136,3 +136,16 @@ def test_a_long_sheet_repeats_its_header(tmp_path: Path) -> None:
     assert len(found) == 3
     assert all(block.cells[0] == ("n", "square") for block in found)
     assert sum(len(block.cells) - 1 for block in found) == 1200
+
+
+def test_a_page_that_opens_with_many_comments_is_judged_at_once() -> None:
+    assert WebPageParser().accepts("a.txt", b"<!---->" * 9_000) == ""
+    assert WebPageParser().accepts("a.txt", b"<!-- x -->" * 900 + b"<html>") == "text/html"
+
+
+def test_a_heading_keeps_the_sign_of_its_name() -> None:
+    assert [block.text for block in markdown_blocks("# About C#\n\n## Closed ##\n\n###")] == [
+        "About C#",
+        "Closed",
+        "###",
+    ]
