@@ -84,13 +84,17 @@ class IndexFile:
             self._given_up.unlink()
             raise DamagedIndexError("The library's file was found damaged.")
         try:
-            with self.writing() as db:
-                self._prepare(db)
+            with self.reading() as db:
+                is_ready = self._is_ready(db)
+            if not is_ready:
+                with self.writing() as db:
+                    self._make_tables(db)
         except BaseException:
             self.close()
             raise
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _is_ready(self, db: sqlite3.Connection) -> bool:
+        """Whether the tables are there; asked without writing, for another process may be at that."""
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StorageError(
@@ -98,12 +102,18 @@ class IndexFile:
                 hint="Update Parlour.",
                 key="library_newer",
             )
-        for statement in _SCHEMA.split(";\n"):
-            db.execute(statement)
-        db.execute(f"PRAGMA user_version = {VERSION}")
+        if version < VERSION:
+            return False
         # Damage shows at once, not in the middle of somebody's question.
         for table in ("documents", "chunks", "pages"):
             db.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608 - three literal names
+        return True
+
+    @staticmethod
+    def _make_tables(db: sqlite3.Connection) -> None:
+        for statement in _SCHEMA.split(";\n"):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager
     def reading(self) -> Generator[sqlite3.Connection]:
@@ -167,13 +177,24 @@ class IndexFile:
         with _translated():
             db = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             try:
-                db.execute("PRAGMA journal_mode = WAL")
+                _log_ahead(db)
                 db.execute("PRAGMA synchronous = FULL")
                 db.execute("PRAGMA foreign_keys = ON")
             except BaseException:
                 db.close()
                 raise
             return db
+
+
+def _log_ahead(db: sqlite3.Connection) -> None:
+    """Turn write-ahead logging on; once on, the file stays so."""
+    (mode,) = db.execute("PRAGMA journal_mode").fetchone()
+    if mode == "wal":
+        return
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+    except sqlite3.OperationalError:
+        _log.debug("Another process is at it: this switch does not wait its turn as writing does.")
 
 
 @contextmanager

@@ -329,12 +329,13 @@ class Library:
     def _insert(self, reading: Reading) -> None:
         document = reading.document
         title = document.title or document.name
+        texts = [records.searched_text(title, chunk.heading, chunk.text) for chunk in reading.chunks]
+        prepared = self._searcher.prepare(texts)
         with self._file.writing() as db:
             if records.get(db, document.id):  # another process was faster
                 return
             ids = records.insert(db, document, reading.chunks, reading.shapes)
-            texts = (records.searched_text(title, chunk.heading, chunk.text) for chunk in reading.chunks)
-            self._searcher.add(db, list(zip(ids, texts, strict=True)))
+            self._searcher.add(db, ids, prepared)
 
     def _restore(self) -> None:
         """Read every original again, after the index was lost."""

@@ -38,7 +38,7 @@ def put(file: IndexFile, searcher: Searcher, name: str) -> list[int]:
     chunks = [Chunk(text) for text in TEXTS[name]]
     with file.writing() as db:
         ids = records.insert(db, Document(name, name, "text/plain", None, len(chunks)), chunks, [])
-        searcher.add(db, list(zip(ids, TEXTS[name], strict=True)))
+        searcher.add(db, ids, searcher.prepare(TEXTS[name]))
     return ids
 
 
@@ -87,7 +87,7 @@ def test_what_is_removed_is_not_found(file: IndexFile, searcher: Searcher) -> No
 def test_a_change_that_is_undone_leaves_nothing(file: IndexFile, searcher: Searcher) -> None:
     before = searcher.find("green", 9)
     with pytest.raises(ZeroDivisionError), file.writing() as db:
-        searcher.add(db, [(999, "green green green")])
+        searcher.add(db, [999], searcher.prepare(["green green green"]))
         raise ZeroDivisionError
     assert searcher.find("green", 9) == before
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,13 +17,18 @@ Entry = tuple[int, str]
 class Searcher(Protocol):
     """Finds chunks by a question. Made with the library's file, where it keeps tables of its own.
 
-    `add` and `remove` are called within the transaction that changes the chunks themselves.
+    `add` and `remove` are called within the transaction that changes the chunks themselves, while others wait for their
+    turn to write: what takes time is done before, in `prepare`.
     """
 
     def __init__(self, file: IndexFile) -> None: ...
 
-    def add(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
-        """Take in the chunks of a document."""
+    def prepare(self, texts: Sequence[str]) -> list[Any]:
+        """What is kept of each text for the search."""
+        ...
+
+    def add(self, db: sqlite3.Connection, chunk_ids: Sequence[int], prepared: Sequence[Any]) -> None:
+        """Take in chunks with what `prepare` made of them."""
         ...
 
     def remove(self, db: sqlite3.Connection, chunk_ids: Sequence[int]) -> None:

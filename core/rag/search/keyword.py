@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.rag.records import chunk_texts
 from core.rag.search.terms import terms
@@ -33,14 +33,19 @@ class KeywordSearcher:
 
     def __init__(self, file: IndexFile) -> None:
         self._file = file
-        with file.writing() as db:
-            if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunk_terms'").fetchone():
-                db.execute(_TABLE)
-                self.add(db, chunk_texts(db))
+        with file.reading() as db:
+            is_there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunk_terms'").fetchone()
+        if not is_there:
+            with file.writing() as db:
+                self.rebuild(db, chunk_texts(db))
 
-    def add(self, db: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+    def prepare(self, texts: Sequence[str]) -> list[Any]:
+        """The texts' terms, parted by spaces."""
+        return [" ".join(terms(text)) for text in texts]
+
+    def add(self, db: sqlite3.Connection, chunk_ids: Sequence[int], prepared: Sequence[Any]) -> None:
         """Index the chunks' terms."""
-        rows = ((chunk_id, " ".join(terms(text))) for chunk_id, text in entries)
+        rows = zip(chunk_ids, prepared, strict=True)
         db.executemany("INSERT INTO chunk_terms (rowid, terms) VALUES (?, ?)", rows)
 
     def remove(self, db: sqlite3.Connection, chunk_ids: Sequence[int]) -> None:
@@ -51,7 +56,7 @@ class KeywordSearcher:
         """Throw the table away and fill a new one."""
         _forget(db)
         db.execute(_TABLE)
-        self.add(db, entries)
+        self.add(db, [chunk_id for chunk_id, _ in entries], self.prepare([text for _, text in entries]))
 
     def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
         """Chunks that hold any of the question's terms, by BM25."""
