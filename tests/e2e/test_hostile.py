@@ -78,7 +78,7 @@ def assert_harmless(page: Page, listener: Listener) -> None:
     expect(chat(page)).to_contain_text("After.")
     assert page.title() != "pwned"
     assert page.locator("#status").count() == 1
-    assert page.locator("#chat").locator("form, iframe, input, style, [style*=fixed]").count() == 0
+    assert page.locator("#chat").locator("form, iframe, input, style:not(svg *), [style*=fixed]").count() == 0
     for link in page.locator("#chat a", has_text="here").all():
         assert not (link.get_attribute("href") or "").startswith("javascript:")
     assert listener.came == 0
@@ -114,7 +114,7 @@ def test_a_documents_words_run_and_fetch_nothing(page: Page, listener: Listener,
     path.write_text("# Herons\n\nHerons fish. " + hostile(listener.address), encoding="utf-8")
     add(page, path)
     ask(page, "How do herons fish?")
-    expect(chat(page)).to_contain_text("The document says")
+    expect(chat(page)).to_contain_text("Herons fish.")
     wait_for_state(page, "idle")
     chat(page).get_by_role("button").filter(has_text="ask_documents").first.click()
     chat(page).locator("a.cite").first.click()
