@@ -34,6 +34,17 @@ if TYPE_CHECKING:
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024
+# Small models fall into saying the same lines for ever: the makers advise a penalty of 1.1 on what was just said, and
+# from 24 repeated tokens on each further one gets unlikelier still, across line breaks too (hence a mark that nobody
+# writes). A quoted sentence stays free.
+_AGAINST_LOOPS: Final[Mapping[str, Any]] = {
+    "repeat_penalty": 1.1,
+    "repeat_last_n": 128,
+    "dry_multiplier": 0.8,
+    "dry_allowed_length": 24,
+    "dry_penalty_last_n": 512,
+    "dry_sequence_breakers": ["\u241e"],
+}
 _WHO: Final[Mapping[Lang, str]] = {
     "en": "You are Parlour's built-in assistant: {model}, a small language model made by {maker}, running on the "
     "user's own computer. Be friendly, brief and honest.",
@@ -226,6 +237,7 @@ def question_body(request: ChatRequest, who: str) -> dict[str, Any]:
     settings = {key: value for key, value in request.generate.items() if key not in OUR_KEYS and value is not None}
     return {
         "temperature": 0.2,
+        **_AGAINST_LOOPS,
         **settings,
         "messages": _messages(request.messages, who, request.lang),
         "cache_prompt": True,
