@@ -82,7 +82,7 @@ def _preferred(header: str) -> Lang:
     """The first of our languages in the order of their weights."""
     wanted: list[tuple[float, Lang]] = []
     for part in header.split(","):
-        match = re.match(r"\s*(en|zh)\b[^;]*(?:;\s*q=([\d.]+))?", part, re.IGNORECASE)
+        match = re.match(r"\s*(en|zh)\b[^;]*(?:;\s*q=([^;]*))?", part, re.IGNORECASE)
         if match:
             lang: Lang = "zh" if match[1].lower() == "zh" else "en"
             wanted.append((_weight(match[2]), lang))

@@ -1,0 +1,114 @@
+"""Both languages say the same things, and every error has its sentence."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import string
+from pathlib import Path
+
+import pytest
+
+import core.errors
+from core.errors import ParlourError
+from webui.words import LANGUAGES, SCRIPT_WORDS, Words
+from webui.words.en import WORDS as EN
+from webui.words.zh import WORDS as ZH
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = [path for room in ("core", "webui") for path in (ROOT / room).rglob("*.py")]
+
+
+def blanks(sentence: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
+
+
+def test_chinese_has_the_keys_of_english_and_no_others() -> None:
+    assert set(EN) == set(ZH)
+
+
+@pytest.mark.parametrize("key", sorted(EN))
+def test_a_sentence_has_the_same_blanks_in_both_languages(key: str) -> None:
+    assert blanks(EN[key]) == blanks(ZH[key])
+
+
+def test_no_sentence_is_empty() -> None:
+    assert not [key for table in (EN, ZH) for key, said in table.items() if not said.strip()]
+
+
+def test_every_error_of_the_house_has_a_sentence() -> None:
+    classes = [one for _, one in inspect.getmembers(core.errors, inspect.isclass) if issubclass(one, ParlourError)]
+    assert not [one.key for one in classes if f"error.{one.key}" not in EN]
+
+
+def test_every_error_key_written_in_the_code_has_a_sentence() -> None:
+    keys = {
+        key
+        for path in SOURCES
+        for key in re.findall(r"""\bkey(?:: ClassVar\[str\])? ?= ?"([a-z_]+)\"""", path.read_text("utf-8"))
+    }
+    assert len(keys) > 20
+    assert not sorted(key for key in keys if f"error.{key}" not in EN)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_every_key_that_the_page_asks_for_is_there(lang: str) -> None:
+    asked = {
+        key
+        for path in (ROOT / "webui").rglob("*.py")
+        for key in re.findall(r"""words\("([a-z_.0-9]+)\"""", path.read_text("utf-8"))
+    }
+    assert len(asked) > 30
+    assert not sorted(key for key in asked if key not in Words(lang))  # pyright: ignore[reportArgumentType]
+
+
+def test_every_key_that_the_script_asks_for_is_in_the_page() -> None:
+    tables = json.loads(SCRIPT_WORDS)
+    scripts = [path.read_text("utf-8") for path in (ROOT / "assets" / "js").glob("*.js")]
+    asked = {key for script in scripts for key in re.findall(r"\bsay\('([a-z_]+)'", script)}
+    asked |= {key for script in scripts for key in re.findall(r"\['[^']+', '([a-z_]+)'\]", script)}
+    assert len(asked) > 15
+    assert not [key for key in asked for table in tables.values() if key not in table]
+
+
+@pytest.mark.parametrize(
+    ("header", "lang"),
+    [
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh"),
+        ("en-GB,en;q=0.9,zh;q=0.8", "en"),
+        ("fr,zh-TW;q=0.5,en;q=0.3", "zh"),
+        ("de", "en"),
+        ("", "en"),
+        (None, "en"),
+        ("zh;q=oops, en", "en"),
+    ],
+)
+def test_the_language_is_the_one_the_browser_likes_best(header: str | None, lang: str) -> None:
+    assert Words.of(header).lang == lang
+
+
+def test_an_error_is_one_line_with_what_happened_and_what_to_do() -> None:
+    details = {"name": "a.pdf", "size": 212, "limit": 100}
+    said = Words("en").error({"key": "upload_too_large", "details": details})
+    assert said == "a.pdf is 212 MB; the limit is 100 MB. Send the part you need."
+    assert Words("zh").error(ParlourError("x", key="busy")) == "这个对话正在回答。请等它写完，或点“停止”。"
+
+
+def test_an_error_nobody_has_words_for_is_told_as_unexpected() -> None:
+    assert Words("en").error({"key": "martian", "details": {}}).startswith(EN["error.unexpected"])
+
+
+def test_a_blank_that_nobody_filled_does_no_harm() -> None:
+    assert "…" in Words("en").error({"key": "upload_too_large", "details": None})
+
+
+def test_braces_in_what_fills_a_blank_stay_text() -> None:
+    assert "{evil}" in Words("en").error({"key": "document_broken", "details": {"name": "{evil}"}})
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"), [(0.04, "0.0 s"), (2.14, "2.1 s"), (31.4, "31 s"), (125, "2 min 5 s"), (-1, "0.0 s")]
+)
+def test_durations_are_short(seconds: float, said: str) -> None:
+    assert Words("en").seconds(seconds) == said
