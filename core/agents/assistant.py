@@ -84,7 +84,7 @@ class Assistant(FnCallAgent):
         else:
             small = self._model().small
             finder = Finder(library, documents, self._model(), self._rag.max_ref_token)
-            ask = AskDocuments(finder.find, {"k": self._rag.top_k})
+            ask = AskDocuments(finder.find, {"k": self._rag.top_k, "notice": not small})
             loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
             question = _question(messages)
             arguments = {"query": question}

@@ -29,6 +29,11 @@ _OVERVIEW = re.compile(
     r"|总结|概括|摘要|概述|归纳|大意|主要内容|讲了什么|讲什么|说了什么|关于什么|要点",
     re.IGNORECASE,
 )
+_FOR_TOOLS = re.compile(
+    r"\d\s*[-+*/×÷^]\s*\d|\d\s*[%％]\s*(of|的|off)|\d.*\b(plus|minus|times|divided by)\b.*\d|\d.*[加减乘除].*\d"
+    r"|\bwhat time\b|\btime is it\b|\bwhat (day|date) (is|was)\b|\btoday's date\b|几点|几号|星期几|周几",
+    re.IGNORECASE,
+)
 
 
 def is_small_talk(question: str) -> bool:
@@ -53,12 +58,19 @@ class Finder:
     most_tokens: int
 
     async def find(self, question: str, k: int) -> list[Passage]:
-        """The passages that answer a question best; for "summarise this" the documents' beginnings."""
+        """The passages that answer a question best; for "summarise this" the documents' beginnings.
+
+        Where a small model asks in other words than the documents use, their beginnings come after what was found.
+        """
         if _OVERVIEW.search(question):
             return self._fitting(await self.library.abeginnings(k, documents=self.documents))
         found = await self.library.afind(question, k, documents=self.documents)
         if self.model.small and not _speak_of(question, found):
-            return []
+            if _FOR_TOOLS.search(question):  # a small model given passages would not reckon, but read
+                return []
+            known = {(passage.document_id, passage.chunk_id) for passage in found}
+            beginnings = await self.library.abeginnings(k, documents=self.documents)
+            found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return self._fitting(found)
 
     def _fitting(self, found: list[Passage]) -> list[Passage]:

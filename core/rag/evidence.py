@@ -29,19 +29,21 @@ _WORDS = {
 }
 
 
-def numbered(passages: Sequence[Passage], lang: Literal["en", "zh"] = "en", *, first: int = 1) -> str:
+def numbered(
+    passages: Sequence[Passage], lang: Literal["en", "zh"] = "en", *, first: int = 1, notice: bool = True
+) -> str:
     """The passages as a text block for a model, numbered from `first`; "" for none.
 
     Args:
         passages: The best first.
         lang: The language of what stands around them.
         first: The first number: above 1 where earlier passages of the same reply have theirs.
+        notice: Whether to say that passages are data; a model too small to heed that copies it into its answer.
     """
     if not passages:
         return ""
-    notice, _ = _WORDS[lang]
     blocks = "\n\n".join(_block(number, passage, lang) for number, passage in enumerate(passages, first))
-    return f"{notice}\n<passages>\n{blocks}\n</passages>"
+    return f"{_WORDS[lang][0]}\n<passages>\n{blocks}\n</passages>" if notice else blocks
 
 
 def _block(number: int, passage: Passage, lang: Literal["en", "zh"]) -> str:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from core.llm.calling.call_text import CallText, call_events
-from core.llm.calling.json_schema_words import EXAMPLES, FACTS, ROUTER, example_lines
+from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
 from core.llm.calling.neutral import neutral, without_tokens
 from core.llm.calling.nous import with_system
 from core.llm.calling.respond_reader import RespondReader
@@ -123,7 +123,7 @@ def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
     results = [neutral(message.get_text_content()).strip() for message in messages[last:] if message.role == FUNCTION]
     said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
     question = without_tokens(messages[last].get_text_content())
-    text = FACTS[lang].format(facts="\n".join(filter(None, results)), question=question)
+    text = asked_about("\n".join(filter(None, results)), question, lang)
     return [*_spoken(messages[:last]), Message(USER, text), *said]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from core.messages.json_text import compact
@@ -31,6 +32,17 @@ FACTS: Mapping[Lang, str] = {
     "zh": "资料：\n{facts}\n\n问题：{question}\n请根据资料用中文简要回答问题。",
 }
 
+TASK: Mapping[Lang, str] = {
+    "en": "{facts}\n\nTask: {question}\nDo the task with the text above. Write the result only.",
+    "zh": "{facts}\n\n任务：{question}\n请用上面的文字完成任务，用中文，只写结果。",
+}
+
+_A_TASK = re.compile(
+    r"\s*(please\s+)?(turn|write|rewrite|draft|compose|translate|convert|make|list|create|reply|shorten|extract)\b"
+    r"|\s*(请|请你|帮我|帮忙)?(把|将|写|改写|起草|翻译|列出|整理|生成|拟)",
+    re.IGNORECASE,
+)
+
 _HELLO = {"en": ("Hello!", "Hello! How can I help you?"), "zh": ("你好！", "你好！有什么可以帮你？")}
 _FACT = {
     "en": ("Why is the sky blue?", "Air scatters blue light more than red light."),
@@ -57,6 +69,12 @@ EXAMPLES: Mapping[Lang, Sequence[Example]] = {
         ("我的合同里房租怎么规定？", "ask_documents", {"query": "合同 房租"}),
     ],
 }
+
+
+def asked_about(facts: str, question: str, lang: Lang) -> str:
+    """The question, or the task, together with what the tools found."""
+    template = TASK if _A_TASK.match(question) else FACTS
+    return template[lang].format(facts=facts, question=question)
 
 
 def example_lines(examples: Sequence[Example], names: Collection[str]) -> str:

@@ -31,7 +31,7 @@ class AskDocuments(BaseTool):
 
     Args:
         find: Takes a question and how many passages are wanted at most.
-        cfg: Options; `k` is the number of passages, 5 by default.
+        cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them.
     """
 
     name = "ask_documents"
@@ -48,6 +48,7 @@ class AskDocuments(BaseTool):
         super().__init__(cfg)
         self._find = find
         self._k = int(self.cfg.get("k", 5))
+        self._notice = bool(self.cfg.get("notice", True))
 
     async def call(
         self, params: str | dict[str, Any], *, evidence: list[Passage] | None = None, lang: str = "en", **kwargs: Any
@@ -70,4 +71,5 @@ class AskDocuments(BaseTool):
         first = len(earlier) + 1
         earlier.extend(found)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(found, first))
-        return ToolResult(numbered(found, "zh" if lang == "zh" else "en", first=first), passages=rows)
+        text = numbered(found, "zh" if lang == "zh" else "en", first=first, notice=self._notice)
+        return ToolResult(text, passages=rows)

@@ -187,6 +187,17 @@ async def test_a_small_model_is_not_given_passages_that_miss_the_question_and_ke
     assert [f["name"] for f in model.requests[0].functions] == ["calculator"]
 
 
+@pytest.mark.parametrize("question", ["Which hardware was used?", "这篇写了什么？"])
+async def test_a_question_in_other_words_than_the_document_uses_is_answered_from_its_beginning(question: str):
+    model, shelf = ScriptedModel("ok"), Shelf(_SKY)
+    model.small = True
+    events = await events_of(assistant(model, shelf), Message("user", question))
+    results = [event.message for event in events if isinstance(event, ToolFinished)]
+    assert _SKY.text in results[0].get_text_content()
+    assert len((results[0].extra or {})["passages"]) == 1
+    assert "(beginnings)" in [asked[0] for asked in shelf.asked]
+
+
 async def test_searches_of_earlier_turns_are_left_out():
     model = ScriptedModel("ok")
     history = [

@@ -102,3 +102,14 @@ def test_earlier_calls_and_results_do_not_reach_a_small_model() -> None:
         )
     )
     assert [m.role for m in prepared.messages] == ["system", "user", "assistant", "user"]
+
+
+def test_a_task_with_what_was_found_is_put_as_a_task_not_as_a_question() -> None:
+    asked = request(
+        Message("user", "Turn these notes into a letter."),
+        Message("assistant", "", function_call=FunctionCall("ask_documents", "{}")),
+        Message("function", "The lift is broken.", name="ask_documents"),
+    )
+    [only] = JsonSchemaTemplate().prepare(asked).messages
+    assert "Task: Turn these notes into a letter." in only.get_text_content()
+    assert "Question:" not in only.get_text_content()
