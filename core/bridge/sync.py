@@ -21,6 +21,7 @@ Post: TypeAlias = Callable[[T], None]
 Pump: TypeAlias = Callable[[Post[T]], Coroutine[Any, Any, None]]
 
 _CLOSING_SECONDS = 5.0
+_EXIT_SECONDS = 2.0
 
 
 class _LoopThread(threading.Thread):
@@ -33,16 +34,25 @@ class _LoopThread(threading.Thread):
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
         self.loop.run_forever()
+        self.loop.close()
 
     def stop(self) -> None:
+        """End what still runs, let it close what it opened, and stop the loop."""
         if self.is_alive():
-            self.loop.call_soon_threadsafe(self._end)
-            self.join(timeout=1.0)
+            self.loop.call_soon_threadsafe(self._begin_end)
+            self.join(timeout=_EXIT_SECONDS)
 
-    def _end(self) -> None:
-        for task in asyncio.all_tasks(self.loop):
+    def _begin_end(self) -> None:
+        self._ending = self.loop.create_task(self._end())
+
+    async def _end(self) -> None:
+        running = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in running:
             task.cancel()
-        self.loop.call_soon(self.loop.stop)
+        if running:
+            await asyncio.wait(running, timeout=_EXIT_SECONDS / 2)
+        await self.loop.shutdown_asyncgens()
+        self.loop.stop()
 
 
 class _Shared:
@@ -102,13 +112,13 @@ def pumped(pump: Pump[T]) -> Generator[T, None, None]:
     Raises:
         RuntimeError: Iterated on the shared loop itself.
     """
-    loop = shared_loop()
-    if _shared.thread() is threading.current_thread():
+    thread = _shared.thread()
+    if thread is threading.current_thread():
         raise RuntimeError("A synchronous call on Parlour's own loop would wait for itself: use the async form.")
     queue: SimpleQueue[T | _End] = SimpleQueue()
     job: _Job[T] = _Job(pump, queue)
     context = copy_context()
-    loop.call_soon_threadsafe(job.start, context=context)
+    thread.loop.call_soon_threadsafe(job.start, context=context)
     try:
         while not isinstance(item := queue.get(), _End):
             yield item
@@ -116,7 +126,7 @@ def pumped(pump: Pump[T]) -> Generator[T, None, None]:
         if item.error is not None:
             raise item.error
     finally:
-        job.leave(loop)
+        job.leave(thread)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,14 +149,14 @@ class _Job(Generic[T]):
         self._task = asyncio.ensure_future(self._pump(self._queue.put))
         self._task.add_done_callback(self._ended)
 
-    def leave(self, loop: asyncio.AbstractEventLoop) -> None:
+    def leave(self, thread: _LoopThread) -> None:
         """Stop the pump, and wait until it has closed what it opened."""
-        if self.over:
+        if self.over or not thread.is_alive():
             return
         self.over = True
-        loop.call_soon_threadsafe(self._cancel)
+        thread.loop.call_soon_threadsafe(self._cancel)
         # The garbage collector may close an iterator on the loop's own thread: waiting there would never end.
-        if _shared.thread() is threading.current_thread():
+        if thread is threading.current_thread():
             return
         try:
             while not isinstance(self._queue.get(timeout=_CLOSING_SECONDS), _End):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
+import sys
 import threading
 from contextvars import ContextVar
 
@@ -133,3 +135,22 @@ def test_an_interrupted_wait_cancels_what_runs():
     with pytest.raises(KeyboardInterrupt):
         items.throw(KeyboardInterrupt())
     assert cancelled.is_set()
+
+
+def test_a_program_ends_at_once_and_quietly_with_an_iterator_left_open():
+    program = (
+        "import asyncio\n"
+        "from core.bridge.sync import iterate\n"
+        "async def for_ever():\n"
+        "    try:\n"
+        "        while True:\n"
+        "            yield 1\n"
+        "            await asyncio.sleep(0.01)\n"
+        "    finally:\n"
+        "        print('closed', flush=True)\n"
+        "items = iterate(for_ever)\n"
+        "print(next(items), flush=True)\n"
+    )
+    command = [sys.executable, "-W", "error", "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["1", "closed"], "")

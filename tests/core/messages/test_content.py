@@ -77,3 +77,9 @@ def test_items_read_like_dicts():
     assert "image" not in item
     with pytest.raises(KeyError):
         item["model_dump"]
+
+
+def test_a_value_may_be_replaced():
+    item = ContentItem(image="a.png")
+    item["image"] = "b.png"
+    assert item.get_type_and_value() == ("image", "b.png")

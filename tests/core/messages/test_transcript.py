@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -117,6 +118,15 @@ def test_a_finished_turn_is_shared_by_all_later_snapshots():
     first = transcript.messages()[0]
     transcript.apply(TextDelta("!"))
     assert transcript.messages()[0] is first
+
+
+def test_more_of_a_call_that_never_began_is_a_mistake_of_ours():
+    with pytest.raises(ValueError, match="no call 'x'"):
+        Transcript([MessageStarted(), CallDelta("x", "{}")])
+
+
+def test_a_result_without_its_call_is_shown_all_the_same():
+    assert [m.content for m in Transcript([result("lost", "here")]).messages()] == ["here"]
 
 
 words = st.text(max_size=5)

@@ -10,6 +10,7 @@ from email.utils import format_datetime
 
 import pytest
 
+from core.bridge.sync import run
 from core.errors import (
     ContextTooLongError,
     ModelMisbehavedError,
@@ -177,6 +178,38 @@ def test_no_error_ever_holds_a_key(server, opened, said):
     everything = f"{caught.value} {caught.value.details} {caught.value.extra} {caught.value.message}"
     assert KEY not in everything
     assert "abcdef123456" not in everything
+
+
+@pytest.mark.parametrize(
+    ("chunk", "kind"),
+    [
+        ('{"error": {"message": "boom", "type": "server_error"}}', ModelUnavailableError),
+        ('{"error": {"message": "maximum context length is 10"}}', ContextTooLongError),
+        ('{"error": {"message": "boom"}}', ModelMisbehavedError),
+    ],
+)
+def test_an_error_in_mid_stream_ends_the_reply_with_what_it_said(server, opened, chunk, kind):
+    begun = 'data: {"choices": [{"delta": {"content": "half"}}]}\n\n'
+    server.add(Reply(body=f"{begun}data: {chunk}\n\n", content_type="text/event-stream", split=40, pace=0.02))
+    seen = []
+    with pytest.raises(kind, match=r"boom|length"):
+        seen.extend(opened().chat([{"role": "user", "content": "q"}]))
+    assert seen[-1][0]["content"] == "half"
+
+
+def test_an_address_may_lack_its_scheme_or_be_a_name(free_port):
+    model = get_chat_model({"model": "m", "base_url": f"127.0.0.1:{free_port}/v1", "api_key": KEY})
+    with pytest.raises(ModelUnavailableError):
+        model.quick_chat("q")
+    named = get_chat_model({"model": "qwen-plus", "model_type": "oai", "model_server": "dashscope", "api_key": KEY})
+    assert named.label == "qwen-plus · dashscope.aliyuncs.com"
+
+
+def test_a_server_of_ones_own_needs_no_key(server):
+    server.add(Reply(text="a"))
+    model = get_chat_model({"model": "m", "base_url": server.base_url})
+    assert model.quick_chat("q") == "a"
+    run(model.aclose())
 
 
 def test_a_long_error_is_cut():
