@@ -84,7 +84,7 @@ def main() -> None:
             table.append(f"| {title} | {label} | {figures} |")
             print(table[-1], flush=True)
     if options.keep:
-        asked = f"up to {options.questions:,} questions of each set"
+        asked = "all questions" if options.questions > 20_000 else f"{options.questions:,} questions of each set"
         RESULTS.write_text("\n".join(["# Retrieval", "", f"{TOLD} Asked: {asked}.", "", *table, ""]), encoding="utf-8")
 
 

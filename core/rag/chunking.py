@@ -185,13 +185,15 @@ def _table_chunks(block: Block, heading: str, limit: int) -> Iterator[Chunk]:
     repeats_header = count_tokens(header) <= limit / 4
     rows = [row_text(row) for row in block.cells]
     held: list[str] = []
-    repeated = 0
-    for row in (part for one in rows for part in _row_parts(one, limit * 0.75)):
-        if len(held) > repeated and count_tokens("\n".join([*held, row])) > limit:
+    repeated, filled = 0, 0.0
+    for row in (part for one in rows for part in _row_parts(one, limit * 0.7)):
+        size = count_tokens(f"{row}\n")
+        if len(held) > repeated and filled + size > limit:
             yield Chunk("\n".join(held), block.page, heading, place, len(header) + 1 if repeated else 0)
             held = [header] if repeats_header else []
-            repeated = len(held)
+            repeated, filled = len(held), count_tokens(f"{header}\n") if repeats_header else 0.0
         held.append(row)
+        filled += size
     if held:
         yield Chunk("\n".join(held), block.page, heading, place, len(header) + 1 if repeated else 0)
 

@@ -43,7 +43,7 @@ def ends_in_abbreviation(text: str) -> bool:
 
 def ideographs(text: str) -> int:
     """How many characters are Chinese or Japanese."""
-    return len(_IDEOGRAPH.findall(text))
+    return 0 if text.isascii() else len(_IDEOGRAPH.findall(text))
 
 
 def count_tokens(text: str) -> float:

@@ -51,7 +51,7 @@ def terms(text: str) -> list[str]:
                 if first not in EMPTY_CHARACTERS or second not in EMPTY_CHARACTERS
             )
         elif word not in STOP_WORDS:
-            found.append(_stem(word))
+            found.append(_stem(word) if word.isalpha() else word[:_LONGEST])
     return found
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import io
 import sqlite3
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +27,6 @@ from core.rag.library import Library
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Path]
-ROOT = Path(__file__).parents[3]
 
 
 def written(folder: Path, name: str, data: str | bytes) -> Path:
@@ -319,88 +316,3 @@ async def test_the_async_twins_leave_the_loop_free(library: Library, make_pdf: M
     assert (await library.apage_image(document.id, 1)).startswith(b"\x89PNG")
     await library.aremove(document.id)
     assert await library.afind("lamp") == []
-
-
-def test_several_processes_read_while_one_writes(tmp_path: Path) -> None:
-    reader = (
-        "import sys\n"
-        "from core.rag.library import Library\n"
-        "with Library.open(sys.argv[1]) as library:\n"
-        "    seen = 0\n"
-        "    while seen < 40:\n"
-        "        found = len(library.find('lamp', 100))\n"
-        "        assert found >= seen, (found, seen)\n"
-        "        seen = found\n"
-    )
-    folder = tmp_path / "shared"
-    with Library.open(folder) as library:
-        readers = [
-            subprocess.Popen([sys.executable, "-c", reader, str(folder)], env={"PYTHONPATH": str(ROOT)})
-            for _ in range(2)
-        ]
-        for number in range(40):
-            library.add_text(f"Lamp number {number}.", name=f"{number}.txt")
-        assert [process.wait(60) for process in readers] == [0, 0]
-
-
-def test_two_processes_write_at_once_and_nothing_is_lost(tmp_path: Path) -> None:
-    writer = (
-        "import sys\n"
-        "from core.rag.library import Library\n"
-        "with Library.open(sys.argv[1]) as library:\n"
-        "    for number in range(25):\n"
-        "        library.add_text(f'Lamp {sys.argv[2]} {number}.', name='a.txt')\n"
-    )
-    folder = tmp_path / "shared"
-    writers = [
-        subprocess.Popen([sys.executable, "-c", writer, str(folder), name], env={"PYTHONPATH": str(ROOT)})
-        for name in "ab"
-    ]
-    assert [process.wait(60) for process in writers] == [0, 0]
-    with Library.open(folder) as library:
-        assert len(library.documents()) == 50
-        assert len(library.find("lamp", 100)) == 50
-
-
-@pytest.mark.parametrize(
-    "damage",
-    ["UPDATE chunk_terms_data SET block = x'0102030405'", "DELETE FROM chunk_terms_data", "DROP TABLE chunk_terms"],
-)
-def test_a_broken_search_index_is_built_anew(tmp_path: Path, damage: str) -> None:
-    folder = tmp_path / "library"
-    with Library.open(folder) as library:
-        library.add_text("The lamp is green.", name="a.txt")
-    with sqlite3.connect(folder / "library.sqlite") as db:
-        db.execute(damage)
-    db.close()
-    with Library.open(folder) as library:
-        assert [passage.text for passage in library.find("lamp")] == ["The lamp is green."]
-
-
-@pytest.mark.parametrize("damage", ["rubbish", "half"])
-def test_a_damaged_file_is_moved_aside_and_everything_read_again(tmp_path: Path, make_pdf: Make, damage: str) -> None:
-    folder = tmp_path / "library"
-    with Library.open(folder) as library:
-        library.add(make_pdf("The lamp is green."), name="manual.pdf")
-        library.add_text("The lamp was red.", name="note", page=4)
-        before = {passage.text: (passage.document, passage.page) for passage in library.find("lamp")}
-    file = folder / "library.sqlite"
-    data = file.read_bytes()
-    bad = b"rubbish" * 2000 if damage == "rubbish" else data[:512] + b"\xff" * (len(data) - 512)
-    file.write_bytes(bad)
-    with Library.open(folder) as library:
-        assert {passage.text: (passage.document, passage.page) for passage in library.find("lamp")} == before
-        assert library.page_picture(library.find("green")[0]).startswith(b"\x89PNG")
-    assert (folder / "library.damaged-1.sqlite").read_bytes() == bad
-
-
-def test_a_library_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "library"
-    Library.open(folder).close()
-    with sqlite3.connect(folder / "library.sqlite") as db:
-        db.execute("PRAGMA user_version = 99")
-    db.close()
-    with pytest.raises(StorageError) as caught:
-        Library.open(folder)
-    assert caught.value.words_key == "library_newer"
-    assert not (folder / "library.damaged-1.sqlite").exists()
