@@ -123,7 +123,8 @@ def _load(path: Path, shape: Shape) -> Any:
     params.n_batch = params.n_ubatch = _PROMPT_BATCH
     params.n_gpu_layers = 0
     params.cache_ram_mib = _PROMPT_CACHE_MB
-    params.warmup = False
+    # Loading holds the interpreter's lock, so the page stands still meanwhile: no trial runs, no reading it all twice.
+    params.warmup = params.fit_params = False
     params.verbosity = -1
     # The library opens a port on this machine that we do not use: nobody else may either.
     params.api_keys = [token_urlsafe(32)]
