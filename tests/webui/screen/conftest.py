@@ -1,0 +1,74 @@
+"""A browser, and the page on a stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from set_up import find_browser
+from tests.e2e.watched_page import Watch
+from tests.webui.screen.stage import Stage
+
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+]
+WAIT = 30_000  # milliseconds
+
+
+@pytest.fixture(scope="session")
+def screen_browser() -> Iterator[Browser]:
+    """The machine's own Chromium."""
+    path = find_browser()
+    assert path, "Chromium is not installed; `make test` installs it."
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def _served() -> Iterator[Stage]:
+    stage = Stage().start()
+    yield stage
+    stage.stop()
+
+
+@pytest.fixture
+def stage(_served: Stage) -> Stage:
+    """The page's server; what it heard before is forgotten."""
+    _served.asked.clear()
+    _served.sent.clear()
+    _served.stops = 0
+    return _served
+
+
+@pytest.fixture
+def show(screen_browser: Browser, stage: Stage) -> Iterator[Callable[..., Page]]:
+    """Open a scene: `show("answered", locale="zh-CN", width=390, height=780)`; errors in the page fail the test."""
+    contexts: list[BrowserContext] = []
+    watches: list[Watch] = []
+
+    def open_(scene: str = "", *, width: int = 1440, height: int = 900, **options: Any) -> Page:
+        size = {"width": width, "height": height}
+        context = screen_browser.new_context(**{"viewport": size, "locale": "en-US", **options})
+        context.set_default_timeout(WAIT)
+        contexts.append(context)
+        page = context.new_page()
+        watches.append(Watch(page))
+        page.goto(f"{stage.url}/?scene={scene}", wait_until="domcontentloaded")
+        expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached(timeout=60_000)
+        expect(page.locator("#composer textarea")).to_be_visible()
+        return page
+
+    yield open_
+    for context in contexts:
+        context.close()
+    bad = [line for watch in watches for line in watch.verdict()]
+    assert not bad, "\n".join(bad)

@@ -1,0 +1,213 @@
+"""The page without an engine: the real layout, styles, script and headers, with conversations that are made up."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any, cast
+from urllib.parse import parse_qs, urlsplit
+
+import gradio as gr
+import pymupdf
+import uvicorn
+from fastapi import FastAPI
+from starlette.responses import Response
+
+from core.messages.content import ContentItem
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import Message
+from core.readiness import Readiness
+from core.runs.log import LoggedEvent, RunFinished
+from core.runs.reply import Reply
+from core.storage.base import Conversation, StoredMessage
+from webui.assets_folder import assets_folder
+from webui.layout import Handles, build
+from webui.middleware.headers import HeadersMiddleware
+from webui.panels.evidence import ShownPage, evidence_html
+from webui.panels.history import history_html
+from webui.panels.top import top_html
+from webui.render.conversation import shown
+from webui.render.status import status_html
+from webui.routes import Routes
+from webui.theme import Theme, head
+from webui.words import Words
+from webui.words.fixed import I18N
+
+PASSAGE = {
+    "text": "The deductible is 300 dollars for each claim.",
+    "document": "policy.pdf",
+    "document_id": "doc",
+    "page": 2,
+    "rectangles": [(72.0, 110.0, 523.0, 140.0)],
+    "chunk_id": 1,
+}
+ANSWER = r"""You pay **300 dollars** of each claim [1].
+
+| Cause | Deductible |
+|---|---:|
+| Fire | 300 |
+
+With $n < 3$ claims it is $s = \sum t_i$, but $5 or $10 is money:
+
+$$\bar s = \frac{1}{n}\sum s_i$$
+
+```python
+print(300 < 750)  # $x and $y
+```
+
+- a list
+"""
+HOSTILE = [
+    "<style>#composer{display:none}</style>",
+    "`a\nb` <form id=bus action=//evil.example> `c`",
+    "<br>\n`<style>*{color:red}</style>`",
+    "| ` | <input id=composer> ` |\n|---|---|\n| `a | <textarea></textarea> ` |",
+    "$<img src=//evil.example/1>$ $$<svg onload=alert(1)>$$ \\(<b>\\)",
+    '```mermaid\ngraph LR\nA["<style>*{display:none}</style>"] --> B\n```',
+    "- ```\n  <style>x</style>\nout <iframe src=//evil.example></iframe>",
+    "> ```\n> code\nlazy <button>x</button>",
+    "*x ``a*<style>`b``* <video src=//evil.example/v controls></video>",
+    "<details>\n```\n<style>y</style>\n```\n</details><dialog open>z</dialog>",
+    "![p](//evil.example/2.png) ![q](http://evil.example/3.png) [forged](#do-delete-all) [1](#cite-x-1)",
+    "[x]: http://evil.example/4.png\n\n![x] ![y][x]",
+    "text\n    ```\n    <marquee>\n    ```\n<!-- <style> --> <![CDATA[<p>]]> <?php ?>",
+]
+
+
+def _reply(*events: tuple[float, Any]) -> Reply:
+    return Reply(LoggedEvent(seq, at, event) for seq, (at, event) in enumerate(events, start=1))
+
+
+def _call(call_id: str, name: str, at: float) -> list[tuple[float, Any]]:
+    arguments = json.dumps({"query": "deductible"})
+    return [(at, CallStarted(call_id, name)), (at, CallDelta(call_id, arguments)), (at, ToolStarted(call_id))]
+
+
+def _result(call_id: str, at: float, **extra: Any) -> tuple[float, Any]:
+    return at, ToolFinished(
+        call_id, Message("function", "It came.", name="tool", extra={"function_id": call_id, **extra})
+    )
+
+
+def _turn(name: str, role: str, *parts: Message) -> StoredMessage:
+    return StoredMessage(name, "conv", None, cast("Any", role), parts, None, "complete", time.time())
+
+
+def _answered() -> tuple[list[StoredMessage], dict[str, Reply]]:
+    files = [{"id": "f1", "name": "policy.pdf"}]
+    items = [ContentItem(text="What is the deductible?"), ContentItem(file="/files/f1")]
+    thread = [_turn("q-1", "user", Message("user", items, extra={"files": files})), _turn("r-1", "assistant")]
+    thread += [_turn("q2", "user", Message("user", "还有呢？")), _turn("r2", "assistant")]
+    first = _reply(
+        (0, MessageStarted()), (0.1, ReasoningDelta("It is in section 4.")),
+        *_call("a", "ask_documents", 3), _result("a", 3.4, passages=[PASSAGE]),
+        *_call("b", "web_search", 4), _result("b", 6, failed="tool_timeout"),
+        *_call("c", "one", 7), *_call("d", "two", 7), _result("c", 8), _result("d", 9),
+        (9, MessageStarted()), (9.1, TextDelta(ANSWER)), (10, MessageFinished("stop")), (10, RunFinished("complete")),
+    )  # fmt: skip
+    second = _reply((0, MessageStarted()), (0.1, TextDelta("没有了。")), (1, RunFinished("stopped")))
+    return thread, {"r-1": first, "r2": second}
+
+
+def _hostile() -> tuple[list[StoredMessage], dict[str, Reply]]:
+    thread: list[StoredMessage] = []
+    replies: dict[str, Reply] = {}
+    for number, text in enumerate(HOSTILE):
+        thread += [_turn(f"q{number}", "user", Message("user", text)), _turn(f"r{number}", "assistant")]
+        thought = [(0.0, ReasoningDelta(text)), *_call("a", text[:40] or "x", 1), (2.0, TextDelta(text))]
+        replies[f"r{number}"] = _reply((0, MessageStarted()), *thought, (3, RunFinished("complete")))
+    return thread, replies
+
+
+def _running() -> tuple[list[StoredMessage], dict[str, Reply]]:
+    thread = [_turn("q1", "user", Message("user", "Go on")), _turn("r1", "assistant")]
+    return thread, {"r1": _reply((0, MessageStarted()), (0.1, ReasoningDelta("Well")), *_call("a", "calculator", 2))}
+
+
+SCENES = {"answered": _answered, "hostile": _hostile, "running": _running}
+
+
+class Stage:
+    """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.sent: list[Any] = []
+        self.stops = 0
+        app = FastAPI()
+        nothing = cast("Any", SimpleNamespace(engine=None, words=None))
+        app.router.routes.append(Routes(nothing, nothing).table()[-1])  # that of the assets
+        document = pymupdf.open(assets_folder() / "samples" / "policy.pdf")
+        picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
+        app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
+        page: Any = build(cast("Any", None), self._wire)
+        page._queue.ANAYLTICS_CACHE_FREQUENCY = 10**6  # Gradio's spelling; its statistics are not wanted here
+        mounted = cast("Any", gr).mount_gradio_app(
+            app, page, path="/", footer_links=[], run_history=False, i18n=I18N, theme=Theme(), head=head()
+        )
+        config = uvicorn.Config(HeadersMiddleware(mounted), host="127.0.0.1", port=0, log_level="warning")
+        self._server = uvicorn.Server(config)
+        self._thread = threading.Thread(target=self._server.run, daemon=True)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.servers[0].sockets[0].getsockname()[1]}"
+
+    def start(self) -> Stage:
+        self._thread.start()
+        end = time.monotonic() + 60
+        while not self._server.started and time.monotonic() < end:
+            time.sleep(0.05)  # between two looks, not for luck
+        return self
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(10)
+
+    def _wire(self, handles: Handles) -> None:
+        quiet: dict[str, Any] = {"show_progress": "hidden"}
+        outputs = [handles.chat, handles.status, handles.history, handles.top, handles.evidence]
+        page: Any = handles
+        page.blocks.load(self._opened, None, outputs, **quiet)
+        page.go.click(self._ask, handles.bus, handles.evidence, **quiet)
+        page.composer.submit(self._send, handles.composer, handles.composer, **quiet)
+        page.composer.stop(self._stop, None, None, **quiet)
+
+    def _opened(self, request: gr.Request) -> tuple[Any, ...]:
+        scene = parse_qs(urlsplit(request.headers.get("referer", "")).query).get("scene", [""])[0]
+        words = Words.of(request.headers.get("accept-language"))
+        thread, replies = SCENES[scene]() if scene else ([], {})
+        chat, _ = shown(thread, replies, words=words)
+        now = time.time()
+        conversations = [Conversation("conv", "o", "About <b>it</b>", now, now), Conversation("old", "o", "", 0, 0)]
+        readiness = Readiness()
+        readiness.mark("model", "ready", label="Small 0.5B, built in")
+        current = "conv" if thread else ""
+        status = status_html("running" if scene == "running" else "idle", current, lang=words.lang, empty=not thread)
+        history = history_html(conversations, current, ["old"], [], words)
+        return chat, status, history, top_html(conversations[0].title if thread else "", readiness, words), ""
+
+    def _ask(self, message: str, request: gr.Request) -> str:
+        self.asked.append(json.loads(message))
+        if self.asked[-1]["do"] not in {"cite", "page"}:
+            return ""
+        words = Words.of(request.headers.get("accept-language"))
+        page = ShownPage("doc", "policy.pdf", 2, 3, (595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
+        return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)
+
+    def _send(self, draft: Any) -> None:
+        self.sent.append(draft)
+
+    def _stop(self) -> None:
+        self.stops += 1

@@ -1,0 +1,262 @@
+"""The page in a browser, under its real headers: what the style depends on, what hostile text cannot do, what the
+script does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+
+# Gradio's own selectors that the style and the script depend on: a new Gradio that has others breaks the look.
+SELECTORS = """
+    gradio-app | .gradio-container | .gradio-container .main.app | .gradio-container .wrap:has(> .contain)
+    .contain > .column | #room > #side | #room > #talk | #room > #evidence | #history .prose .md | #chat .wrapper
+    #chat [role=log].panel-wrap | #chat .message-wrap > .message-row.panel.user-row | #chat .bot-row .bot.message
+    #chat .message-content | #chat [data-testid=user] | #chat [data-testid=bot] | #chat .prose.chatbot.md
+    #chat .thought-group > .title | #chat .title.expanded | #chat .title .arrow > button
+    #chat .thought-group > .content | #chat .content > .children | #chat .children > .thought-group
+    #chat .code_wrap > .copy_code_button | #chat .token.number | #chat span.katex | #chat span.katex-display
+    #composer .full-container > .input-container | #composer .input-wrapper | #composer .textarea-wrapper
+    #composer textarea | #composer .input-row > .upload-button | #composer .input-row > .microphone-button
+    #composer .input-row > .submit-button | #composer .input-row > .stop-button | #composer input[type=file]
+    #bus textarea | #bus-go | .toast-wrap
+"""
+KNOWN = """
+    a p span div sup sub strong em ul ol li table thead tbody tr th td pre code blockquote h1 h2 h3 hr br del svg s
+    details summary kbd math semantics mrow mi mo mn mfrac msub msup msubsup munderover mstyle annotation mtext mspace
+    mover munder
+"""
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so; the page's own rules forbid Playwright to wait inside it."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "It never came to be."
+        time.sleep(0.05)  # between two looks, not for luck
+
+
+AT_END = "e => e.scrollTop + e.clientHeight > e.scrollHeight - 20"
+
+
+def test_every_selector_the_style_depends_on_is_in_the_page(show: Show) -> None:
+    page = show("answered")
+    for title in page.locator("#chat .message > div > .thought-group > .title").all():
+        title.click()
+    expect(page.locator("#chat .children > .thought-group")).to_have_count(2)
+    wanted = [selector.strip() for line in SELECTORS.strip().splitlines() for selector in line.split("|")]
+    assert not [selector for selector in wanted if not page.locator(selector).count()]
+
+
+def test_files_in_the_composer_have_gradios_tiles_and_our_chips(show: Show, tmp_path: Path) -> None:
+    page = show()
+    paths = [tmp_path / name for name in ("über uns.txt", "政策.md")]
+    for path in paths:
+        path.write_text("x", "utf-8")
+    page.locator("#composer input[type=file]").first.set_input_files(paths)
+    expect(page.locator("#composer .thumbnails .thumbnail-wrapper .delete-button")).to_have_count(2)
+    expect(page.locator("#composer .p-chips .p-name")).to_have_text(["über uns.txt", "政策.md"])
+    expect(page.locator("#composer .thumbnail-wrapper").first).to_be_hidden()
+    page.get_by_role("button", name="Remove über uns.txt").click()
+    expect(page.locator("#composer .p-chips .p-name")).to_have_text(["政策.md"])
+    expect(page.locator("#composer .thumbnail-wrapper")).to_have_count(1)
+
+
+def test_hostile_text_leaves_no_element_that_could_paint_or_ask(show: Show) -> None:
+    page = show("hostile")
+    for title in page.locator("#chat .thought-group > .title").all():
+        title.click()
+    expect(page.locator("#chat .copy_code_button").first).to_be_visible()
+    found: list[str] = page.evaluate(
+        """() => [...document.querySelectorAll('#chat .md *')]
+            .filter((element) => !element.closest('svg, .copy_code_button')).map((element) => element.localName)"""
+    )
+    assert not set(found) - set(KNOWN.split())
+    assert page.locator("#chat .md :not(.mermaid *, svg *)[id], #chat .md input").count() == 0
+    assert page.locator("#chat .md [style*='position']:not(svg, svg *)").count() == 0
+    expect(page.locator("#chat .mermaid svg").first).to_contain_text("<style>")
+    expect(page.locator("#composer")).to_be_visible()
+
+
+def test_forged_links_do_nothing(show: Show, stage: Stage) -> None:
+    page = show("hostile")
+    page.get_by_role("link", name="forged").first.click()
+    page.locator("#chat a[href='#cite-x-1']").first.click()
+    page.locator("#history a[data-open=old]").click()
+    until(lambda: stage.asked)
+    expect(page.locator("#page .p-evidence")).to_have_count(0)
+    assert stage.asked == [{"do": "open", "id": "old"}]
+
+
+def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-hl.p-on")).to_be_visible()
+    expect(page.locator("#evidence")).to_be_in_viewport()
+    assert stage.asked == [{"do": "cite", "message": "r-1", "n": 1}]
+    page.get_by_role("button", name="Next page").click()
+    page.get_by_role("button", name="Close").click()
+    expect(page.locator("#evidence")).to_be_hidden()
+    assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3}, {"do": "close"}]
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 780)])
+def test_on_a_narrow_page_evidence_comes_over_it_and_goes_with_escape(show: Show, width: int, height: int) -> None:
+    page = show("answered", width=width, height=height)
+    expect(page.locator("#evidence")).not_to_be_in_viewport()
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#evidence")).to_be_in_viewport(ratio=0.8)
+    page.keyboard.press("Escape")
+    expect(page.locator("#evidence")).not_to_be_in_viewport()
+    page.locator("#top .p-open-evidence").click()
+    expect(page.locator("#evidence")).to_be_in_viewport(ratio=0.8)
+
+
+def test_on_a_phone_nothing_overflows_and_the_history_is_a_drawer(show: Show) -> None:
+    page = show("answered", width=360, height=740)
+    assert page.evaluate("document.documentElement.scrollWidth") == 360
+    box = page.locator("#composer").bounding_box()
+    assert box is not None
+    assert 660 < box["y"] + box["height"] <= 740
+    expect(page.locator("#side")).not_to_be_in_viewport()
+    page.get_by_role("button", name="Conversations").click()
+    expect(page.locator("#side")).to_be_in_viewport(ratio=0.9)
+    page.locator("#history a[data-open=old]").click()
+    expect(page.locator("#side")).not_to_be_in_viewport()
+
+
+@pytest.mark.parametrize(("locale", "send", "stop"), [("en-US", "Send", "Stop"), ("zh-CN", "发送", "停止")])
+def test_send_and_stop_share_a_place_and_have_names(
+    show: Show, stage: Stage, locale: str, send: str, stop: str
+) -> None:
+    page = show(locale=locale)
+    composer = page.locator("#composer")
+    expect(composer.get_by_role("button", name=send, exact=True)).to_be_visible()
+    expect(composer.get_by_role("button", name=stop, exact=True)).to_be_hidden()
+    page = show("running", locale=locale)
+    composer = page.locator("#composer")
+    expect(composer.get_by_role("button", name=send, exact=True)).to_be_hidden()
+    composer.get_by_role("button", name=stop, exact=True).click()
+    expect(page.locator("#chat .p-run").first).to_be_visible()
+    until(lambda: stage.stops)
+    assert stage.stops == 1
+
+
+def test_enter_sends_but_not_while_a_character_is_being_chosen(show: Show, stage: Stage) -> None:
+    page = show()
+    field = page.locator("#composer textarea")
+    field.fill("你好")
+    field.evaluate(
+        """(element) => { for (const type of ['keydown', 'keypress']) element.dispatchEvent(
+            new KeyboardEvent(type, {key: 'Enter', isComposing: true, bubbles: true, cancelable: true})); }"""
+    )
+    expect(field).to_have_value("你好")
+    field.press("Enter")
+    expect(field).to_have_value("")
+    assert [sent["text"] for sent in stage.sent] == ["你好"]
+
+
+def test_a_draft_outlives_a_reload(show: Show) -> None:
+    page = show()
+    page.locator("#composer textarea").fill("Half a thought")
+    page.reload(wait_until="domcontentloaded")
+    expect(page.locator("#composer textarea")).to_have_value("Half a thought")
+
+
+def test_the_empty_room_greets_and_offers_four_beginnings(show: Show, stage: Stage) -> None:
+    page = show(locale="zh-CN")
+    expect(page.locator("#hello h2 span:visible")).to_have_count(2)
+    expect(page.locator("#hello .p-starter")).to_have_count(4)
+    expect(page.locator("#hello .p-starter").first).to_contain_text("保险单.pdf")
+    page.locator("#hello .p-starter").first.click()
+    until(lambda: stage.asked)
+    assert stage.asked == [{"do": "starter", "n": 1}]
+
+
+def test_a_row_can_be_renamed_and_deleted_with_the_keyboard(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    page.locator("#history .p-menu").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Rename").press("Enter")
+    page.get_by_label("Title").fill("Better")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.locator("#history .p-menu").first.click()
+    page.get_by_role("menuitem", name="Delete").click()
+    expect(page.get_by_role("dialog")).to_contain_text("About <b>it</b>")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    until(lambda: len(stage.asked) == 2)
+    assert stage.asked == [{"do": "rename", "id": "conv", "title": "Better"}, {"do": "delete", "id": "conv"}]
+
+
+def test_a_question_is_changed_from_its_own_words(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    page.locator("#chat .user-row").first.hover()
+    page.locator("#chat a.p-edit").first.click()
+    expect(page.get_by_label("Edit your question")).to_have_value("What is the deductible?")
+    page.get_by_label("Edit your question").fill("What does it cost?")
+    page.get_by_role("button", name="Ask again").click()
+    until(lambda: stage.asked)
+    assert stage.asked == [{"do": "edit", "id": "q-1", "text": "What does it cost?"}]
+
+
+def test_copying_gives_back_what_the_model_wrote(show: Show) -> None:
+    page = show("answered")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator("#chat a.p-copy").first.click()
+    expect(page.locator("#chat a.p-copy.p-done")).to_be_attached()
+    text: str = page.evaluate("navigator.clipboard.readText()")
+    assert text.startswith("You pay **300 dollars** of each claim [1].")
+    assert "$n < 3$ claims it is $s = \\sum t_i$, but $5 or $10 is money" in text
+    assert "print(300 < 750)  # $x and $y" in text
+    assert "p-acts" not in text
+
+
+def test_light_and_dark_follow_the_system_until_the_reader_chooses(show: Show) -> None:
+    page = show(color_scheme="dark")
+    expect(page.locator("body")).to_have_class("dark")
+    page.locator("#history .p-theme").click()
+    expect(page.locator("body")).not_to_have_class("dark")
+    page.reload(wait_until="domcontentloaded")
+    expect(page.locator("#history .p-theme")).to_contain_text("Dark")
+    expect(page.locator("body")).not_to_have_class("dark")
+
+
+def test_rows_say_their_own_language(show: Show) -> None:
+    page = show("answered")
+    expect(page.locator("#chat .user-row").first).to_have_attribute("lang", "en")
+    expect(page.locator("#chat .user-row").nth(1)).to_have_attribute("lang", "zh-CN")
+    assert page.evaluate("document.documentElement.lang") == "en"
+
+
+def test_the_reader_is_never_pulled_to_the_end(show: Show) -> None:
+    page = show("answered", height=500)
+    log = page.locator("#chat [role=log]")
+    until(lambda: log.evaluate(AT_END))
+    log.hover()
+    page.mouse.wheel(0, -400)
+    until(lambda: not log.evaluate(AT_END))
+    before: float = log.evaluate("e => e.scrollTop")
+    log.evaluate("e => e.querySelector('.message-wrap').append(document.createElement('hr'))")
+    page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    assert log.evaluate("e => e.scrollTop") == pytest.approx(before, abs=2)
+    page.get_by_role("button", name="To the newest message").click()
+    until(lambda: log.evaluate(AT_END))
+
+
+def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
+    page = show("answered")
+    title: Any = page.locator("#chat .thought-group > .title").nth(1)
+    expect(title).to_have_attribute("aria-expanded", "false")
+    title.focus()
+    page.keyboard.press("Enter")
+    expect(title).to_have_attribute("aria-expanded", "true")
+    expect(page.locator("#chat .p-found").first).to_contain_text("policy.pdf, page 2")
