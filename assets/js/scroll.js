@@ -5,6 +5,9 @@ const NEAR = 8;
 let stick = true;
 let anchor = null;
 let conversation;
+let measured = null;
+// A bubble that slides open grows without any change of the page's elements.
+const growth = new ResizeObserver(() => hold());
 
 const box = () => document.querySelector('#chat [role="log"]');
 const rows = () => [...(box()?.querySelectorAll('[data-testid="user"], [data-testid="bot"]') ?? [])];
@@ -24,6 +27,11 @@ export function keepPlace() {
 function hold() {
   const scroller = box();
   if (!scroller) return;
+  if (scroller.firstElementChild !== measured) {
+    growth.disconnect();
+    measured = scroller.firstElementChild;
+    if (measured) growth.observe(measured);
+  }
   const now = status()?.conversation;
   if (now !== conversation) { conversation = now; stick = true; anchor = null; }
   if (anchor) {
@@ -48,6 +56,5 @@ export function start() {
   }, true);
   addEventListener('click', (event) => { if (event.target.closest?.('.scroll-down-button-container')) toEnd(); }, true);
   addEventListener('resize', hold);
-  new ResizeObserver(hold).observe(document.getElementById('composer') ?? document.body);
   onChange(hold);
 }
