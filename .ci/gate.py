@@ -82,4 +82,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that a stage which runs is ended too
     sys.exit(main())

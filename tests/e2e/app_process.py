@@ -64,8 +64,7 @@ class AppProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,
-            )
+            )  # in this process's group, so that whoever ends the tests ends the app too
         self.wait_until_ready()
         return self
 
@@ -118,15 +117,7 @@ class AppProcess:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self._end_children()
         self.process = None
-
-    def _end_children(self) -> None:
-        if self.process is not None and hasattr(os, "killpg"):
-            try:
-                os.killpg(self.process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(_NOT_PASSED_ON)}

@@ -6,6 +6,7 @@ pages, languages, sizes) and `start_app` (an app of its own, with other settings
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -25,18 +26,19 @@ _ARGUMENTS = """
     --disable-background-networking --disable-component-update --disable-default-apps --disable-extensions
 """
 DESK = {"width": 1280, "height": 860}
-WAIT = 30_000  # milliseconds
+WAIT = 15_000  # milliseconds
 
 expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The machine's own Chromium."""
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """The machine's own Chromium; what it wants to keep for itself goes into a folder of the tests."""
     path = find_browser()
     assert path, "Chromium is not installed; `make test` installs it."
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS.split())
+        home: dict[str, str | float | bool] = {**os.environ, "HOME": str(tmp_path_factory.mktemp("browser"))}
+        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS.split(), env=home)
         yield browser
         browser.close()
 
