@@ -16,7 +16,7 @@ def make_pdf(path: Path, *pages: str, password: str = "") -> Path:
     document = pymupdf.open()
     for text in pages:
         document.new_page().insert_textbox((72, 72, 520, 770), text, fontsize=12)
-    locked = {"encryption": pymupdf.PDF_ENCRYPT_AES_256, "user_pw": password, "owner_pw": password} if password else {}
+    locked = {"encryption": pymupdf.PDF_ENCRYPT_AES_256, "user_pw": password, "owner_pw": password} if password else {}  # pyright: ignore[reportAttributeAccessIssue]
     document.save(path, **locked)
     return path
 
