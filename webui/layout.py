@@ -87,6 +87,7 @@ def _panel(name: str, value: str | I18nData = "") -> gr.Markdown:
 def _chat() -> gr.Chatbot:
     return gr.Chatbot(
         elem_id="chat",
+        label=fixed("chat.label"),
         layout="panel",
         height=200,  # grows from here; without a height the page grows instead
         scale=1,
@@ -103,6 +104,7 @@ def _chat() -> gr.Chatbot:
 def _composer() -> gr.MultimodalTextbox:
     return gr.MultimodalTextbox(
         elem_id="composer",
+        label=fixed("composer.label"),
         sources=["upload", "microphone"],
         file_count="multiple",
         lines=1,

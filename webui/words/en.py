@@ -7,6 +7,8 @@ WORDS: dict[str, str] = {
     "page.name": "Parlour",
     "page.opening": "Parlour is opening …",
     "page.sentence": "Ask a model, hand it documents, check every claim.",
+    "composer.label": "Your question",
+    "chat.label": "Conversation",
     "composer.placeholder": "Ask, or drop a file here",
     "foot.truth": "Replies can be wrong. Numbers in the text open the page they came from.",
     "top.untitled": "New conversation",

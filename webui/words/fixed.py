@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from webui.words import Lang
 
-_KEYS = ("composer.placeholder", "foot.truth")
+_KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
 
 
 def _fixed_words(lang: Lang) -> dict[str, str]:
