@@ -59,7 +59,7 @@ async def together(agent: Assistant, client: AsyncOpenAI, rounds: int = 9) -> Fi
 
 async def measured() -> list[Figure]:
     """Both, against one service."""
-    with service(chunks=200, pace=0.002) as base_url:
+    with service(chunks=40, pace=0.002) as base_url:
         agent = Assistant(llm=model_cfg(base_url))
         async with AsyncOpenAI(base_url=base_url, api_key="any") as client:
             return [await alone(agent, client), await together(agent, client)]
