@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextlib import AbstractAsyncContextManager
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _WAITING = """<!doctype html>
 <html lang="{lang}"><head><meta charset="utf-8"><meta http-equiv="refresh" content="1">
@@ -99,8 +99,14 @@ class Door:
         if task is None:
             raise RuntimeError("Requests are served in tasks.")
         self._serving.add(task)
+
+        async def send_while_open(message: Message) -> None:
+            # A stream that is cut must look cut: the page then waits until Parlour is back, and loads itself again.
+            if not self._closing.is_set():
+                await send(message)
+
         try:
-            await app(scope, receive, send)
+            await app(scope, receive, send_while_open)
         except asyncio.CancelledError:
             if not self._closing.is_set():
                 raise

@@ -6,6 +6,8 @@ let stick = true;
 let anchor = null;
 let conversation;
 let measured = null;
+let last = 0;       // where the box was, to know which way it moves
+let leftAt = 0;     // when the reader moved up
 // A bubble that slides open grows without any change of the page's elements.
 const growth = new ResizeObserver(() => hold());
 
@@ -44,7 +46,7 @@ function hold() {
 
 export function start() {
   const inside = (event) => box()?.contains(event.target);
-  const leave = (event) => { if (inside(event)) stick = false; };
+  const leave = (event) => { if (inside(event)) { stick = false; leftAt = performance.now(); } };
   addEventListener('wheel', (event) => { if (event.deltaY < 0) leave(event); }, { passive: true });
   addEventListener('touchmove', leave, { passive: true });
   addEventListener('keydown', (event) => { if (['PageUp', 'ArrowUp', 'Home'].includes(event.key)) leave(event); });
@@ -52,7 +54,11 @@ export function start() {
   addEventListener('click', (event) => { if (event.target.closest?.('#chat .title')) stick = false; }, true);
   addEventListener('scroll', (event) => {
     const scroller = box();
-    if (event.target === scroller && scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - NEAR) stick = true;
+    if (event.target !== scroller) return;
+    // On the way up the first steps are near the end too, and our own move there may be told late.
+    const down = scroller.scrollTop >= last && performance.now() - leftAt > 200;
+    last = scroller.scrollTop;
+    if (down && last + scroller.clientHeight >= scroller.scrollHeight - NEAR) stick = true;
   }, true);
   addEventListener('click', (event) => { if (event.target.closest?.('.scroll-down-button-container')) toEnd(); }, true);
   addEventListener('resize', hold);

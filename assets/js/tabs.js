@@ -5,7 +5,7 @@ import { onChange, status } from './state.js';
 const REST_AFTER = 30_000;
 let resting = false;
 let timer = 0;
-let last = '';
+let last = null;
 let told = false;
 
 function look() {
@@ -23,9 +23,13 @@ export function start() {
   });
   onChange(() => {
     const now = status();
-    const mine = now ? `${now.state} ${now.conversation}` : '';
-    // A reply began here: the other tabs' histories do not know yet. What another tab told is not told again.
-    if (last && mine !== last && now.state === 'running' && !told) channel?.postMessage('look');
+    if (!now) return;
+    // A reply may be there before its run was seen, so questions are counted too.
+    const asked = document.querySelectorAll('#chat [data-testid="user"]').length;
+    const mine = { conversation: now.conversation, running: now.state === 'running', asked };
+    const began = last && (mine.running && !last.running || mine.conversation === last.conversation && mine.asked > last.asked);
+    // The other tabs do not know yet; what another tab told is not told again.
+    if (began && !told) channel?.postMessage('look');
     last = mine;
   });
   document.addEventListener('visibilitychange', () => {
