@@ -7,6 +7,7 @@ import os
 import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
+from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
 from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
@@ -26,6 +27,10 @@ DEFAULT_CONFIG = Path("parlour.toml")
 OPENAI_DEFAULT_MODEL = "gpt-5-mini"
 DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
 DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+NO_KEY = "EMPTY"
+_OPENAI_HOST = "api.openai.com"
+_OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
+_ADDRESSES = ("base_url", "model_server", "api_base")
 
 
 def _usual(name: str) -> AliasChoices:
@@ -165,15 +170,39 @@ class Settings(BaseSettings):
         return self.home
 
     def _own_model(self) -> dict[str, Any]:
-        cfg: dict[str, Any] = {"model": self.model, "model_type": self.model_type, "base_url": self.base_url}
-        cfg["api_key"] = _shown(self.api_key)
+        more = self.model_options
+        address = self.base_url or next((more[name] for name in _ADDRESSES if more.get(name)), None)
+        key = _shown(self.api_key) or more.get("api_key")
+        cfg: dict[str, Any] = {"model": self.model, "model_type": self.model_type, "base_url": address, "api_key": key}
         cfg = {name: value for name, value in cfg.items() if value}
+        if set(cfg) == {"model"} and cfg["model"].lower().endswith(".gguf"):
+            cfg["model_type"] = "llama_cpp"
         if not cfg or cfg.get("model_type") == "llama_cpp":
             return cfg
-        if cfg.get("model_type") in {None, "openai", "oai"} and "base_url" not in cfg:
-            usual = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
-            cfg = {**{name: value for name, value in usual.items() if value}, **cfg}
+        if cfg.get("model_type") in _OPENAI_TYPES:
+            cfg = {**(self._usual_service(key) if not address else {"api_key": self._key_for(address)}), **cfg}
         return {"model": OPENAI_DEFAULT_MODEL, "model_type": "openai", **cfg}
+
+    def _usual_service(self, key: str | None) -> dict[str, Any]:
+        """Where a model is that was named without an address: at the vendor whose key there is."""
+        if self.dashscope_api_key and not (key or self.openai_api_key or self.openai_base_url):
+            return {"base_url": DASHSCOPE_ADDRESS, "api_key": _shown(self.dashscope_api_key)}
+        usual = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
+        return {name: value for name, value in usual.items() if value}
+
+    def _key_for(self, address: str) -> str:
+        """A vendor's key for the vendor's own address alone.
+
+        Any other gets one that says nothing: were it left out, the vendor's package would take the key from its usual
+        variable and send it there.
+        """
+        parts = urlsplit(address)
+        host = parts.hostname if parts.scheme == "https" else ""
+        if host == _OPENAI_HOST or address.rstrip("/") == (self.openai_base_url or "").rstrip("/"):
+            return _shown(self.openai_api_key) or NO_KEY
+        if address == "dashscope" or host == urlsplit(DASHSCOPE_ADDRESS).hostname:
+            return _shown(self.dashscope_api_key) or NO_KEY
+        return NO_KEY
 
     def _vendor_model(self) -> dict[str, Any]:
         if self.openai_api_key or self.openai_base_url:

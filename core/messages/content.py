@@ -46,7 +46,7 @@ class BaseModelCompatibleDict(BaseModel):
 
     def get(self, key: str, default: Any = None) -> Any:
         """The field, or `default` where the field is unknown or empty (as in the peer)."""
-        return getattr(self, key, None) or default
+        return (getattr(self, key) if key in type(self).model_fields else None) or default
 
     def keys(self) -> KeysView[str]:
         """The names of the fields that are set."""

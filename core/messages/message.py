@@ -52,7 +52,7 @@ class FunctionCall(BaseModelCompatibleDict):
             raise ValueError(f"The arguments of a function call must be JSON text, not {kind}.")  # noqa: TRY004 - pydantic's
         try:
             json.loads(arguments)
-        except json.JSONDecodeError as error:
+        except (ValueError, RecursionError) as error:
             raise ValueError(f"The arguments of a function call must be JSON text: {error}.") from error
         return arguments
 

@@ -92,7 +92,7 @@ def call_message(call_id: str, name: str, arguments: str, speaker: str | None = 
     text = arguments.strip() or "{}"
     try:
         json.loads(text)
-    except json.JSONDecodeError:
+    except (ValueError, RecursionError):  # no JSON, a number too long to read, or brackets without an end
         text = json.dumps(arguments, ensure_ascii=False)
         extra["unreadable"] = True
     return Message(ASSISTANT, "", name=speaker, function_call=FunctionCall(name, text), extra=extra)

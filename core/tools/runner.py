@@ -74,7 +74,7 @@ class ToolRunner:
             result = await self._within_deadline(tool, arguments, context)
         except Exception as error:
             result = _failure(requested.name, error)
-        extra |= result.extra
+        extra |= _plain(result.extra)
         if result.passages:
             extra["passages"] = list(result.passages)
         return ToolFinished(_call_id(call), self._message(requested.name, result, extra))
@@ -118,11 +118,14 @@ class ToolRunner:
 async def _call(tool: BaseTool, arguments: dict[str, Any], context: Mapping[str, Any]) -> object:
     params = ArgumentText.of(arguments)
     wanted = _wanted(tool, context)
-    if tool.is_async:
-        result: object = tool.call(params, **wanted)
-    else:
-        result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
-    return await result if inspect.isawaitable(result) else result
+    try:
+        if tool.is_async:
+            result: object = tool.call(params, **wanted)
+        else:
+            result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
+        return await result if inspect.isawaitable(result) else result
+    except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: it would end the loop with all that runs on it
+        raise ToolError(f"The tool {tool.name!r} tried to end the program.", tool=tool.name) from error
 
 
 def _wanted(tool: BaseTool, context: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,6 +154,14 @@ def _as_result(returned: object) -> ToolResult:
             return ToolResult(text, tuple(item for item in found if item.type != "text"))
         case _:
             return ToolResult(json.dumps(returned, ensure_ascii=False, indent=2, default=str))
+
+
+def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as JSON values, since the result is stored; what is none becomes text."""
+    try:
+        return json.loads(json.dumps(dict(extra), default=str))
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, circles
+        return {str(key): str(value) for key, value in extra.items()}
 
 
 def _items(returned: list[object]) -> list[ContentItem]:

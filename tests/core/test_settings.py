@@ -10,7 +10,10 @@ from typing import Any
 import pytest
 
 from core.errors import SettingsError
+from core.llm.open_model import get_chat_model
 from core.settings import Settings
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
 
 
 @pytest.fixture(autouse=True)
@@ -94,9 +97,45 @@ def test_parlours_own_settings_win_over_a_vendors_key(monkeypatch: pytest.Monkey
     assert model()["api_key"] == "sk-p"
     monkeypatch.setenv("PARLOUR_BASE_URL", "http://127.0.0.1:2/v1")
     monkeypatch.delenv("PARLOUR_API_KEY")
-    assert "api_key" not in model()  # the vendor's key is not sent to another address
+    assert model()["api_key"] == "EMPTY"  # the vendor's key is not sent to another address, whoever looks for it
     monkeypatch.setenv("PARLOUR_MODEL_TYPE", "llama_cpp")
     assert model()["model_type"] == "llama_cpp"
+
+
+@pytest.mark.anyio
+async def test_a_vendors_key_never_leaves_for_another_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
+    with ModelServer(Reply(text="Hello!")) as server:
+        for given in ({"base_url": server.base_url}, {"model_options": {"model_server": server.base_url}}):
+            asked = get_chat_model(Settings.load(**given).model_cfg())
+            await asked.achat([{"role": "user", "content": "Hi"}])
+            await asked.aclose()
+        assert [exchange.headers.get("authorization") for exchange in server.requests] == ["Bearer EMPTY"] * 2
+
+
+def test_a_vendors_own_address_gets_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-d")
+    assert model(base_url="https://api.openai.com/v1/")["api_key"] == "sk-o"
+    assert model(base_url="https://dashscope.aliyuncs.com/compatible-mode/v1")["api_key"] == "sk-d"
+    assert model(base_url="http://api.openai.com/v1")["api_key"] == "EMPTY"  # not in the clear
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:3/v1")
+    assert model(base_url="http://127.0.0.1:3/v1")["api_key"] == "sk-o"
+
+
+def test_a_model_named_without_an_address_is_the_vendors_whose_key_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-d")
+    asked = model(model="qwen-max")
+    assert (asked["model"], asked["api_key"]) == ("qwen-max", "sk-d")
+    assert "dashscope" in asked["base_url"]
+    assert "base_url" not in model(model="gpt-5", api_key="sk-p")
+
+
+def test_a_file_of_weights_is_run_here_whatever_keys_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
+    asked = model(model="models/mine.GGUF")
+    assert (asked["model"], asked["model_type"]) == ("models/mine.GGUF", "llama_cpp")
+    assert "api_key" not in asked
 
 
 def test_an_empty_variable_counts_as_none(monkeypatch: pytest.MonkeyPatch) -> None:

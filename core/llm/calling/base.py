@@ -19,8 +19,8 @@ class CallReader(Protocol):
         """What is certain after more text."""
         ...
 
-    def close(self) -> list[Event]:
-        """The rest, when no more text comes."""
+    def close(self, *, cut: bool = False) -> list[Event]:
+        """The rest, when no more text comes. Where the reply was `cut` off, half a call is never mended."""
         ...
 
 

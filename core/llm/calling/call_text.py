@@ -33,7 +33,7 @@ def read_calls(body: str, *, cut: bool = False) -> list[CallText]:
     """
     try:
         value = json.loads(body) if cut else read_value(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = _NAME.search(body)
         return [CallText(found.group(1), body)] if found else []
     entries = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -54,12 +54,12 @@ def could_be_call(text: str, names: Collection[str]) -> bool:
     return any(squeezed.startswith(start) or start.startswith(squeezed) for start in starts)
 
 
-def untagged_call(text: str, names: Collection[str]) -> CallText | None:
-    """The call that `text` as a whole is, or `None`."""
+def untagged_call(text: str, names: Collection[str], *, cut: bool = False) -> CallText | None:
+    """The call that `text` as a whole is, or `None`; where the reply was `cut` off, it is read as `read_calls` does."""
     if not could_be_call(text, names):
         return None
     try:
-        call = _call(read_value(text))
+        call = next(iter(read_calls(text.strip(), cut=True)), None) if cut else _call(read_value(text))
     except ValueError:
         return None
     return call if call is not None and call.name in names else None

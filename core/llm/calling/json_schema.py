@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
-from core.llm.calling.call_text import CallText, call_events
+from core.llm.calling.call_text import CallText, call_events, read_calls
 from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
 from core.llm.calling.neutral import neutral, without_tokens
 from core.llm.calling.nous import with_system
@@ -57,8 +57,9 @@ class PlainReader:
         """The text itself."""
         return [TextDelta(text)] if text else []
 
-    def close(self) -> list[Event]:
+    def close(self, *, cut: bool = False) -> list[Event]:
         """Nothing is held back."""
+        del cut
         return []
 
 
@@ -75,11 +76,14 @@ class RouterReader:
         said = self._respond.feed(text)
         return [TextDelta(said)] if said else []
 
-    def close(self) -> list[Event]:
+    def close(self, *, cut: bool = False) -> list[Event]:
         """The call, if it was one; what is no choice at all is shown as it is."""
         if self._respond.found:
             return []
         whole = self._respond.seen
+        if cut and (half := read_calls(whole, cut=True)):
+            self.calls += 1
+            return call_events(half[:1], self._ids)
         try:
             choice = read_object(whole)
         except ValueError:
@@ -119,8 +123,10 @@ def router_text(functions: Sequence[Mapping[str, Any]], lang: Lang) -> str:
 
 def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
     """The conversation whose last question is asked again together with what the tools found."""
-    last = max(index for index, message in enumerate(messages) if message.role == USER)
+    last = max((index for index, message in enumerate(messages) if message.role == USER), default=0)
     results = [neutral(message.get_text_content()).strip() for message in messages[last:] if message.role == FUNCTION]
+    if not results or messages[last].role != USER:  # nothing was found since the question, or there is none
+        return _spoken(messages)
     said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
     question = without_tokens(messages[last].get_text_content())
     text = asked_about("\n".join(filter(None, results)), question, lang)

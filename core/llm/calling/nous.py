@@ -85,11 +85,11 @@ class NousReader:
             text, self._start = self._start, None
         return self._events(self._scanner.feed(text))
 
-    def close(self) -> list[Event]:
+    def close(self, *, cut: bool = False) -> list[Event]:
         """The rest, when no more text comes."""
         pieces: list[Piece] = []
         if self._start is not None:
-            call = untagged_call(self._start, self._names)
+            call = untagged_call(self._start, self._names, cut=cut)
             if call is not None:
                 self.calls += 1
                 return call_events([call], self._ids)

@@ -41,9 +41,9 @@ async def _prompted(template: CallTemplate, request: ChatRequest, below: Source)
                 for found in reader.feed(event.text):
                     yield found
             elif isinstance(event, MessageFinished):
-                for found in reader.close():
+                cut = event.reason == "length"
+                for found in reader.close(cut=cut):
                     yield found
-                called = reader.calls and event.reason != "length"  # a reply cut off says so: half a call is not run
-                yield MessageFinished("calls" if called else event.reason, event.usage)
+                yield MessageFinished("calls" if reader.calls and not cut else event.reason, event.usage)
             else:
                 yield event

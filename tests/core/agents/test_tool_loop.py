@@ -203,3 +203,17 @@ async def test_the_language_of_its_own_sentences_is_the_users():
     loop = ToolLoop(ScriptedModel(calls('{"n": 2}')), {"double": double}, most_calls=1)
     events = [event async for event in loop.reply(ask("翻倍"), lang="zh")]
     assert Transcript(events).messages()[-1].get_text_content().startswith("我在这里停下了")
+
+
+@pytest.mark.parametrize("template", ["nous", "json_schema"])
+async def test_half_a_call_of_a_reply_that_was_cut_off_is_never_run(template: str):
+    half: list[Event] = [
+        MessageStarted(),
+        TextDelta('{"name": "double", "arguments": {"n": 2'),
+        MessageFinished("length"),
+    ]
+    model = ScriptedModel(half, "Sorry.", native=False)
+    _, result, answer = await reply_of(model, generate={"fncall_prompt_type": template})
+    assert (result.extra or {})["failed"] == "bad_arguments"
+    assert "cut off" in result.get_text_content()
+    assert answer.get_text_content() == "Sorry."

@@ -113,3 +113,23 @@ def test_a_task_with_what_was_found_is_put_as_a_task_not_as_a_question() -> None
     [only] = JsonSchemaTemplate().prepare(asked).messages
     assert "Task: Turn these notes into a letter." in only.get_text_content()
     assert "Question:" not in only.get_text_content()
+
+
+def test_half_a_choice_is_neither_mended_nor_run() -> None:
+    reader = JsonSchemaTemplate().reader(request(Message("user", "q")))
+    half = '{"name": "calculator", "arguments": {"expression": "1+'
+    assert reader.feed(half) == []
+    assert reader.close(cut=True) == [CallStarted("1", "calculator"), CallDelta("1", half)]
+
+
+def test_without_facts_the_question_stays_as_it_is() -> None:
+    said = [
+        Message("user", "What is 2+3?"),
+        Message("assistant", "", function_call=FunctionCall("calculator", "{}")),
+        Message("function", "5", name="calculator"),
+        Message("assistant", "Five."),
+        Message("user", "Thanks!"),
+    ]
+    prepared = JsonSchemaTemplate().prepare(ChatRequest(tuple(said)))
+    assert [m.get_text_content() for m in prepared.messages] == ["What is 2+3?", "Five.", "Thanks!"]
+    assert JsonSchemaTemplate().prepare(ChatRequest((said[2],))).messages == ()

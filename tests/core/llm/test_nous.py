@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.llm.calling.nous import NousReader, NousTemplate
 from core.llm.request import ChatRequest
-from core.messages.events import Event, MessageFinished
+from core.messages.events import CallDelta, CallStarted, Event, MessageFinished
 from core.messages.message import FunctionCall, Message
 from core.messages.transcript import Transcript
 
@@ -101,6 +101,13 @@ def test_what_cannot_be_read_stays_text_and_never_becomes_a_call_without_a_name(
 def test_a_call_that_was_cut_off_is_marked_unreadable_and_not_mended() -> None:
     [message] = reply('<tool_call>{"name": "f", "arguments": {"path": "/home/a')
     assert message.extra == {"function_id": "1", "unreadable": True}
+
+
+def test_half_an_untagged_call_is_not_mended_where_the_reply_was_cut_off() -> None:
+    half = '{"name": "f", "arguments": {"path": "/home/a'
+    reader = NousReader(["f"], [])
+    assert reader.feed(half) == []
+    assert reader.close(cut=True) == [CallStarted("1", "f"), CallDelta("1", half)]
 
 
 def test_thoughts_become_reasoning() -> None:

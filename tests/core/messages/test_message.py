@@ -48,6 +48,7 @@ def test_get_gives_the_default_for_empty_values():
     message = Message(USER, "")
     assert message.get("content", "default") == "default"
     assert message.get("unknown", 3) == 3
+    assert message.get("keys", 3) == message.get("items", 3) == 3  # names of methods, not of fields
 
 
 @pytest.mark.parametrize("role", ["tool", "", "User", "developer"])

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from core.messages.content import ContentItem
 from core.messages.events import (
@@ -22,7 +23,7 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
-from core.messages.message import ASSISTANT, FUNCTION, Message, Usage
+from core.messages.message import ASSISTANT, FUNCTION, FunctionCall, Message, Usage
 from core.messages.transcript import Transcript, call_message
 
 
@@ -201,3 +202,13 @@ def test_any_cut_of_the_text_gives_the_same_message(texts, data):
     left = Transcript(turn(*map(TextDelta, texts))).messages()
     right = Transcript(turn(*map(TextDelta, other))).messages()
     assert [m.content for m in left] == [m.content for m in right]
+
+
+@pytest.mark.parametrize("arguments", ['{"a": ' + "[" * 100_000, '{"a": ' + "9" * 5000 + "}"])
+def test_arguments_that_no_reader_survives_are_kept_as_text(arguments: str) -> None:
+    call = call_message("1", "tool", arguments)
+    assert call.function_call is not None
+    assert call.function_call.get_parsed_arguments() == arguments
+    assert (call.extra or {})["unreadable"]
+    with pytest.raises(ValidationError):
+        FunctionCall("tool", arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import threading
 import time
 from contextlib import aclosing
@@ -282,3 +283,35 @@ async def test_a_tool_that_cancels_itself_is_a_failure_and_not_the_end_of_the_ru
         raise asyncio.CancelledError
 
     assert (await result_of(quits)).get_text_content() == "The tool 'quits' stopped itself."
+
+
+@pytest.mark.parametrize("kind", ["plain", "async"])
+async def test_a_tool_that_ends_the_program_only_fails(kind: str):
+    @tool(name="quits")
+    def plain() -> str:
+        """Quit."""
+        sys.exit(3)
+
+    @tool(name="quits")
+    async def of_the_loop() -> str:
+        """Quit."""
+        sys.exit(3)
+
+    message = await result_of(plain if kind == "plain" else of_the_loop)
+    assert (message.extra or {})["failed"] == "tool_failed"
+    assert "end the program" in message.get_text_content()
+
+
+async def test_what_a_result_brings_along_can_always_be_stored():
+    circle: dict[str, Any] = {}
+    circle["again"] = circle
+
+    class Brings(BaseTool):
+        name = "brings"
+
+        def call(self, params: str | dict[str, Any], **kwargs: Any) -> ToolResult:
+            return ToolResult("x", extra=brought)
+
+    for brought in ({"at": {1: object()}}, circle, {"pair": {(1, 2): 3}}):  # noqa: B007 - the tool reads it
+        message = await result_of(Brings())
+        assert json.loads(message.model_dump_json())["extra"]["function_id"] == "c1"
