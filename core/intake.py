@@ -114,7 +114,7 @@ class Intake:
         library = await self._library(record.owner_id)
         document = await library.aadd(path, name=record.name)
         if document.status == "no_text":
-            raise DocumentError(f"{record.name} has no text.", key="document_no_text")
+            raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         return {"status": "ready", "library_id": document.id, "pages": document.pages}
 
     async def _take_out(self, owner: str, library_id: str | None) -> None:
