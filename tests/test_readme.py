@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -14,21 +15,38 @@ ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
-def test_the_ten_lines_of_python_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+BUILT_IN = '{"model_type": "llama_cpp"}'
+
+
+def ten_lines() -> str:
     found = re.search(r"```python\n(.*?)```", README, re.DOTALL)
     assert found
-    (tmp_path / "guide.md").write_text("# Turin\n\nTurin lies on the river Po.\n", encoding="utf-8")
-    script = [Reply(calls=[("population", {"city": "Turin"})]), Reply(text="841,600 people live in Turin.")]
-    with ModelServer(script) as service:
-        monkeypatch.chdir(tmp_path)
-        monkeypatch.setenv("OPENAI_BASE_URL", service.base_url)
-        monkeypatch.setenv("OPENAI_API_KEY", "any")
-        names: dict[str, object] = {"__name__": "readme"}
-        source = tmp_path / "readme_snippet.py"
-        source.write_text(found[1], encoding="utf-8")
-        exec(compile(found[1], str(source), "exec"), names)
+    assert BUILT_IN in found[1]
+    return found[1]
+
+
+def reply_of(source: str, folder: Path) -> list[dict[str, str]]:
+    names: dict[str, object] = {"__name__": "readme"}
+    file = folder / "readme_snippet.py"
+    file.write_text(source, encoding="utf-8")
+    exec(compile(source, str(file), "exec"), names)
     reply = names["reply"]
     assert isinstance(reply, list)
+    return cast("list[dict[str, str]]", reply)
+
+
+@pytest.mark.weights
+@pytest.mark.slow
+def test_the_ten_lines_of_python_answer_without_a_key(tmp_path: Path) -> None:
+    assert "841,600" in reply_of(ten_lines(), tmp_path)[-1]["content"]
+
+
+def test_the_ten_lines_of_python_run_with_any_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script = [Reply(calls=[("population", {"city": "Turin"})]), Reply(text="841,600 people live in Turin.")]
+    with ModelServer(script) as service:
+        monkeypatch.setenv("OPENAI_BASE_URL", service.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "any")
+        reply = reply_of(ten_lines().replace(BUILT_IN, '{"model": "gpt-5-mini"}'), tmp_path)
     assert "841,600 people live in Turin" in reply[-1]["content"]
     results = [message for message in service.requests[-1].messages if message["role"] == "tool"]
     assert [message["content"] for message in results][-1] == "841,600"
