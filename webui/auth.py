@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import secrets
 from hashlib import sha256
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
 
 from itsdangerous import BadSignature, TimestampSigner
+from starlette.requests import cookie_parser
 
 from core.storage.base import LOCAL_OWNER
 
@@ -38,14 +38,11 @@ class Owners:
         """The owner named by a `Cookie` header, or `None` where none is, or its signature is wrong."""
         if self.local:
             return LOCAL_OWNER
+        # Not `SimpleCookie`: it gives up at the first cookie that it finds strange, and other programs of this host
+        # set such ones; their readers would be new owners each time.
+        value = cookie_parser(cookies).get(self.cookie_name, "")
         try:
-            morsel = SimpleCookie(cookies).get(self.cookie_name)
-        except CookieError:
-            return None
-        if morsel is None:
-            return None
-        try:
-            return self._signer.unsign(morsel.value, max_age=_YEAR).decode("ascii")
+            return self._signer.unsign(value, max_age=_YEAR).decode("ascii")
         except (BadSignature, UnicodeDecodeError):
             return None
 

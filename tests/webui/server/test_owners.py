@@ -24,7 +24,16 @@ def test_a_browser_is_known_again_by_its_cookie() -> None:
     assert owners.of(f"other=1; {cookie_of(owners, owner)}; more=2") == owner
 
 
-@pytest.mark.parametrize("cookies", ["", "=", "parlour", ";;;", "a=b", "\x00", "{name}=x", "{name}=local", "{name}="])
+@pytest.mark.parametrize("other", ['seen={"a": 1}', "a=b c", "[x]=1", "foo@bar=1", "a,b=1", 'q="open', "bare", "名=ü"])
+def test_a_strange_cookie_of_another_program_does_not_make_a_browser_somebody_new(other: str) -> None:
+    owners = Owners("key", local=False)
+    owner = owners.new()
+    assert owners.of(f"{other}; {cookie_of(owners, owner)}; {other}") == owner
+
+
+@pytest.mark.parametrize(
+    "cookies", ["", "=", "parlour", ";;;", "a=b", "\x00", "{name}=x", "{name}=local", "{name}=ü.ü.ü"]
+)
 def test_a_request_without_a_good_cookie_is_nobody(cookies: str) -> None:
     owners = Owners("key", local=False)
     assert owners.of(cookies.replace("{name}", owners.cookie_name)) is None
