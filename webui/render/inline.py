@@ -21,29 +21,32 @@ Cite: TypeAlias = "Callable[[list[int]], str]"
 # From a picture's description and host to the text of the link that stands for it.
 Picture: TypeAlias = "Callable[[str, str], str]"
 
+# What is never closed must not be looked for again from each place where it opens: no part goes past the next opening
+# of its kind, and none gives back what it took. So the time grows with the text, whatever is in it.
 _TOKENS = re.compile(
     r"""
       (?P<displayed> \$\$ (?P<d1> (?:(?!\n[ \t]*\n|\$\$)[\s\S]){1,4000} ) \$\$
-                   | \\\[ (?P<d2> (?:(?!\n[ \t]*\n|\\\])[\s\S]){1,4000} ) \\\] )
-    | (?P<formula>   \\\( (?P<f1> (?:(?!\\\))[^\n]){1,2000} ) \\\)
+                   | \\\[ (?P<d2> (?: [^\\\n] | \n(?![ \t]*\n) | \\[^\[\]\n] | \\(?=\n) ){1,4000}+ ) \\\] )
+    | (?P<formula>   \\\( (?P<f1> (?: [^\\\n] | \\[^()\n] ){1,2000}+ ) \\\)
                    | (?<![\\$0-9A-Za-z]) \$ (?! [\s$] )
                      (?P<f2> (?:\\.|[^$\\\n`]){0,1000}? (?:\\[^\s]|[^\s$\\`]) ) \$ (?! [\d$] ) )
     | (?P<escape>  \\ [!-/:-@\[-`{-~] )
     | (?P<code>    (?P<tick>`+) (?!`) (?P<inside> [^\n]{0,4000}? (?<!`)) (?P=tick) (?!`) )
     | (?P<ticks>   `+ )
-    | (?P<picture> !\[ (?P<alt> [^\]\n]{0,500} ) \] \( [ ]? <? (?P<src> [^)\s>]{1,4000} ) [^)\n]{0,300} \) )
+    | (?P<picture> !\[ (?P<alt> (?: [^\]\n!] | !(?!\[) ){0,500}+ ) \]
+                   \( [ ]? <? (?P<src> (?: [^)\s>!] | !(?!\[) ){1,4000}+ ) (?: [^)\n!] | !(?!\[) ){0,300}+ \) )
     | (?P<bang>    !(?=\[) )
     | (?P<address> < (?P<url> https?:// [^\s<>]{1,2000} ) > )
     | (?P<tag>     < (?: /? (?:sub|sup|kbd|details|summary) | br[ ]?/? ) > )
     | (?P<less>    < )
-    | (?P<cite>    [ \t\u00a0]*
+    | (?P<cite>    (?<![ \t\u00a0]) [ \t\u00a0]*+
                    (?: (?<!\]) \[ (?P<n1> \d{1,3} (?: [,，、;] [ ]? \d{1,3} ){0,9} ) \] (?!\()
                      | 【 (?P<n2> \d{1,3} ) [^】\n]{0,40} 】 ) )
     """,
     re.VERBOSE | re.IGNORECASE,
 )
 # A kept tag at the beginning of a line would open an HTML block, inside which code is not code.
-_LINE_BEGINS = re.compile(r"(?:^|\n)[\s>*+\-\d.)#|]*\Z")
+_LINE_BEGINS = re.compile(r"[\s>*+\-\d.)#|]*")
 _NUMBERS = re.compile(r"\d+")
 _OWN_FILE = re.compile(r"\.?/(?:files|assets/samples)/[\w.-]+(?:\?download=1)?\Z")
 _NOTHING = "&#8203;"
@@ -75,8 +78,8 @@ class Inline:
         if match["address"]:
             return match["url"]
         if match["tag"]:
-            begins = _LINE_BEGINS.search(match.string, 0, match.start()) is not None
-            return (_NOTHING if begins else "") + token
+            line = match.string.rfind("\n", 0, match.start()) + 1
+            return (_NOTHING if _LINE_BEGINS.fullmatch(match.string, line, match.start()) else "") + token
         if match["less"]:
             return "&lt;"
         if match["cite"]:

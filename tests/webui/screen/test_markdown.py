@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -175,8 +176,44 @@ def test_any_text_can_be_shown(text: str) -> None:
 
 
 def test_long_text_is_read_in_one_pass() -> None:
-    for unit in ("`", "$", "[1] ", "<", "![", "\\[", "$$ ", "> ", "- ", "*", "[", "`$<"):
-        markdown(unit * 20_000, WORDS)
+    units = (
+        "`",
+        "$",
+        "[1] ",
+        "<",
+        "![",
+        "\\[",
+        "$$ ",
+        "> ",
+        "- ",
+        "*",
+        "[",
+        "`$<",
+        " \t",
+        "![a](",
+        "\\(a",
+        "<sub>",
+        "【1",
+    )
+    for unit in units:
+        began = time.process_time()
+        markdown(unit * (40_000 // len(unit)), WORDS, lambda _: "")
+        assert time.process_time() - began < 3, unit  # read anew from each place where it opens, it takes over a minute
+
+
+@pytest.mark.parametrize(
+    ("text", "formula"),
+    [
+        (r"\[a \\[2pt] b\]", r"a \\[2pt] b"),
+        (r"\[ a \\\]", r" a \\"),
+        (r"\(\alpha\)", r"\alpha"),
+        ("\\[a\\\nb\\]", "a\\\nb"),
+        (r"\[ never closed \[a\]", "a"),
+    ],
+)
+def test_backslashes_inside_a_formula_belong_to_it(text: str, formula: str) -> None:
+    shown = markdown(text, WORDS)
+    assert any(left + formula + right in shown for left, right in (INLINE, DISPLAY))
 
 
 @given(st.text(max_size=80))
