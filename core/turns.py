@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from core.answering import Answering
 from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
-from core.errors import NotFoundError
+from core.errors import NotFoundError, StorageError
 from core.runs.continuing import beginning_of
 from core.runs.log import LoggedEvent
 from core.runs.manager import busy
@@ -62,14 +63,21 @@ class Turns:
         thread = await self._conversations.thread(owner, conversation_id)
         self._refuse_if_busy(conversation_id)
         files = [await self._files.record(owner, file_id) for file_id in file_ids]
-        note = ""
+        pasted: FileRecord | None = None
         if len(plain) > LONGEST_SHOWN:
             # A small model cannot cope with so much at once; as a document all of it stays within reach.
             name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
-            files.append(await self._files.put(owner, name, plain.encode()))
-            plain, note = excerpt(plain), "pasted_as_document"
-        message = user_message(plain, files, note)
-        return await self._ask(owner, conversation_id, message, thread, lang)
+            pasted = await self._files.put(owner, name, plain.encode())
+            files.append(pasted)
+            plain = excerpt(plain)
+        message = user_message(plain, files, "pasted_as_document" if pasted is not None else "")
+        try:
+            return await self._ask(owner, conversation_id, message, thread, lang)
+        except BaseException:
+            if pasted is not None:  # no message names it
+                with suppress(StorageError):
+                    await self._files.delete(owner, pasted.id)
+            raise
 
     async def edit(self, owner: str, message_id: str, text: str, lang: Lang) -> Run:
         """A changed question beside the old one, with its files, and the run that answers it."""

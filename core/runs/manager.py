@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, ClassVar
+from weakref import WeakSet
 
 from core.errors import ConflictError, NotFoundError
 from core.messages.transcript import Transcript
@@ -35,6 +37,8 @@ class Runs:
         worker: Who this process is, for other processes on the same data.
     """
 
+    _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
+
     def __init__(self, store: RunStore, *, limit: float = 600.0, worker: str | None = None) -> None:
         self._store = store
         self._limit = limit
@@ -43,6 +47,7 @@ class Runs:
         self._unsettled: dict[str, Run] = {}
         self._callbacks: list[Callable[[str, str], None]] = []
         self._past: OrderedDict[str, Reply] = OrderedDict()
+        Runs._open.add(self)
 
     async def start(  # noqa: PLR0913 - what a run is made of
         self,
@@ -58,6 +63,8 @@ class Runs:
         earlier: Sequence[LoggedEvent] = (),
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer.
+
+        It either returns the run or has stored nothing: whoever is cancelled too late gets the run all the same.
 
         Args:
             owner: Whose conversation it is.
@@ -93,8 +100,11 @@ class Runs:
             self._changed(owner, conversation_id)
             return run
 
-        # Whoever asked may be cancelled: what is committed is answered all the same.
-        return await asyncio.shield(asyncio.create_task(begin()))
+        beginning = asyncio.create_task(begin())
+        while not beginning.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({beginning})
+        return beginning.result()
 
     def live(self, conversation_id: str) -> Run | None:
         """The conversation's live run."""
@@ -134,7 +144,7 @@ class Runs:
         Raises:
             NotFoundError: The run is somebody else's.
         """
-        run = self._live.get(message.conversation_id)
+        run = self._live.get(message.conversation_id) or self._unsettled.get(message.conversation_id)
         if run is not None and run.id == message.run_id and run.owner == owner:
             return run.reply()
         key = f"{owner} {message.id}"
@@ -156,7 +166,7 @@ class Runs:
         """Mark as interrupted what dead processes left running; how many runs there were."""
         found = 0
         for record, worker in await self._store.running():
-            mine = worker == self._worker and record.conversation_id not in self._live
+            mine = worker == self._worker and not any(runs.live(record.conversation_id) for runs in list(Runs._open))
             if mine or not is_alive(worker):
                 await self._interrupt(record)
                 found += 1

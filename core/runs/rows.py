@@ -116,4 +116,6 @@ def _row(joined: list[LoggedEvent]) -> EventRow:
 
 def _payload(event: RunEvent) -> dict[str, Any]:
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
-    return {name: v.model_dump(mode="json") if isinstance(v, BaseModel) else v for name, v in values.items()}
+    return {
+        name: v.model_dump(mode="json", fallback=str) if isinstance(v, BaseModel) else v for name, v in values.items()
+    }

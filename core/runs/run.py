@@ -190,20 +190,25 @@ class Run:
             _LOG.info("Run %s failed: %s", self.id, error)
             return "error", as_dict(error)
         _LOG.error("Run %s failed in a way nobody foresaw.", self.id, exc_info=error)
-        return "error", as_dict(ParlourError("Something unexpected went wrong.", hint="The log has the details."))
+        return "error", as_dict(_unforeseen())
 
     async def _store_end(self, status: RunStatus, error: dict[str, Any] | None) -> StorageError | None:
         """Store the end; what prevented it, or None."""
-        rows, parts, usage = self._checkpoint.pending(), whole(self._transcript, status), self._transcript.usage
         try:
-            await self._store.finish(self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows)
+            try:
+                rows, parts, usage = self._checkpoint.pending(), whole(self._transcript, status), self._transcript.usage
+                await self._store.finish(self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows)
+            except StorageError:
+                raise
+            except Exception:
+                # Something in the reply is no JSON. Left as it is, the conversation would count as busy for ever.
+                _LOG.exception("The end of run %s cannot be stored as it is.", self.id)
+                await self._store.finish(self.owner, self.id, "error", parts=(), error=as_dict(_unforeseen()))
         except NotFoundError:
             _LOG.info("Run %s was deleted with its conversation.", self.id)
         except StorageError as trouble:
             _LOG.warning("The end of run %s could not be stored yet: %s", self.id, trouble)
             return trouble
-        except Exception:
-            _LOG.exception("The end of run %s cannot be stored.", self.id)
         self.stored = True
         return None
 
@@ -233,6 +238,10 @@ def cut_off_result(call: Message, why: str) -> Message:
     call_id = (call.extra or {}).get("function_id")
     extra = {"function_id": call_id, "failed": why}
     return Message(FUNCTION, "The call was cut off before it had a result.", name=name, extra=extra)
+
+
+def _unforeseen() -> ParlourError:
+    return ParlourError("Something unexpected went wrong.", hint="The log has the details.")
 
 
 def _forget(task: asyncio.Task[None]) -> None:

@@ -206,8 +206,8 @@ def use_files(connection: Connection, owner: str, conversation_id: str, wanted: 
 
 
 def dumped(parts: Sequence[Message]) -> list[dict[str, Any]]:
-    """Messages as JSON values."""
-    return [part.model_dump(mode="json") for part in parts]
+    """Messages as JSON values; what a tool or an agent put into `extra` and is none becomes text."""
+    return [part.model_dump(mode="json", fallback=str) for part in parts]
 
 
 def stored(row: Row[Any]) -> StoredMessage:

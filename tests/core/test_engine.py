@@ -111,6 +111,25 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
     assert (await engine.runs.reply("alice", reply)).passages
 
 
+async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_path: Path) -> None:
+    async with opened(tmp_path, ScriptedModel(Say(hang=True))) as one:
+        talk = await one.conversations.create("alice")
+        run = await one.send("alice", talk.id, "first")
+        async with opened(tmp_path, ScriptedModel()) as other:
+            assert run.status == "running"
+            assert [turn.status for turn in await other.conversations.thread("alice", talk.id)] == [
+                "complete",
+                "running",
+            ]
+            with pytest.raises(ConflictError) as refused:
+                await other.send("alice", talk.id, "second " * 10_000)
+            assert refused.value.words_key == "busy"
+            assert await other.documents.list("alice", talk.id) == []  # nothing of it is kept
+            await run.stop()
+            again = await other.send("alice", talk.id, "third")
+            assert await again.wait() == "complete"
+
+
 async def test_a_document_sent_with_a_question_is_read_before_the_model_is_asked(engine: Engine) -> None:
     file = await engine.files.put("alice", "tower.md", FACTS)
     question, reply = await asked(engine, "How tall is the tower?", files=(file.id,))

@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from core.errors import ConflictError, ModelRefusedError, NoSpaceError, NotFoundError
-from core.messages.events import CallDelta, CallStarted, Event, MessageFinished, MessageStarted, TextDelta, ToolStarted
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    Event,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from core.messages.message import Message
 from core.runs.log import RunFinished
 from core.runs.manager import Runs
@@ -234,10 +243,46 @@ async def test_whoever_asked_may_go_and_the_answer_comes_all_the_same(talk: Any,
     asking = asyncio.create_task(starting)
     await asyncio.sleep(0)
     asking.cancel()
-    await asyncio.wait({asking})
+    run = await asking  # what is stored is known to be stored: nobody deletes its files
+    assert await run.wait() == "complete"
+    assert [turn.status for turn in await talk.thread()] == ["complete", "complete"]
+
+
+class Untidy:
+    """An agent whose tool brings along what no table can keep."""
+
+    def __init__(self, extra: dict[str, Any]) -> None:
+        self._extra = extra
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+        yield CallStarted("1", "t")
+        yield MessageFinished("calls")
+        yield ToolFinished("1", Message("function", "found", name="t", extra=self._extra))
+        yield TextDelta("Done.")
+        yield MessageFinished("stop")
+
+
+async def test_what_is_no_json_is_kept_as_text(talk: Any) -> None:
+    run = await talk.ask(Untidy({"by": ZeroDivisionError("x")}))
+    assert await run.wait() == "complete"
+    assert [part.get_text_content() for part in (await talk.last()).parts] == ["", "found", "Done."]
+
+
+async def test_a_reply_that_cannot_be_stored_ends_all_the_same_and_the_next_one_works(talk: Any) -> None:
+    circle: dict[str, Any] = {}
+    circle["again"] = circle
+    run = await talk.ask(Untidy(circle))
     async with asyncio.timeout(5):
-        while not await talk.thread() or (await talk.last()).status != "complete":
-            await asyncio.sleep(0.01)
+        await run.wait()
+    assert (await talk.last()).status == "error"
+    assert await (await talk.ask(Untidy({}))).wait() == "complete"
+
+
+async def test_runs_opened_beside_others_in_one_process_leave_theirs_alone(talk: Any, speaker: Any) -> None:
+    run = await talk.ask(speaker(Say(hang=True)))
+    assert await Runs(talk.store).recover() == 0
+    assert (await talk.last()).status == "running"
+    await run.stop()
 
 
 async def test_closing_keeps_partial_replies_as_interrupted(talk: Any, speaker: Any) -> None:
@@ -293,6 +338,7 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
     assert run.error is not None
     assert run.error["key"] == "no_space"
     assert run.reply().text.endswith(" end")
+    assert await talk.runs.reply("alice", await talk.last()) is run.reply()  # not what the table still says
     with pytest.raises(NoSpaceError):
         await talk.ask(speaker("still full"))
     await limit(1_000_000)
