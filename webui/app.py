@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -52,6 +53,7 @@ async def open_house(
         context = WebContext(engine, settings, Words.of)
         # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
         app = await to_thread.run_sync(build_app, context, uploads)
+        gc.freeze()  # what was imported stays, so the collector need not walk it again
         async with app.router.lifespan_context(app):
             yield GateMiddleware(app, uploads)
 
