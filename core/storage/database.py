@@ -5,42 +5,46 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from sqlalchemy import event
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy import create_engine, event
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
-from sqlalchemy.ext.asyncio import create_async_engine
 
+from core.bridge.whole import whole
 from core.storage.migrations.upgrade import bring_up_to_date
 from core.storage.trouble import translated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable
     from pathlib import Path
 
-    from sqlalchemy import Connection
-    from sqlalchemy.ext.asyncio import AsyncEngine
+    from sqlalchemy import Connection, Engine
 
 T = TypeVar("T")
 
 _BUSY_TIMEOUT = 5.0
-_READERS = 4
+_READERS = 2  # more of them would only wait for the interpreter's lock
 
 
 class Database:
     """An SQLite file in WAL mode, for one event loop. Use `Database.open`.
 
     There is one writing connection, so writers queue fairly instead of spinning on SQLite's lock, and a few reading
-    ones. A transaction is a plain function of a connection; it runs in a task of its own, so that cancelling the
-    caller never leaves one half done.
+    ones. Callers wait without blocking their loop: a transaction is a plain function of a connection, and all of it
+    runs in one thread, for an asynchronous driver hops between threads at each statement and fetch, which costs
+    several times the statement. It runs in a task of its own, so that cancelling the caller never leaves one half
+    done. Nothing outside this class knows how, so another database may be reached by an asynchronous driver.
     """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._writer = _engine(path, size=1)
         self._readers = _engine(path, size=_READERS)
+        self._writing = ThreadPoolExecutor(1, "database-write")
+        self._reading = ThreadPoolExecutor(_READERS, "database-read")
 
     @classmethod
     async def open(cls, path: Path) -> Database:
@@ -59,7 +63,7 @@ class Database:
         Raises:
             StorageError: The database failed.
         """
-        return await self._whole(self._run(self._readers, ("BEGIN",), work))
+        return await whole(self._run(self._reading, self._readers, ("BEGIN",), work))
 
     async def write(self, work: Callable[[Connection], T], *, durable: bool = True) -> T:
         """Run `work` as one transaction: all of it is stored, or nothing.
@@ -75,50 +79,43 @@ class Database:
             StorageError: The database failed otherwise.
         """
         level = "FULL" if durable else "NORMAL"
-        return await self._whole(self._run(self._writer, (f"PRAGMA synchronous={level}", "BEGIN IMMEDIATE"), work))
+        opening = (f"PRAGMA synchronous={level}", "BEGIN IMMEDIATE")
+        return await whole(self._run(self._writing, self._writer, opening, work))
 
     async def aclose(self) -> None:
         """Close all connections."""
-        await self._readers.dispose()
-        await self._writer.dispose()
+        for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
+            await asyncio.to_thread(engine.dispose)
+            threads.shutdown(wait=False)
 
-    async def _run(self, engine: AsyncEngine, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:
+    async def _run(
+        self, threads: ThreadPoolExecutor, engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]
+    ) -> T:
         try:
-            async with engine.connect() as connection:
-                return await connection.run_sync(_transaction, opening, work)
+            return await asyncio.get_running_loop().run_in_executor(threads, _transaction, engine, opening, work)
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
 
-    @staticmethod
-    async def _whole(work: Coroutine[Any, Any, T]) -> T:
-        task = asyncio.create_task(work)
+
+def _transaction(engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:
+    with engine.connect() as connection:
+        # The driver's own connection: these go past what SQLAlchemy does for a statement, which is most of their cost.
+        plain: Any = connection.connection.driver_connection
+        for statement in opening:
+            plain.execute(statement)
         try:
-            return await asyncio.shield(task)
-        except asyncio.CancelledError:
-            while not task.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({task})
-            if not task.cancelled():
-                task.exception()  # it is the caller's no more, but nobody shall report it as forgotten
+            result = work(connection)
+            plain.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.OperationalError):  # a full disk has ended the transaction by itself
+                plain.execute("ROLLBACK")
             raise
+        return result
 
 
-def _transaction(connection: Connection, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:
-    for statement in opening:
-        connection.exec_driver_sql(statement)
-    try:
-        result = work(connection)
-        connection.exec_driver_sql("COMMIT")
-    except BaseException:
-        with suppress(OperationalError):  # a full disk has ended the transaction by itself
-            connection.exec_driver_sql("ROLLBACK")
-        raise
-    return result
-
-
-def _engine(path: Path, *, size: int) -> AsyncEngine:
-    engine = create_async_engine(
-        f"sqlite+aiosqlite:///{path}",
+def _engine(path: Path, *, size: int) -> Engine:
+    engine = create_engine(
+        f"sqlite:///{path}",
         isolation_level="AUTOCOMMIT",  # transactions are begun and ended above, by hand
         json_serializer=_json,
         pool_size=size,
@@ -126,7 +123,7 @@ def _engine(path: Path, *, size: int) -> AsyncEngine:
         pool_timeout=_BUSY_TIMEOUT * 2,
         connect_args={"timeout": _BUSY_TIMEOUT},
     )
-    event.listen(engine.sync_engine, "connect", _set_up)
+    event.listen(engine, "connect", _set_up)
     return engine
 
 
