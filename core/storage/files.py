@@ -12,7 +12,8 @@ from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, delete, insert, select
 
-from core.errors import NotFoundError
+from core.bridge.whole import whole
+from core.errors import NotFoundError, StorageError
 from core.storage.base import FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
 from core.storage.sniff import media_type_of, suffix_for
@@ -52,7 +53,7 @@ class FileStore:
         draft = self._folder_of(owner) / f".{file_id}.part"
         path = None
         try:
-            size, digest, media_type = await asyncio.to_thread(_take_in, source, draft, shown)
+            size, digest, media_type = await whole(asyncio.to_thread(_take_in, source, draft, shown))
             fresh = FileRecord(file_id, owner, shown, media_type, size, digest, time.time())
             path = draft.replace(self.path_of(fresh))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
@@ -67,6 +68,9 @@ class FileStore:
             raise translated(error, self._folder) from error
         except BaseException:  # a file without a row would be lost in the folder for ever
             (path or draft).unlink(missing_ok=True)
+            if path is not None:  # whoever was cancelled may have stored the row
+                with suppress(StorageError):
+                    await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
             raise
         return fresh
 

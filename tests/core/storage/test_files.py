@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import io
 import stat
+import threading
 import time
 import zipfile
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import Connection, select
 
 from core.errors import NoSpaceError, NotFoundError
 from core.messages.content import ContentItem
@@ -153,3 +156,37 @@ async def test_uploads_that_were_never_sent_go_after_a_while(database: Database,
     assert await store.delete_unused(time.time() + 1) == 1
     assert (await store.get("alice", sent.id))[0] == sent
     assert not store.path_of(unsent).exists()
+
+
+@pytest.mark.parametrize("at", ["copying", "noting"])
+async def test_a_file_whose_sender_left_is_not_left_behind(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    store = FileStore(database, tmp_path / "files")
+    loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+
+    def held() -> None:
+        loop.call_soon_threadsafe(reached.set)
+        go_on.wait(5)
+
+    copied, known = files_module._take_in, files_module.know_owner  # noqa: SLF001 - the steps to stop at
+
+    def copying(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
+        held()
+        return copied(source, draft, name)
+
+    def noting(connection: Connection, owner: str) -> None:
+        held()
+        known(connection, owner)
+
+    step = ("_take_in", copying) if at == "copying" else ("know_owner", noting)
+    monkeypatch.setattr(files_module, *step)
+    putting = asyncio.create_task(store.put("alice", "a.txt", b"text"))
+    await reached.wait()
+    putting.cancel()
+    await asyncio.sleep(0)
+    go_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await putting
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
+    assert await database.read(lambda c: c.execute(select(files_module.files)).all()) == []
