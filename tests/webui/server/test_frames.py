@@ -1,0 +1,265 @@
+"""What a tab shows, and when: plain frames, few enough, soon enough, and none for who does not look."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+
+from core.engine import Engine
+from core.settings import Settings
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from webui.frames import Frame, Frames
+from webui.handlers.act import act
+from webui.handlers.desk import Desk
+from webui.handlers.send import drop, send
+from webui.uploads import Uploads
+from webui.views import View, Views
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+OWNER = "b-alice"
+
+
+class Request:
+    """What Gradio tells a handler of its request."""
+
+    def __init__(self, session: str, owner: str = OWNER, conversation: str = "", language: str = "en") -> None:
+        self.session_hash = session
+        self.username = owner
+        self.headers = {"referer": f"http://127.0.0.1/?c={conversation}", "accept-language": language}
+
+
+class House:
+    """An engine, its tabs and what handlers need."""
+
+    def __init__(self, engine: Engine, uploads: Uploads) -> None:
+        self.engine = engine
+        self.views = Views(Words.of)
+        self.desk = Desk(engine, uploads, self.views)
+        self.frames = Frames(engine, self.views)
+        engine.on_change(self.views.changed)
+
+    def tab(self, session: str = "one", **about: str) -> View:
+        return self.views.of(Request(session, **about))  # type: ignore[arg-type]
+
+    async def ask(self, view: View, text: str) -> None:
+        await send(self.desk, view, {"text": text, "files": []})
+
+    async def painted(self, view: View) -> list[Frame]:
+        """All frames until there is nothing more to come."""
+        async with asyncio.timeout(20), aclosing(self.frames.follow(view)) as frames:
+            return [frame async for frame in frames]
+
+
+@pytest.fixture
+async def house(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
+    turns = getattr(request, "param", ("Herons fish.",))
+    settings = Settings.load(home=tmp_path / "home")
+    async with Engine(settings, model=ScriptedModel(*turns)) as engine:
+        yield House(engine, Uploads(tmp_path / "tmp", 1_000_000))
+
+
+def said(frame: Frame) -> str:
+    return str(frame.chat)
+
+
+SLOW = Reply(text=[f"w{number} " for number in range(60)], pace=0.02)
+
+
+async def test_an_empty_room_is_one_frame_long(house: House) -> None:
+    while house.engine.readiness["model"].state == "loading":
+        await asyncio.sleep(0.01)
+    (frame,) = await house.painted(house.tab())
+    assert frame.chat == []
+    assert 'data-state="idle"' in frame.status
+    assert 'data-room="empty"' in frame.status
+
+
+async def test_a_question_makes_a_conversation_and_its_reply_is_painted_to_the_end(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "How do herons live?")
+    assert view.conversation_id
+    frames = await house.painted(view)
+    assert "Herons fish." in said(frames[-1])
+    assert 'data-state="idle"' in frames[-1].status
+    assert "How do herons live?" in frames[-1].history
+    assert "How do herons live?" in frames[-1].top
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_a_growing_reply_comes_in_at_most_fifteen_frames_a_second(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Slowly, please")
+    began = time.monotonic()
+    frames = await house.painted(view)
+    took = time.monotonic() - began
+    assert len(frames) <= 15 * took + 6  # and a few that could not wait
+    assert len(frames) >= 4
+    assert "w59" in said(frames[-1])
+    assert 'data-state="running"' in frames[0].status
+
+
+@pytest.mark.parametrize("house", [(Reply(hang=True),)], indirect=True)
+async def test_a_frame_comes_each_second_even_if_nothing_happens(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Are you there?")
+    times: list[float] = []
+    async with aclosing(house.frames.follow(view)) as frames:
+        async for _ in frames:
+            times.append(time.monotonic())
+            if len(times) >= 4:
+                break
+    assert times[-1] - times[-2] < 2
+    began = time.monotonic()
+    async with asyncio.timeout(10), aclosing(house.frames.follow(view)) as frames:
+        await anext(frames)
+        await house.engine.stop(OWNER, view.conversation_id)
+        last = [frame async for frame in frames][-1]
+    assert 'data-state="idle"' in last.status
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_a_newer_follower_of_a_tab_takes_over_from_the_older(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Slowly, please")
+    older = asyncio.create_task(house.painted(view))
+    while view.generation < 1:
+        await asyncio.sleep(0)
+    newer = asyncio.create_task(house.painted(view))
+    first, second = await older, await newer
+    assert "w59" not in said(first[-1]) if first else True
+    assert "w59" in said(second[-1])
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_two_tabs_show_the_same_reply_and_another_owner_nothing_of_it(house: House) -> None:
+    one = house.tab("one")
+    await house.ask(one, "Slowly, please")
+    two = house.tab("two", conversation=one.conversation_id)
+    stranger = house.tab("three", owner="b-bob", conversation=one.conversation_id)
+    frames = await asyncio.gather(house.painted(one), house.painted(two))
+    assert said(frames[0][-1]) == said(frames[1][-1])
+    (empty,) = (await house.painted(stranger))[-1:]
+    assert empty.chat == []
+    assert "Slowly" not in str(empty)
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_a_resting_tab_is_not_painted_until_somebody_looks(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Slowly, please")
+    following = asyncio.create_task(house.painted(view))
+    while view.generation < 1:
+        await asyncio.sleep(0)
+    await act(house.desk, view, '{"do": "rest"}')
+    await following
+    assert await house.painted(view) == []
+    await act(house.desk, view, '{"do": "look"}')
+    assert "w59" in said((await house.painted(view))[-1])
+
+
+async def test_the_window_stays_while_a_conversation_grows(house: House) -> None:
+    view = house.tab()
+    for number in range(24):
+        await house.ask(view, f"Question {number}.")
+        await house.painted(view)
+    frame = (await house.painted(house.tab("two", conversation=view.conversation_id)))[-1]
+    assert "Question 23." in said(frame)
+    assert "Question 3." not in said(frame)
+    again = house.tab("two")
+    anchor = again.anchor
+    await house.ask(again, "Question 24.")
+    await house.painted(again)
+    assert again.anchor == anchor
+    await act(house.desk, again, '{"do": "earlier"}')
+    assert "Question 3." in said((await house.painted(again))[-1])
+
+
+async def test_a_deleted_conversation_leaves_every_tab_in_an_empty_room(house: House) -> None:
+    one = house.tab("one")
+    await house.ask(one, "Soon gone")
+    await house.painted(one)
+    two = house.tab("two", conversation=one.conversation_id)
+    await house.painted(two)
+    await act(house.desk, one, f'{{"do": "delete", "id": "{one.conversation_id}"}}')
+    for view in (one, two):
+        frame = (await house.painted(view))[-1]
+        assert frame.chat == []
+        assert "Soon gone" not in frame.history
+
+
+async def test_a_reply_that_nobody_saw_is_marked_until_somebody_does(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Unseen")
+    conversation = view.conversation_id
+    async with aclosing(house.frames.follow(view)) as frames:
+        await anext(frames)
+        house.views.ended(OWNER, conversation)
+        assert house.views.unread(OWNER) == frozenset()
+    await act(house.desk, view, '{"do": "new"}')
+    house.views.ended(OWNER, conversation)
+    assert house.views.unread(OWNER) == {conversation}
+    assert house.views.unread("b-bob") == frozenset()
+    assert house.views.unread(OWNER, conversation) == frozenset()
+    assert house.views.unread(OWNER) == frozenset()
+
+
+_NONSENSE = (
+    *("", "null", "[]", "{", '"open"', "{}", '{"do": 1}', '{"do": "fly"}', '{"do": "close", "n": "x"}'),
+    *('{"do": "drop", "upload": "/etc/passwd"}', '{"do": "drop", "upload": null}', '{"do": "page"}}}'),
+)
+
+
+@pytest.mark.parametrize("message", _NONSENSE)
+async def test_nonsense_on_the_bus_changes_nothing(house: House, message: str) -> None:
+    view = house.tab()
+    assert await act(house.desk, view, message) == ""
+    assert view.conversation_id == ""
+
+
+async def test_a_file_that_was_taken_out_is_gone(house: House) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b'--e\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nsecret\r\n--e--\r\n'
+
+    (upload,) = await house.desk.uploads.receive(OWNER, "multipart/form-data; boundary=e", body())
+    await drop(house.desk, house.tab("two", owner="b-bob"), str(upload.path))
+    assert upload.path.exists()
+    await drop(house.desk, house.tab(), str(upload.path))
+    assert not upload.path.exists()
+
+
+async def test_a_refused_message_leaves_nothing_behind(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def body() -> AsyncIterator[bytes]:
+        yield b'--e\r\nContent-Disposition: form-data; name="files"; filename="a.txt"\r\n\r\nwords\r\n--e--\r\n'
+
+    async def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    view = house.tab()
+    (upload,) = await house.desk.uploads.receive(OWNER, "multipart/form-data; boundary=e", body())
+    monkeypatch.setattr(house.engine, "send", full)
+    with pytest.raises(OSError, match="No space"):
+        await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
+    assert not view.sending
+    assert view.conversation_id == ""
+    assert await house.engine.conversations.list(OWNER) == []
+    assert not [path for path in (house.engine.settings.home / "files").rglob("*") if path.is_file()]
+    monkeypatch.undo()
+    await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
+    assert not upload.path.exists()
+    assert "p-chip" in said((await house.painted(view))[-1])
+
+
+async def test_the_words_are_the_readers(house: House) -> None:
+    view = house.tab(language="zh-CN,zh;q=0.9")
+    await house.ask(view, "你好")
+    frame = (await house.painted(view))[-1]
+    assert 'data-lang="zh"' in frame.status
+    assert "对话" in frame.history
