@@ -49,6 +49,7 @@ class Frame(NamedTuple):
 class _Scene:
     """What a tab shows, as read from the stores; read again only when something changed."""
 
+    conversation_id: str = ""
     conversations: list[Conversation] = field(default_factory=list["Conversation"])
     current: Conversation | None = None
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
@@ -78,12 +79,15 @@ class Frames:
         view.poke(stale=True)  # an older follower wakes, sees that it is old, and leaves
         watched = _Watched(view)
         scene = _Scene()
+        view.followers += 1
         try:
             while mine == view.generation:
                 view.wake.clear()
                 view.urgent.clear()
                 if view.stale:
                     scene = await self._read(view)
+                if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
+                    continue
                 run = self._engine.runs.live(view.conversation_id)
                 watched.turn_to(run)
                 if mine != view.generation:  # reading took a while
@@ -94,23 +98,25 @@ class Frames:
                 await _until_next(view)
         finally:
             watched.turn_to(None)
+            view.followers -= 1
 
     async def _read(self, view: View) -> _Scene:
         view.stale = False
-        engine, owner = self._engine, view.owner
-        scene = _Scene(conversations=await engine.conversations.list(owner))
-        if not view.conversation_id:
+        engine, owner, wanted = self._engine, view.owner, view.conversation_id
+        scene = _Scene(wanted, await engine.conversations.list(owner))
+        if not wanted:
             return scene
         try:
-            scene.current = await engine.conversations.get(owner, view.conversation_id)
-            scene.thread = await engine.conversations.thread(owner, view.conversation_id)
+            scene.current = await engine.conversations.get(owner, wanted)
+            scene.thread = await engine.conversations.thread(owner, wanted)
             for message in scene.thread[_anchor(view, scene.thread) :]:
                 if message.role == "assistant":
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
-            scene.documents = await engine.documents.list(owner, view.conversation_id)
+            scene.documents = await engine.documents.list(owner, wanted)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
-            view.show("")
+            if view.conversation_id == wanted:
+                view.show("")
             return _Scene(conversations=scene.conversations)
         return scene
 

@@ -35,6 +35,7 @@ class View:
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
         resting: Nobody looks; it is not painted until somebody does.
+        followers: How many paint it: none where the tab was closed, two for a moment where one takes over.
         sending: A message of this tab is being taken in.
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
@@ -51,6 +52,7 @@ class View:
     anchor: str | None = None
     generation: int = 0
     resting: bool = False
+    followers: int = 0
     sending: bool = False
     stopping: bool = False
     evidence: str = ""
@@ -118,12 +120,13 @@ class Views:
         for view in self._views.values():
             if view.owner == owner and view.conversation_id == conversation_id:
                 view.show("")
+        self._read(owner, conversation_id)
         self.changed(owner, None)
 
     def ended(self, owner: str, conversation_id: str) -> None:
         """A reply ended; if nobody looks at it, the history says so until somebody does."""
         seen = any(
-            view.conversation_id == conversation_id and view.owner == owner and not view.resting
+            view.conversation_id == conversation_id and view.owner == owner and view.followers and not view.resting
             for view in self._views.values()
         )
         if not seen:
@@ -131,9 +134,14 @@ class Views:
 
     def unread(self, owner: str, current: str = "") -> frozenset[str]:
         """Conversations of an owner with a reply that nobody saw; looking at `current` reads it."""
+        self._read(owner, current)
+        return frozenset(self._unread.get(owner, ()))
+
+    def _read(self, owner: str, conversation_id: str) -> None:
         waiting = self._unread.get(owner, set())
-        waiting.discard(current)
-        return frozenset(waiting)
+        waiting.discard(conversation_id)
+        if not waiting:
+            self._unread.pop(owner, None)
 
     def _forget(self) -> None:
         oldest = time.monotonic() - _AGE

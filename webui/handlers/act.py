@@ -33,7 +33,7 @@ async def act(desk: Desk, view: View, message: str) -> str:
     """
     try:
         asked = json.loads(message)
-    except ValueError:
+    except (TypeError, ValueError, RecursionError):  # nothing that the page's own script would write
         asked = None
     if isinstance(asked, dict):
         request = cast("Asked", asked)
@@ -44,8 +44,9 @@ async def act(desk: Desk, view: View, message: str) -> str:
 
 
 def _text(asked: Asked, name: str) -> str:
+    """A text of the message, fit to be stored: half a character is none."""
     value = asked.get(name)
-    return value if isinstance(value, str) else ""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
 def _number(asked: Asked) -> int:

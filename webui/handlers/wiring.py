@@ -61,8 +61,9 @@ class Handlers:
     async def stop(self, request: gr.Request) -> None:
         """Stop the reply; its follower shows how it ends."""
         view = self._desk.views.of(request)
-        view.stopping = True
-        view.poke()
+        if self._desk.engine.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
+            view.stopping = True
+            view.poke()
         await guarded(view, self._desk.engine.stop(view.owner, view.conversation_id))
 
     async def act(self, message: str, request: gr.Request) -> Any:

@@ -145,6 +145,6 @@ def _json(body: bytes) -> dict[str, Any]:
     """A JSON object, or an empty one where the body is something else."""
     try:
         value = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

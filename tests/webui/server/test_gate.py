@@ -126,7 +126,7 @@ async def test_somebody_elses_event_cannot_be_ended_from_a_session_of_ones_own(
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"null", b"{", b'{"session_hash": null}', b'{"session_hash": ""}', b"\xff"]
+    "body", [b"", b"[]", b"null", b"{", b'{"session_hash": null}', b'{"session_hash": ""}', b"\xff", b"[" * 100_000]
 )
 async def test_a_request_that_names_no_session_is_refused(people: dict[str, httpx.AsyncClient], body: bytes) -> None:
     for route in ("queue/join", "cancel"):

@@ -1,0 +1,134 @@
+"""What a tab shows: always one conversation, its true state, and what nobody has seen is said to be new."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.settings import Settings
+from core.storage.base import StoredMessage
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from webui.context import WebContext
+from webui.handlers.desk import Desk
+from webui.handlers.wiring import Handlers
+from webui.uploads import Uploads
+from webui.views import View
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def model() -> ScriptedModel:
+    """A model that takes its time."""
+    return ScriptedModel(lambda _: Reply(text=["slowly "] * 40, pace=0.01))
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, model: ScriptedModel, anyio_backend: str) -> AsyncIterator[Engine]:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=model) as running:
+        yield running
+
+
+@pytest.fixture
+def handlers(engine: Engine, tmp_path: Path) -> Handlers:
+    return Handlers(WebContext(engine, engine.settings, Words.of), Uploads(tmp_path / "tmp", 1000))
+
+
+def tab(name: str, conversation_id: str = "") -> Any:
+    headers = {"referer": f"http://127.0.0.1/?c={conversation_id}"}
+    return SimpleNamespace(session_hash=name, username="alice", headers=headers)
+
+
+def view_of(handlers: Handlers, request: Any) -> View:
+    return desk_of(handlers).views.of(request)
+
+
+def desk_of(handlers: Handlers) -> Desk:
+    return handlers._desk  # pyright: ignore[reportPrivateUsage]
+
+
+async def ended(engine: Engine, conversation_id: str) -> None:
+    run = engine.runs.live(conversation_id)
+    if run is not None:
+        await run.wait()
+
+
+async def test_a_reply_that_ended_after_its_tab_was_closed_is_new(engine: Engine, handlers: Handlers) -> None:
+    talk = (await engine.conversations.create("alice")).id
+    request = tab("closed", talk)
+    await engine.send("alice", talk, "Tell me")
+    async with aclosing(handlers.follow(request)) as frames:
+        await anext(frames)
+    await ended(engine, talk)
+    views = desk_of(handlers).views
+    assert views.unread("alice") == {talk}
+    assert views.unread("alice", current=talk) == frozenset()
+
+
+async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Engine, handlers: Handlers) -> None:
+    talk = (await engine.conversations.create("alice")).id
+    await engine.send("alice", talk, "Tell me")
+    async for _ in handlers.follow(tab("open", talk)):
+        pass
+    assert desk_of(handlers).views.unread("alice") == frozenset()
+
+
+async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, handlers: Handlers) -> None:
+    talk = (await engine.conversations.create("alice")).id
+    await engine.send("alice", talk, "Tell me")
+    await handlers.act(f'{{"do": "delete", "id": "{talk}"}}', tab("any"))
+    assert desk_of(handlers).views.unread("alice") == frozenset()
+
+
+async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old, new = [(await engine.conversations.create("alice", title)).id for title in ("Old", "New")]
+    request = tab("turning", old)
+    view = view_of(handlers, request)
+    real = engine.conversations.thread
+
+    async def turning(owner: str, conversation_id: str) -> list[StoredMessage]:
+        if conversation_id == old:
+            await engine.conversations.delete("alice", old)
+            view.show(new)
+        return await real(owner, conversation_id)
+
+    monkeypatch.setattr(engine.conversations, "thread", turning)
+    async with aclosing(handlers.follow(request)) as frames:
+        _, status, _, top = await anext(frames)
+    assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status
+    assert "New" in top
+
+
+async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Engine, handlers: Handlers) -> None:
+    talk = (await engine.conversations.create("alice")).id
+    request = tab("late", talk)
+    await handlers.stop(request)
+    await engine.send("alice", talk, "Tell me")
+    async with aclosing(handlers.follow(request)) as frames:
+        _, status, _, _ = await anext(frames)
+    assert 'data-state="running"' in status
+    await asyncio.wait_for(handlers.stop(request), 10)
+
+
+@pytest.mark.filterwarnings("ignore:That is not here")  # how Gradio says it where there is no page
+@pytest.mark.parametrize(
+    "message",
+    [None, 5, "", "null", "[]", "[" * 100_000, '{"do": []}', '{"do": "open", "id": {}}', '{"do": "page", "n": 1e999}']
+    + [f'{{"do": "{do}", "id": "\\ud800", "message": "\\ud800"}}' for do in ("open", "delete", "cite", "regenerate")],
+)
+async def test_a_forged_message_of_the_script_is_no_accident(
+    handlers: Handlers, message: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    await handlers.act(message, tab("forger"))
+    assert "failed" not in caplog.text
