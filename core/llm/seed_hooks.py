@@ -53,7 +53,8 @@ async def hooks_stream(stream_hook: StreamHook, whole_hook: WholeHook, request: 
 
 
 def _snapshots(stream_hook: StreamHook, whole_hook: WholeHook, request: ChatRequest) -> Iterator[list[Message]]:
-    messages = list(request.messages)
+    # The hooks of the seed may change what they are given; the caller's own messages stay as they are.
+    messages = [Message(**message.model_dump()) for message in request.messages]
     generate: dict[str, Any] = dict(request.generate)
     if request.functions:
         generate["functions"] = list(request.functions)
@@ -63,12 +64,14 @@ def _snapshots(stream_hook: StreamHook, whole_hook: WholeHook, request: ChatRequ
     except NotImplementedError:
         yield _messages(whole_hook(messages, generate))
         return
-    if first is not None:
-        yield _messages(first)
+    try:
+        if first is not None:
+            yield _messages(first)
         for snapshot in growing:
             yield _messages(snapshot)
-    if isinstance(growing, Generator):
-        growing.close()
+    finally:
+        if isinstance(growing, Generator):
+            growing.close()
 
 
 def _messages(snapshot: Whole) -> list[Message]:

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _CLOSING_SECONDS = 8.0
+_LONGEST_QUOTE = 200
+_SHORTEST_KEY = 8  # characters: shorter values (a port, "true") are no secrets
 _MOST_PAGES = 50  # of a list of tools: a server that never ends its list is cut off
 _CLOSED = -32000  # the SDK's code for a connection that is gone
 _TIMED_OUT = -32001
@@ -143,7 +145,7 @@ class Session:
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
 
     def _unreachable(self, what: str, wrote: str = "") -> ServerUnreachableError:
-        more = f" It wrote: {wrote}" if wrote else ""
+        more = f" It wrote: {self._redacted(wrote)}" if wrote else ""
         hint = "Check its command, arguments and environment." if self.settings.command else "Check its address."
         return ServerUnreachableError(f"The MCP server {self.name!r} {what}.{more}", hint=hint, name=self.name)
 
@@ -157,8 +159,15 @@ class Session:
         if isinstance(inner, MCPError) and inner.code == _TIMED_OUT:
             seconds = f"{self.settings.timeout:g} seconds"
             return ServerMisbehavedError(f"The MCP server {self.name!r} did not answer in {seconds}.", name=self.name)
-        said = str(inner.message if isinstance(inner, MCPError) else inner).partition("\n")[0][:200]
-        return ServerMisbehavedError(f"The MCP server {self.name!r} failed: {said}", name=self.name)
+        said = str(inner.message if isinstance(inner, MCPError) else inner).partition("\n")[0]
+        return ServerMisbehavedError(f"The MCP server {self.name!r} failed: {self._redacted(said)}", name=self.name)
+
+    def _redacted(self, text: str) -> str:
+        """The beginning of what a server says, without the keys it was given: log, page and model repeat it."""
+        for secret in (*_revealed(self.settings.env).values(), *_revealed(self.settings.headers).values()):
+            for key in (secret, secret.partition(" ")[2]):  # "Bearer …" is repeated without its first word too
+                text = text.replace(key, "…") if len(key) >= _SHORTEST_KEY else text
+        return text[:_LONGEST_QUOTE]
 
 
 async def _connected(settings: ServerSettings, log: IO[str], opened: AsyncExitStack) -> Client:
@@ -216,4 +225,4 @@ def _last_line(log: IO[str]) -> str:
     log.seek(0, 2)
     log.seek(max(log.tell() - 2000, 0))
     lines = [line.strip() for line in log.read().splitlines() if line.strip()]
-    return lines[-1][:200] if lines else ""
+    return lines[-1] if lines else ""

@@ -203,3 +203,15 @@ def test_a_registered_model_is_opened_by_its_name():
         assert "mine_for_this_test" in LLM_REGISTRY
     finally:
         LLM_REGISTRY.remove("mine_for_this_test")
+
+
+def test_a_hook_may_change_what_it_is_given_and_the_caller_sees_nothing_of_it():
+    class Careless(BaseChatModel):
+        def _chat_no_stream(self, messages, generate_cfg):
+            messages[0].items.append(ContentItem(text="changed"))
+            messages.pop()
+            return [Message(ASSISTANT, "a")]
+
+    asked = [Message(USER, [ContentItem(text="q")])]
+    Careless({"model": "m"}).chat(asked, stream=False)
+    assert asked == [Message(USER, [ContentItem(text="q")])]

@@ -219,6 +219,15 @@ async def test_a_server_that_ends_at_once_is_quoted(tmp_path: Path):
         await MCPClient("bad", {"command": sys.executable, "args": [str(path)]}).connect()
 
 
+async def test_a_server_that_repeats_its_key_is_quoted_without_it(tmp_path: Path):
+    path = tmp_path / "bad.py"
+    path.write_text("import os, sys\nsys.exit('x' * 190 + ' the key ' + os.environ['KEY'] + ' is not valid')")
+    server = {"command": sys.executable, "args": [str(path)], "env": {"KEY": "sk-private-key"}}
+    with pytest.raises(ServerUnreachableError, match="It wrote: xxx") as failed:
+        await MCPClient("bad", server).connect()
+    assert "sk-" not in str(failed.value)
+
+
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path):
     path = tmp_path / "mute.py"
     path.write_text(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")

