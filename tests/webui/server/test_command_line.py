@@ -1,0 +1,62 @@
+"""What is wrong on the command line or in the settings is said in one sentence, without a traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from webui.__main__ import main
+
+
+def one_line(capsys: pytest.CaptureFixture[str]) -> str:
+    said = capsys.readouterr()
+    lines = (said.out + said.err).strip().splitlines()
+    assert len(lines) == 1, lines
+    assert lines[0].startswith("parlour: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize("arguments", [["--fly"], ["--port", "many"], ["--port"], ["page"], ["--por", "1"]])
+def test_an_option_that_is_wrong_is_named(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 2
+    assert any(word.strip("-") in one_line(capsys) for word in arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "word"),
+    [
+        (["--port", "99999"], "port"),
+        (["--config", "missing.toml"], "missing.toml"),
+        (["--host", "203.0.113.9"], "--host"),
+    ],
+)
+def test_a_setting_that_is_wrong_is_named(
+    arguments: list[str], word: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main([*arguments, "--home", str(tmp_path / "home")]) == 1
+    assert word in one_line(capsys)
+
+
+def test_a_variable_that_is_wrong_is_named_without_its_value(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PARLOUR_PORT", "sk-secret")
+    assert main(["--home", str(tmp_path / "home")]) == 1
+    said = one_line(capsys)
+    assert "port" in said
+    assert "sk-secret" not in said
+
+
+def test_a_settings_file_that_is_no_toml_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "parlour.toml").write_text("port = = 1")
+    assert main(["--config", str(tmp_path / "parlour.toml"), "--home", str(tmp_path / "home")]) == 1
+    assert "settings" in one_line(capsys)
+
+
+def test_a_data_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert main(["--home", str(tmp_path / "file" / "home")]) == 1
+    assert "PARLOUR_HOME" in one_line(capsys)
