@@ -107,6 +107,15 @@ class DocumentRecord:
     created_at: float
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """What a page shows of a conversation: the branch that is shown from root to leaf, and its documents."""
+
+    conversation: Conversation
+    thread: list[StoredMessage]
+    documents: list[DocumentRecord]
+
+
 def new_id() -> str:
     """An id that cannot be guessed: 128 random bits as 22 letters that fit into an address."""
     return secrets.token_urlsafe(16)

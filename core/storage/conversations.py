@@ -47,7 +47,8 @@ class ConversationStore:
             know_owner(connection, owner)
             connection.execute(insert(conversations).values(values))
 
-        await self._database.write(begin)
+        # Nothing is lost with an empty one; the first question is durable, and so is then all that was written before.
+        await self._database.write(begin, durable=False)
         return fresh
 
     async def get(self, owner: str, conversation_id: str) -> Conversation:
@@ -119,23 +120,7 @@ class ConversationStore:
 
     async def thread(self, owner: str, conversation_id: str, leaf_id: str | None = None) -> list[StoredMessage]:
         """The turns from the root to `leaf_id`, or to the leaf that is shown. Raises NotFoundError."""
-
-        def walk(connection: Connection) -> list[StoredMessage]:
-            conversation = conversation_of(connection, owner, conversation_id)
-            query = select(messages).where(messages.c.conversation_id == conversation_id)
-            ordered = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
-            rows = {str(row.id): row for row in ordered}
-            if leaf_id is not None and leaf_id not in rows:
-                raise _missing("message")
-            wanted = leaf_id or conversation.leaf_id
-            row = rows.get(wanted or "") or (ordered[-1] if ordered else None)
-            path: list[StoredMessage] = []
-            while row is not None:
-                path.append(stored(row))
-                row = rows.get(str(row.parent_id))
-            return path[::-1]
-
-        return await self._database.read(walk)
+        return await self._database.read(lambda c: thread_of(c, owner, conversation_id, leaf_id)[1])
 
     async def siblings(self, owner: str, message_id: str) -> list[StoredMessage]:
         """The turns under the same parent with the same role, the oldest first, itself included."""
@@ -183,6 +168,25 @@ def message_of(
     if row is None:
         raise _missing("message")
     return stored(row)
+
+
+def thread_of(
+    connection: Connection, owner: str, conversation_id: str, leaf_id: str | None = None
+) -> tuple[Conversation, list[StoredMessage]]:
+    """The owner's conversation and its turns to `leaf_id`, inside a transaction. Raises NotFoundError."""
+    conversation = conversation_of(connection, owner, conversation_id)
+    query = select(messages).where(messages.c.conversation_id == conversation_id)
+    ordered = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
+    rows = {str(row.id): row for row in ordered}
+    if leaf_id is not None and leaf_id not in rows:
+        raise _missing("message")
+    wanted = leaf_id or conversation.leaf_id
+    row = rows.get(wanted or "") or (ordered[-1] if ordered else None)
+    path: list[StoredMessage] = []
+    while row is not None:
+        path.append(stored(row))
+        row = rows.get(str(row.parent_id))
+    return conversation, path[::-1]
 
 
 def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> None:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from core.errors import NotFoundError
-from core.storage.base import DocumentRecord, new_id
-from core.storage.conversations import conversation_of, use_files
+from core.storage.base import DocumentRecord, Opened, new_id
+from core.storage.conversations import conversation_of, thread_of, use_files
 from core.storage.tables import documents, files
 
 if TYPE_CHECKING:
@@ -80,9 +80,16 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, owner, conversation_id)
-            query = select(documents).where(documents.c.conversation_id == conversation_id)
-            rows = connection.execute(query.order_by(documents.c.created_at, documents.c.id)).all()
-            return [_record(row) for row in rows]
+            return _documents_of(connection, conversation_id)
+
+        return await self._database.read(load)
+
+    async def opened(self, owner: str, conversation_id: str) -> Opened:
+        """A conversation with its turns and documents, all of the same moment. Raises NotFoundError."""
+
+        def load(connection: Connection) -> Opened:
+            conversation, thread = thread_of(connection, owner, conversation_id)
+            return Opened(conversation, thread, _documents_of(connection, conversation_id))
 
         return await self._database.read(load)
 
@@ -107,6 +114,12 @@ class DocumentStore:
             connection.execute(delete(documents).where(documents.c.id == document_id))
 
         await self._database.write(remove)
+
+
+def _documents_of(connection: Connection, conversation_id: str) -> list[DocumentRecord]:
+    query = select(documents).where(documents.c.conversation_id == conversation_id)
+    rows = connection.execute(query.order_by(documents.c.created_at, documents.c.id)).all()
+    return [_record(row) for row in rows]
 
 
 def _document_of(connection: Connection, owner: str, document_id: str) -> DocumentRecord:

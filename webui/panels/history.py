@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import time
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from webui.render.html import escaped
+from webui.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from core.storage.base import Conversation
-    from webui.words import Words
+    from webui.words.words import Lang
 
 _DAY = 24 * 3600.0
+_RINGS = {"running": "p-run", "unread": "p-ok"}
 
 
 def history_html(
@@ -56,19 +59,24 @@ def history_html(
 
 
 def _row(one: Conversation, current: str, running_ids: Collection[str], unread: Collection[str], words: Words) -> str:
-    title, address = escaped(one.title or words("top.untitled")), escaped(one.id)
-    is_here = one.id == current
+    state = "running" if one.id in running_ids else "unread" if one.id in unread else ""
+    return _made_row(one.id, one.title, state, words.lang, is_here=one.id == current)
+
+
+@lru_cache(maxsize=4096)  # many tabs show the same rows, frame after frame
+def _made_row(conversation_id: str, said: str, state: str, lang: Lang, *, is_here: bool) -> str:
+    words = Words(lang)
+    title, address = escaped(said or words("top.untitled")), escaped(conversation_id)
     here, form = (' aria-current="page"', ' class="p-here"') if is_here else ("", "")
-    if one.id in running_ids:
-        state = f'<span class="p-st p-run" role="img" aria-label="{escaped(words("history.running"))}"></span>'
-    elif one.id in unread:
-        state = f'<span class="p-st p-ok" role="img" aria-label="{escaped(words("history.unread"))}"></span>'
-    else:
-        state = ""
-    menu = escaped(words("history.menu", title=one.title or words("top.untitled")))
+    ring = (
+        f'<span class="p-st {_RINGS[state]}" role="img" aria-label="{escaped(words(f"history.{state}"))}"></span>'
+        if state
+        else ""
+    )
+    menu = escaped(words("history.menu", title=said or words("top.untitled")))
     return (
         f'<li{form}><a href="./?c={address}" data-open="{address}"{here} '
-        f'title="{title}" dir="auto">{title}</a>{state}'
+        f'title="{title}" dir="auto">{title}</a>{ring}'
         f'<button type="button" class="p-menu" data-do="menu" data-id="{address}" data-title="{title}" '
         f'aria-label="{menu}" aria-haspopup="menu"></button></li>'
     )
