@@ -117,7 +117,7 @@ class Incoming:
         if header != b"content-disposition":
             return
         filename = parse_options_header(value)[1].get(b"filename")
-        if filename is not None:
+        if filename is not None and self._open is None:  # a part has one name, however often it says so
             self.name = filename.decode(errors="replace")
             self._open = self._folder / secrets.token_hex(16) / harmless_name(self.name)
             self._size = 0

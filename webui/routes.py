@@ -89,6 +89,9 @@ class Routes:
             return self._refused(request, 401, NotFoundError("There is no such page."))
         document, page = request.path_params["document_id"], request.path_params["page"]
         try:
+            # Asked first: a library is opened for whoever has documents in it, not for whoever knows an address.
+            if not await self._engine.documents.owns_library_document(owner, document):
+                raise NotFoundError("There is no such document.")
             library = await self._engine.library(owner)
             picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
         except (NotFoundError, DocumentError) as error:

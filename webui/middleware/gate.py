@@ -27,6 +27,7 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset({"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt"})
 _FOLDERS = ("/assets/", "/static/", "/files/", "/pages/")
+_LONGEST_NAME = 255  # bytes, in every file system
 
 _NOT_SERVED = "There is nothing here."
 _NOT_YOURS = "This belongs to another browser, or to an earlier visit; load the page again."
@@ -83,7 +84,7 @@ class GateMiddleware:
             return
         path: str = scope["path"]
         if not path.startswith(_API):
-            known = path in _PAGES or path.startswith(_FOLDERS)
+            known = path in _PAGES or (path.startswith(_FOLDERS) and _may_exist(path))
             await (self.app(scope, receive, send) if known else answer(send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]
@@ -139,6 +140,11 @@ class GateMiddleware:
             await send(message)
 
         return note
+
+
+def _may_exist(path: str) -> bool:
+    """Whether a file could have this path; Gradio asks the file system, which raises where none can."""
+    return "\0" not in path and all(len(name.encode(errors="replace")) <= _LONGEST_NAME for name in path.split("/"))
 
 
 def _json(body: bytes) -> dict[str, Any]:

@@ -210,6 +210,19 @@ def test_the_page_names_no_endpoint_for_programs(bob: RawPage) -> None:
     assert {dep["api_visibility"] for dep in bob.config["dependencies"]} == {"private"}
 
 
+def test_a_stranger_costs_no_library(app: AppProcess, bob: RawPage) -> None:
+    libraries = app.home / "libraries"
+    before = set(libraries.iterdir())
+    assert bob.client.get(f"{bob.url}/pages/x/1.png").status_code == 404
+    assert set(libraries.iterdir()) == before
+
+
+@pytest.mark.parametrize("name", ["%00", "css/%00", "a" * 300, "a" * 5000, "css/" + "%F0%9F%98%80" * 200])
+def test_a_name_that_no_file_can_have_is_not_there(bob: RawPage, name: str) -> None:
+    assert bob.client.get(f"{bob.url}/assets/{name}").status_code == 404
+    assert bob.client.get(f"{bob.url}/static/{name}").status_code == 404
+
+
 def test_own_assets_and_gradios_come_from_one_address(bob: RawPage) -> None:
     own = bob.client.get(f"{bob.url}/assets/css/tokens.css?v=1")
     assert own.headers["content-type"].startswith("text/css")
