@@ -10,8 +10,8 @@ from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, titl
 from core.errors import NotFoundError, StorageError
 from core.runs.continuing import beginning_of
 from core.runs.log import LoggedEvent
-from core.runs.manager import busy
 from core.runs.rows import events_of
+from core.storage.base import busy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -98,6 +98,8 @@ class Turns:
     async def continue_(self, owner: str, message_id: str, lang: Lang) -> Run:
         """A reply beside `message_id` that begins with all there is of it and goes on."""
         broken_off = await self._conversations.message(owner, message_id)
+        if broken_off.role != "assistant":
+            raise NotFoundError("Only a reply can be continued.", kind="message")
         self._refuse_if_busy(broken_off.conversation_id)
         logged = await self._runs.events(owner, broken_off.run_id) if broken_off.run_id else []
         if not logged:

@@ -20,6 +20,7 @@ from core.llm.request import (
     merge_generate,
 )
 from core.llm.seed_hooks import hooks_stream
+from core.llm.tokens import count_tokens
 from core.messages.message import Message, ModelResponse
 from core.messages.transcript import Transcript
 
@@ -143,7 +144,7 @@ class BaseChatModel:
 
     def count_tokens(self, text: str) -> int:
         """How many tokens the text takes: an estimate where the model's own vocabulary is not at hand."""
-        return rough_tokens(text)
+        return count_tokens(text)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""
@@ -204,12 +205,6 @@ def is_true(value: object) -> bool:
 def has_chinese(text: str) -> bool:
     """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
     return any("\u4e00" <= character <= "\u9fff" for character in text)
-
-
-def rough_tokens(text: str) -> int:
-    """About one token for four Latin letters, and one for each character of wider scripts."""
-    wide = sum(character > "\u2e7f" for character in text)
-    return wide + (len(text) - wide + 3) // 4
 
 
 def _as_dicts(shown: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:

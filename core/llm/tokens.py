@@ -31,10 +31,8 @@ def _remembered(text: str) -> int:
 
 def _count(text: str) -> int:
     vocabulary = vocabulary_at_hand()
-    if vocabulary is None:
-        return estimate_tokens(text)
     sample = text[:_COUNTED_UP_TO]
-    counted = len(vocabulary.encode(sample, allowed_special="all"))
+    counted = len(vocabulary.encode(sample, allowed_special="all")) if vocabulary else estimate_tokens(sample)
     return counted if len(sample) == len(text) else counted * len(text) // len(sample) + 1
 
 

@@ -9,13 +9,14 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet
 
-from core.errors import ConflictError, NotFoundError
+from core.errors import NotFoundError
 from core.messages.transcript import Transcript
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.runs.rows import events_of, logged_of
 from core.runs.run import Answerer, Run, whole
 from core.runs.worker import is_alive, this_worker
+from core.storage.base import busy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -219,10 +220,3 @@ class Runs:
         parts = whole(transcript, "interrupted")
         await self._store.finish(record.owner_id, record.id, "interrupted", parts=parts, usage=transcript.usage)
         _LOG.info("Run %s was interrupted; %d messages of its reply are kept.", record.id, len(parts))
-
-
-def busy() -> ConflictError:
-    """The conversation is being answered."""
-    return ConflictError(
-        "This conversation is being answered.", hint="Wait until the reply ends, or stop it.", key="busy"
-    )

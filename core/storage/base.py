@@ -8,6 +8,8 @@ import secrets
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from core.errors import ConflictError
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -114,6 +116,12 @@ class Opened:
     conversation: Conversation
     thread: list[StoredMessage]
     documents: list[DocumentRecord]
+
+
+def busy() -> ConflictError:
+    """The conversation is being answered."""
+    hint = "Wait until the reply ends, or stop it."
+    return ConflictError("This conversation is being answered.", hint=hint, key="busy")
 
 
 def new_id() -> str:

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
-from core.errors import ConflictError, NotFoundError
+from core.errors import NotFoundError
 from core.messages.message import Usage
-from core.storage.base import EventRow, RunRecord, StoredMessage, new_id
+from core.storage.base import EventRow, RunRecord, StoredMessage, busy, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of
 from core.storage.tables import conversations, messages, run_events, runs
 
@@ -147,9 +147,7 @@ def _insert_run(connection: Connection, record: RunRecord, worker: str) -> None:
     try:
         connection.execute(insert(runs).values({**values, "worker": worker}))
     except IntegrityError as error:
-        raise ConflictError(
-            "This conversation is being answered.", hint="Wait until the reply ends, or stop it.", key="busy"
-        ) from error
+        raise busy() from error
 
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:

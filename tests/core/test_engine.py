@@ -268,6 +268,8 @@ async def test_the_first_question_can_be_changed_and_replies_cannot(engine: Engi
     assert [message.get_text_content() for message in said_to(model)] == ["two"]
     with pytest.raises(NotFoundError):
         await engine.edit("alice", reply.id, "me")
+    with pytest.raises(NotFoundError):
+        await engine.continue_("alice", question.id)
 
 
 async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, TypedDict
 
 from core.attachments import checked_text
 from core.errors import NotFoundError, ParlourError
-from core.runs.manager import busy
+from core.storage.base import busy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -52,7 +52,8 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
     view.sending = True
     kept: list[FileRecord] = []
     try:
-        await desk.engine.conversations.ensure_owner(view.owner)
+        if files:  # a conversation makes its owner known by itself
+            await desk.engine.conversations.ensure_owner(view.owner)
         for path, name in files:
             kept.append(await desk.engine.files.put(view.owner, name, path))
         await _ask(desk, view, text, kept)

@@ -215,3 +215,7 @@ def test_a_hook_may_change_what_it_is_given_and_the_caller_sees_nothing_of_it():
     asked = [Message(USER, [ContentItem(text="q")])]
     Careless({"model": "m"}).chat(asked, stream=False)
     assert asked == [Message(USER, [ContentItem(text="q")])]
+
+
+def test_a_table_of_numbers_is_not_taken_for_a_few_words():
+    assert BaseChatModel({"model": "m"}).count_tokens("3141592653" * 10) >= 100
