@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
-from pydantic import AliasChoices, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
@@ -18,6 +18,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from core.complaints import check_address, complaint
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -97,12 +98,10 @@ class Settings(BaseSettings):
         """
         try:
             return cls(**{name: value for name, value in arguments.items() if value is not None})
-        except ValidationError as error:
-            raise SettingsError(_complaint(error), hint="Correct it and start again.") from error
-        except (OSError, ValueError) as error:  # the file cannot be read, or is not TOML
-            raise SettingsError(
-                f"The settings file cannot be read: {error}.", hint="Correct it and start again."
-            ) from error
+        except (OSError, ValueError) as error:  # a value is wrong, or the file cannot be read
+            file = _settings_file(arguments.get("config"))
+            sentence = complaint(error, file, cls.model_fields)
+            raise SettingsError(sentence, hint="Correct it and start again.") from error
 
     @classmethod
     def settings_customise_sources(
@@ -122,6 +121,11 @@ class Settings(BaseSettings):
     @classmethod
     def _expand(cls, path: Path) -> Path:
         return path.expanduser()
+
+    @field_validator("base_url", "openai_base_url")
+    @classmethod
+    def _reachable(cls, address: str | None) -> str | None:
+        return check_address(address)
 
     @property
     def bound_to_this_machine(self) -> bool:
@@ -247,9 +251,3 @@ def _kept_secret(path: Path) -> str:
         finally:
             draft.unlink()
     return path.read_text("ascii").strip()
-
-
-def _complaint(error: ValidationError) -> str:
-    first = error.errors(include_url=False, include_input=False, include_context=False)[0]
-    name = ".".join(str(part) for part in first["loc"])
-    return f"The setting {name!r} is wrong: {first['msg']}."

@@ -31,6 +31,7 @@ class _Parser(argparse.ArgumentParser):
     """Says in one sentence what is wrong."""
 
     def error(self, message: str) -> NoReturn:
+        message = message.removeprefix("argument ").replace(": must be", " must be")
         self.exit(2, f"parlour: {message}; see `parlour --help`.\n")
 
 
@@ -57,12 +58,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
 
 
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"must be a whole number from 0 to 65535, not {text!r}") from error
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
-        prog="parlour", description="A chat application that runs on your own machine.", allow_abbrev=False
+        prog="parlour",
+        description="A chat application that runs on your own machine.",
+        epilog="The model is set by variables: PARLOUR_BASE_URL, PARLOUR_API_KEY and PARLOUR_MODEL, or OPENAI_API_KEY. "
+        "README.md says what each means, under “Connect another model”.",
+        allow_abbrev=False,
     )
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port to listen on, or the next free one (7860)")
+    parser.add_argument("--port", type=_whole, help="port to listen on, or the next free one (7860)")
     parser.add_argument("--config", type=Path, help="settings file (parlour.toml)")
     parser.add_argument("--home", type=Path, help="data folder (./data)")
     return parser

@@ -25,6 +25,12 @@ def test_an_option_that_is_wrong_is_named(arguments: list[str], capsys: pytest.C
     assert any(word.strip("-") in one_line(capsys) for word in arguments)
 
 
+def test_a_port_that_is_no_number_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--port", "many"])
+    assert "--port must be a whole number from 0 to 65535, not 'many'" in one_line(capsys)
+
+
 @pytest.mark.parametrize(
     ("arguments", "word"),
     [
