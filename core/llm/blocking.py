@@ -41,6 +41,10 @@ class _Worker(Generic[T]):
                 close = getattr(items, "close", None)
                 if close is not None:
                     close()
+        except SystemExit as error:  # raised on the loop, it would end all that runs there
+            failure = RuntimeError("The program was told to end in the middle of a reply.")
+            failure.__cause__ = error
+            self._put(_End(failure))
         except BaseException as error:  # noqa: BLE001 - carried over to whoever reads; nothing is swallowed
             self._put(_End(error))
         else:

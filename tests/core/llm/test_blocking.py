@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from contextlib import aclosing
 
@@ -51,3 +52,13 @@ async def test_leaving_closes_the_iterator():
     async with aclosing(from_blocking(items)) as stream:
         assert await anext(stream) == 1
     assert closed.wait(5)
+
+
+async def test_ending_the_program_in_the_thread_only_fails_the_reply():
+    def quits():
+        yield 1
+        sys.exit(3)
+
+    with pytest.raises(RuntimeError, match="told to end"):
+        async for _ in from_blocking(quits):
+            pass
