@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.errors import NotFoundError
+from webui.histories import Histories
 from webui.panels.history import history_html
 from webui.panels.top import top_html
 from webui.render.conversation import Rendered, shown
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 _APART = 1 / 15
+# With many tabs that are being painted, each gets fewer frames: what is new in any of them is still shown soon.
+_EACH = 0.003
 _KEEP_ALIVE = 1.0
 _KEPT = 4_000  # rendered turns, for all tabs
 
@@ -50,7 +53,7 @@ class _Scene:
     """What a tab shows, as read from the stores; read again only when something changed."""
 
     conversation_id: str = ""
-    conversations: list[Conversation] = field(default_factory=list["Conversation"])
+    conversations: Sequence[Conversation] = ()
     current: Conversation | None = None
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
@@ -69,6 +72,9 @@ class Frames:
         self._engine = engine
         self._views = views
         self._rendered = Rendered(_KEPT)
+        self._histories = Histories(engine.conversations)
+        self._followers = 0
+        views.on_change(self._histories.changed)
 
     async def follow(self, view: View) -> AsyncGenerator[Frame, None]:
         """The frames of a tab, until there is nothing more to come or a newer follower takes over."""
@@ -80,12 +86,14 @@ class Frames:
         watched = _Watched(view)
         scene = _Scene()
         view.followers += 1
+        self._followers += 1
         try:
             while mine == view.generation:
                 view.wake.clear()
                 view.urgent.clear()
                 if view.stale:
                     scene = await self._read(view)
+                scene.conversations = await self._histories.of(view.owner)
                 if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                     continue
                 run = self._engine.runs.live(view.conversation_id)
@@ -95,29 +103,29 @@ class Frames:
                 yield self._paint(view, scene, run)
                 if not view.wake.is_set() and not self._waits(view, scene):
                     return
-                await _until_next(view)
+                await _until_next(view, max(_APART, self._followers * _EACH))
         finally:
             watched.turn_to(None)
             view.followers -= 1
+            self._followers -= 1
 
     async def _read(self, view: View) -> _Scene:
         view.stale = False
         engine, owner, wanted = self._engine, view.owner, view.conversation_id
-        scene = _Scene(wanted, await engine.conversations.list(owner))
+        scene = _Scene(wanted)
         if not wanted:
             return scene
         try:
-            scene.current = await engine.conversations.get(owner, wanted)
-            scene.thread = await engine.conversations.thread(owner, wanted)
+            opened = await engine.documents.opened(owner, wanted)
+            scene.current, scene.thread, scene.documents = opened.conversation, opened.thread, opened.documents
             for message in scene.thread[_anchor(view, scene.thread) :]:
                 if message.role == "assistant":
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
-            scene.documents = await engine.documents.list(owner, wanted)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
             if view.conversation_id == wanted:
                 view.show("")
-            return _Scene(conversations=scene.conversations)
+            return _Scene()
         return scene
 
     def _paint(self, view: View, scene: _Scene, run: Run | None) -> Frame:
@@ -193,8 +201,8 @@ def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
     return start
 
 
-async def _until_next(view: View) -> None:
-    """Wait until there is something new, and then a little for more of it, unless it is urgent.
+async def _until_next(view: View, apart: float) -> None:
+    """Wait until there is something new, and then for more of it until `apart` seconds are over, unless it is urgent.
 
     Ends after a second at the latest: Gradio notices that a page is gone only when it is given a frame.
     """
@@ -203,7 +211,7 @@ async def _until_next(view: View) -> None:
         await asyncio.wait_for(view.wake.wait(), _KEEP_ALIVE)
     except TimeoutError:
         return
-    rest = _APART - (time.monotonic() - began)
+    rest = apart - (time.monotonic() - began)
     if rest > 0:
         with suppress(TimeoutError):
             await asyncio.wait_for(view.urgent.wait(), rest)

@@ -88,6 +88,7 @@ class Views:
         self._words = words
         self._views: OrderedDict[str, View] = OrderedDict()
         self._unread: dict[str, set[str]] = {}
+        self._listeners: list[Callable[[str], None]] = []
 
     def of(self, request: gr.Request) -> View:
         """The tab that a request comes from; a new one shows the conversation that its address names.
@@ -108,12 +109,25 @@ class Views:
         self._forget()
         return view
 
+    def on_change(self, callback: Callable[[str], None]) -> None:
+        """Call back with an owner whose conversations changed."""
+        self._listeners.append(callback)
+
     def changed(self, owner: str | None, conversation_id: str | None) -> None:
-        """Wake every tab that shows what changed; `None` is everybody's."""
+        """Wake every tab that shows what changed; `None` is everybody's.
+
+        Another conversation of the owner is but a line of the history: that can wait for a tab's next frame, else
+        each of many tabs would be painted for all the others.
+        """
+        if owner is None:
+            for view in self._views.values():
+                view.poke(urgent=False)
+            return
+        for callback in self._listeners:
+            callback(owner)
         for view in self._views.values():
-            if owner is None or view.owner == owner:
-                here = conversation_id is not None and view.conversation_id == conversation_id
-                view.poke(urgent=here, stale=owner is not None)
+            if view.owner == owner and conversation_id in {None, view.conversation_id}:
+                view.poke(urgent=conversation_id is not None, stale=True)
 
     def deleted(self, owner: str, conversation_id: str) -> None:
         """A conversation is gone: tabs that showed it turn to a new one, the others to a shorter history."""

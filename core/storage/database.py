@@ -14,6 +14,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.bridge.whole import whole
+from core.errors import StorageError
 from core.storage.migrations.upgrade import bring_up_to_date
 from core.storage.trouble import translated
 
@@ -43,6 +44,7 @@ class Database:
         self.path = path
         self._writer = _engine(path, size=1)
         self._readers = _engine(path, size=_READERS)
+        self._closed = False
         self._writing = ThreadPoolExecutor(1, "database-write")
         self._reading = ThreadPoolExecutor(_READERS, "database-read")
 
@@ -83,7 +85,8 @@ class Database:
         return await whole(self._run(self._writing, self._writer, opening, work))
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Close all connections; nothing can be read or written any more."""
+        self._closed = True
         for engine, threads in ((self._readers, self._reading), (self._writer, self._writing)):
             await asyncio.to_thread(engine.dispose)
             threads.shutdown(wait=False)
@@ -91,6 +94,8 @@ class Database:
     async def _run(
         self, threads: ThreadPoolExecutor, engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]
     ) -> T:
+        if self._closed:
+            raise StorageError("The database is closed.")
         try:
             return await asyncio.get_running_loop().run_in_executor(threads, _transaction, engine, opening, work)
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:

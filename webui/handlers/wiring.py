@@ -5,15 +5,17 @@ Gradio reads the annotations of the handlers, so what they name is imported for 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncGenerator  # noqa: TC003
 from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr  # noqa: TC002
 
+from core.errors import StorageError
 from webui.frames import Frames
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
-from webui.handlers.guard import guarded
+from webui.handlers.guard import guarded, toast
 from webui.handlers.send import Draft, send
 from webui.views import Views
 
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from webui.context import WebContext
     from webui.layout import Handles
     from webui.uploads import Uploads
+
+_log = logging.getLogger(__name__)
 
 _QUIET: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
 # Several followers of one tab may start: the newest stays, the others see it and leave.
@@ -73,8 +77,13 @@ class Handlers:
 
     async def follow(self, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
         """Paint the tab until there is nothing more to come."""
-        async for frame in self._frames.follow(self._desk.views.of(request)):
-            yield cast("tuple[Any, ...]", frame)
+        view = self._desk.views.of(request)
+        try:
+            async for frame in self._frames.follow(view):
+                yield cast("tuple[Any, ...]", frame)
+        except StorageError as error:  # also where the house is being closed
+            _log.warning("A tab cannot be painted: %s", error)
+            toast(view.words, error)
 
     def _run_changed(self, owner: str, conversation_id: str) -> None:
         if self._desk.engine.runs.live(conversation_id) is None:

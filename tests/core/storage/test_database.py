@@ -217,3 +217,10 @@ async def test_a_folder_that_is_no_folder_is_named(tmp_path: Path) -> None:
     with pytest.raises(StorageError) as caught:
         await Database.open(tmp_path / "file" / "a.db")
     assert "file" in str(caught.value)
+
+
+async def test_a_closed_database_says_so(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    await database.aclose()
+    with pytest.raises(StorageError, match="closed"):
+        await owner_count(database)

@@ -12,6 +12,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
+from core.storage.base import Conversation
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.frames import Frame, Frames
@@ -263,3 +264,41 @@ async def test_the_words_are_the_readers(house: House) -> None:
     frame = (await house.painted(view))[-1]
     assert 'data-lang="zh"' in frame.status
     assert "对话" in frame.history
+
+
+async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[str] = []
+    real = house.engine.conversations.list
+
+    async def counted(owner: str) -> list[Conversation]:
+        reads.append(owner)
+        return await real(owner)
+
+    monkeypatch.setattr(house.engine.conversations, "list", counted)
+    one, two = house.tab("one"), house.tab("two")
+    await house.painted(one)
+    await house.painted(two)
+    assert reads == [OWNER]
+    await house.ask(one, "Herons?")
+    assert "Herons?" in (await house.painted(one))[-1].history
+    assert "Herons?" in (await house.painted(two))[-1].history
+    assert reads.count(OWNER) <= 4  # it changed when the conversation began, and when its reply did and ended
+    await act(house.desk, two, f'{{"do": "rename", "id": "{one.conversation_id}", "title": "Birds"}}')
+    assert "Birds" in (await house.painted(one))[-1].history
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_a_tab_is_not_painted_for_what_happens_in_other_conversations(house: House) -> None:
+    view = house.tab("one")
+    await house.ask(view, "Slowly, please")
+    view.wake.clear()
+    view.stale = False
+    house.views.changed(OWNER, "another")
+    assert not view.wake.is_set()
+    assert not view.stale
+    house.views.changed(OWNER, view.conversation_id)
+    assert view.wake.is_set()
+    assert view.stale
+    await house.painted(view)

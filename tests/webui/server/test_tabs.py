@@ -13,7 +13,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import StoredMessage
+from core.storage.base import Opened
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
@@ -95,15 +95,15 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
     old, new = [(await engine.conversations.create("alice", title)).id for title in ("Old", "New")]
     request = tab("turning", old)
     view = view_of(handlers, request)
-    real = engine.conversations.thread
+    real = engine.documents.opened
 
-    async def turning(owner: str, conversation_id: str) -> list[StoredMessage]:
+    async def turning(owner: str, conversation_id: str) -> Opened:
         if conversation_id == old:
             await engine.conversations.delete("alice", old)
             view.show(new)
         return await real(owner, conversation_id)
 
-    monkeypatch.setattr(engine.conversations, "thread", turning)
+    monkeypatch.setattr(engine.documents, "opened", turning)
     async with aclosing(handlers.follow(request)) as frames:
         _, status, _, top = await anext(frames)
     assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status

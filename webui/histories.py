@@ -1,0 +1,46 @@
+"""Each owner's conversations, read once for all the tabs that show them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.storage.base import Conversation
+    from core.storage.conversations import ConversationStore
+
+_KEPT = 1_000  # owners
+
+
+class Histories:
+    """Lists of conversations, kept until they change.
+
+    Args:
+        conversations: Where they are read.
+    """
+
+    def __init__(self, conversations: ConversationStore) -> None:
+        self._conversations = conversations
+        self._lists: OrderedDict[str, asyncio.Task[list[Conversation]]] = OrderedDict()
+
+    def changed(self, owner: str) -> None:
+        """Read the owner's list again when somebody wants it."""
+        self._lists.pop(owner, None)
+
+    async def of(self, owner: str) -> Sequence[Conversation]:
+        """The owner's conversations, the one used last first; shared by all who ask.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        reading = self._lists.get(owner)
+        if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
+            reading = self._lists[owner] = asyncio.create_task(self._conversations.list(owner))
+            if len(self._lists) > _KEPT:
+                self._lists.popitem(last=False)
+        if reading.done():
+            return reading.result()
+        return await asyncio.shield(reading)  # whoever leaves does not take it from the others
