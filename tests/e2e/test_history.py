@@ -10,7 +10,7 @@ from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
 
 
-def row(page: Page, title: str) -> None:
+def open_menu(page: Page, title: str) -> None:
     """Open the menu of a conversation."""
     page.locator("#history").get_by_text(title).first.hover()
     page.get_by_role("button", name=f"Rename or delete “{title}”").click()
@@ -24,7 +24,7 @@ def test_a_conversation_is_called_by_the_first_words_of_its_question(page: Page)
 
 def test_a_conversation_is_renamed(page: Page) -> None:
     ask_and_wait(page, "Before the new name", "You said: Before")
-    row(page, "Before the new name")
+    open_menu(page, "Before the new name")
     page.get_by_role("menuitem", name="Rename").click()
     page.get_by_role("textbox", name="Title").fill("<b>Birds</b> & 鸟 😀")
     page.get_by_role("textbox", name="Title").press("Enter")
@@ -37,7 +37,7 @@ def test_a_conversation_is_renamed(page: Page) -> None:
 def test_a_conversation_is_deleted_with_all_that_belongs_to_it(page: Page) -> None:
     ask_and_wait(page, "Soon to be gone", "You said: Soon to be gone")
     address = page.url
-    row(page, "Soon to be gone")
+    open_menu(page, "Soon to be gone")
     page.get_by_role("menuitem", name="Delete").click()
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(page.locator("#history")).not_to_contain_text("Soon to be gone")
@@ -68,11 +68,12 @@ def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(
     ask(page, "count slowly, unseen")
     expect(chat(page)).to_contain_text("word5 ")
     page.locator("#history").get_by_text("New conversation").first.click()
-    expect(page.locator("#history").get_by_role("img", name="replying")).to_be_visible()
-    expect(page.locator("#history").get_by_role("img", name="new reply")).to_be_visible()
-    page.locator("#history").get_by_text("count slowly, unseen").first.click()
+    row = page.locator("#history li").filter(has_text="count slowly, unseen")
+    expect(row.get_by_role("img", name="replying")).to_be_visible()
+    expect(row.get_by_role("img", name="new reply")).to_be_visible()
+    row.get_by_text("count slowly, unseen").click()
     expect(chat(page)).to_contain_text("word200")
-    expect(page.locator("#history").get_by_role("img", name="new reply")).to_have_count(0)
+    expect(row.get_by_role("img")).to_have_count(0)
     wait_for_state(page, "idle")
 
 

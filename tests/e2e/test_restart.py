@@ -54,7 +54,8 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
     process.send_signal(signal.SIGTERM)
     assert process.wait(10) == 0
     assert time.monotonic() - began < 5
-    assert "Traceback" not in app.log.read_text("utf-8")
+    log = app.log.read_text("utf-8")
+    assert "Traceback" not in log, log
     app.start()
     expect(chat(page)).to_contain_text("This reply was interrupted")
     assert len(words_of(page)) >= 20
