@@ -23,6 +23,13 @@ _LANGUAGE = re.compile(r"[\w+#.-]+")
 _TICKS = re.compile(r"`+")
 _FORBIDDEN = str.maketrans("", "", MARKS + "\0")
 _MERMAID_TAG = re.compile(r"<(?!br ?/?>)(?=[a-zA-Z/!?])")
+# To Mermaid a label is HTML, and what stands there as an entity becomes a tag of the page.
+_MERMAID_ENTITY = re.compile(r"&(?=[#a-zA-Z])")
+# Links, callbacks, classes of one's own and pictures from elsewhere: what reaches out of a drawing is not drawn.
+_MERMAID_REACHES = re.compile(
+    r"(?:^|;)[ \t]*(?:click|callback|links?|properties|details)[ \t]+[\"'\w]|@[ \t]*\{[^}]*(?:img|\\)",
+    re.MULTILINE | re.IGNORECASE,
+)
 _DEPTH = 6
 
 
@@ -105,9 +112,10 @@ def _written(body: str, language: str, indent: str, *, closed: bool) -> list[str
     if language != "mermaid":
         return fenced(body, language, indent)
     # A drawing is drawn when it is whole; until then, and where it cannot be told from its end, it is code.
-    if not closed or indent or "```" in body:
+    if not closed or indent or "```" in body or _MERMAID_REACHES.search(body):
         return fenced(body, "", indent)
-    return ["```mermaid", _MERMAID_TAG.sub("#lt;", body).replace("<", "&lt;"), "```"]
+    safe = _MERMAID_TAG.sub("#lt;", _MERMAID_ENTITY.sub("#amp;", body)).replace("<", "&lt;")
+    return ["```mermaid", safe, "```"]
 
 
 def _outdented(line: str, column: int) -> str:

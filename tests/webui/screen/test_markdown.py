@@ -170,6 +170,30 @@ def test_a_drawing_cannot_smuggle_markup() -> None:
     assert "#lt;style" in shown
 
 
+@pytest.mark.parametrize("sign", ["&lt;", "&#60;", "&#x3c;", "&LT;", "&lt"])
+def test_an_entity_in_a_drawing_does_not_become_a_tag(sign: str) -> None:
+    shown = markdown(f'```mermaid\ngraph LR\nA["{sign}b id=composer>"] & B --> C\n```', WORDS)
+    assert "#amp;" + sign[1:] in shown
+    assert "] & B --> C" in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'click A href "https://evil.example"',
+        'A-->B; click A "javascript:alert(1)"',
+        "link A: Home @ javascript:alert(1)",
+        'LINKS A: {"x": "https://evil.example"}',
+        'properties A: {"class": "p-do"}',
+        'A@{ img: "https://evil.example/x.png" }',
+        'A@{ "\\u0069mg": "https://evil.example/x.png" }',
+    ],
+)
+def test_what_reaches_out_of_a_drawing_is_shown_as_code(line: str) -> None:
+    assert "mermaid" not in markdown(f"```mermaid\ngraph LR\nA-->B\n{line}\n```", WORDS)
+    assert "mermaid" in markdown("```mermaid\ngraph LR\nlink --> click\nlinkStyle 0 color:red\n```", WORDS)
+
+
 @given(st.text(max_size=300))
 def test_any_text_can_be_shown(text: str) -> None:
     markdown(text, WORDS)
