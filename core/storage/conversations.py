@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +49,11 @@ class ConversationStore:
             connection.execute(insert(conversations).values(values))
 
         # Nothing is lost with an empty one; the first question is durable, and so is then all that was written before.
-        await self._database.write(begin, durable=False)
+        try:
+            await self._database.write(begin, durable=False)
+        except asyncio.CancelledError:  # stored, perhaps, but nobody knows its id
+            await self._database.write(lambda c: c.execute(delete(conversations).where(_is(fresh.id))), durable=False)
+            raise
         return fresh
 
     async def get(self, owner: str, conversation_id: str) -> Conversation:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -93,3 +94,15 @@ async def test_deleting_takes_along_what_nothing_else_needs(database: Database, 
         ]
     )
     assert left == [0] * 6
+
+
+async def test_a_conversation_that_nobody_waited_for_is_not_left_behind(database: Database) -> None:
+    store = ConversationStore(database)
+    for turns in range(4):
+        creating = asyncio.create_task(store.create("alice"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        creating.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await creating
+    assert await store.list("alice") == []
