@@ -26,8 +26,10 @@ _MERMAID_TAG = re.compile(r"<(?!br ?/?>)(?=[a-zA-Z/!?])")
 # To Mermaid a label is HTML, and what stands there as an entity becomes a tag of the page.
 _MERMAID_ENTITY = re.compile(r"&(?=[#a-zA-Z])")
 # Links, callbacks, classes of one's own and pictures from elsewhere: what reaches out of a drawing is not drawn.
+# Nor is one with a directive inside a line: Mermaid cuts it out, and what stood around it may be a tag then.
 _MERMAID_REACHES = re.compile(
-    r"(?:^|;)[ \t]*(?:click|callback|links?|properties|details)[ \t]+[\"'\w]|@[ \t]*\{[^}]*(?:img|\\)",
+    r"(?:^|;)[ \t]*(?:click|callback|links?|properties|details)[ \t]+[\"'\w]|@[ \t]*\{[^}]*(?:img|\\)"
+    r"|\S[ \t]*%%\{",
     re.MULTILINE | re.IGNORECASE,
 )
 _DEPTH = 6

@@ -185,6 +185,7 @@ def test_an_entity_in_a_drawing_does_not_become_a_tag(sign: str) -> None:
         "link A: Home @ javascript:alert(1)",
         'LINKS A: {"x": "https://evil.example"}',
         'properties A: {"class": "p-do"}',
+        'A["<%%{wrap}%%b id=composer>"]',
         'A@{ img: "https://evil.example/x.png" }',
         'A@{ "\\u0069mg": "https://evil.example/x.png" }',
     ],
