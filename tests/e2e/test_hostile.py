@@ -70,6 +70,18 @@ graph LR
   click A "javascript:alert(1)"
 ```
 
+```mermaid
+graph LR
+  A["&lt;b id=composer class=p-do data-do=retry style=position:fixed&gt;Covered&lt;/b&gt;"] --> B
+  B["&lt;img src={address}/fifteen.png onerror=alert(1)&gt; #lt;input#gt;"]
+```
+
+```mermaid
+flowchart TD
+  A@{{ img: "{address}/sixteen.png", label: "L" }}
+  B["<%%{{wrap}}%%b id=status>"]
+```
+
 After.
 """
 
@@ -77,8 +89,11 @@ After.
 def assert_harmless(page: Page, listener: Listener) -> None:
     expect(chat(page)).to_contain_text("After.")
     assert page.title() != "pwned"
-    assert page.locator("#status").count() == 1
-    assert page.locator("#chat").locator("form, iframe, input, style:not(svg *), [style*=fixed]").count() == 0
+    for own in ("#status", "#composer"):
+        assert page.locator(own).count() == 1
+    assert (
+        page.locator("#chat").locator("form, iframe, input, [data-do], style:not(svg *), [style*=fixed]").count() == 0
+    )
     for link in page.locator("#chat a", has_text="here").all():
         assert not (link.get_attribute("href") or "").startswith("javascript:")
     assert listener.came == 0
