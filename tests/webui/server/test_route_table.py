@@ -1,0 +1,70 @@
+"""Every route of the application, Gradio's own included, stands in a table: a new one fails until it was judged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gradio as gr
+import pytest
+from fastapi import FastAPI
+from starlette.routing import BaseRoute, Mount
+
+from webui.middleware.gate import GateMiddleware
+from webui.uploads import Uploads
+
+# What lets a browser through that has a cookie and asks for nothing of its own.
+OPEN = {
+    *("/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt"),
+    *("/assets/x", "/static/x", "/gradio_api/startup-events", "/gradio_api/app_id", "/gradio_api/theme.css"),
+    *("/gradio_api/upload", "/gradio_api/upload_progress", "/gradio_api/heartbeat/x"),
+}
+# Open to who names a session, event or upload of their own; here they name none.
+ASKED = {"/gradio_api/queue/join", "/gradio_api/queue/data", "/gradio_api/cancel", "/gradio_api/file=x"}
+HARMLESS = {"/gradio_api/reset"}  # does nothing
+
+
+def paths(routes: list[BaseRoute], prefix: str = "") -> Iterator[str]:
+    for route in routes:
+        if isinstance(route, Mount):
+            yield from paths(list(route.routes), prefix + route.path)
+        else:
+            yield prefix + re.sub(r"{[^}]*}", "x", str(getattr(route, "path", "")))
+
+
+@pytest.fixture(scope="module")
+def every_path() -> list[str]:
+    with gr.Blocks(analytics_enabled=False) as demo:
+        gr.Textbox()
+    app = gr.mount_gradio_app(FastAPI(), demo, path="/", ssr_mode=False)
+    return sorted(set(paths(list(app.routes))))
+
+
+async def _status(path: str, uploads: Uploads) -> int:
+    """What the gate answers; 200 where it lets the request through."""
+    answers: list[int] = []
+
+    async def inside(scope: Any, receive: Any, send: Any) -> None:
+        answers.append(200)
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    async def send(message: Any) -> None:
+        if message["type"] == "http.response.start":
+            answers.append(message["status"])
+
+    scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": [], "owner": "b-alice"}
+    await GateMiddleware(inside, uploads)(scope, receive, send)
+    return answers[0]
+
+
+@pytest.mark.anyio
+async def test_only_the_routes_of_the_table_are_open(every_path: list[str], tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path / "tmp", 1000)
+    opened = {path for path in every_path if await _status(path, uploads) == 200}
+    assert opened == (OPEN | HARMLESS) & set(every_path)
+    assert len(every_path) > 80
+    assert set(every_path) >= ASKED
