@@ -85,11 +85,6 @@ class Theme(Base):
             delattr(self, name)
 
 
-def theme() -> Theme:
-    """Gradio's theme for this page."""
-    return Theme()
-
-
 def head(version: str = "") -> str:
     """What goes before `</head>`: icon, styles, the script's words, the script.
 
