@@ -33,6 +33,7 @@ _SHOWN = frozenset(
     | {"audio/aac", "video/mp4", "video/webm", "video/ogg"}
 )
 _ZOOM = (0.5, 4.0)
+_MIB = 1024 * 1024
 _SOON = {"cache-control": "private, no-cache"}
 _LONG = {"cache-control": "private, max-age=86400"}
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
@@ -105,7 +106,7 @@ class Routes:
             uploads = await self._uploads.receive(request.scope["owner"], kind, request.stream(), upload_id)
         except TooLargeError as error:
             await self._drain(request)
-            error.details["size"] = _mib(int(request.headers.get("content-length", self._uploads.limit + 1)))
+            error.details["size"] = _too_large(int(request.headers.get("content-length", 0)), self._uploads.limit)
             return self._refused(request, 413, error)
         except ClientDisconnect:
             return Response(status_code=400)
@@ -179,8 +180,9 @@ def _zoom(given: str | None) -> float:
     return round(min(max(asked, _ZOOM[0]), _ZOOM[1]) * 2) / 2
 
 
-def _mib(size: int) -> int:
-    return -(-size // (1024 * 1024))
+def _too_large(size: int, limit: int) -> int:
+    """In the unit of the limit, and never the limit itself, which would be no reason."""
+    return max(round(size / _MIB), limit // _MIB + 1)
 
 
 def _event(step: dict[str, Any]) -> str:

@@ -1,11 +1,13 @@
 // What the page does by itself. Everything that changes state goes over the bus to the server.
 import { start as actions } from './actions.js';
 import { start as composer } from './composer.js';
+import { start as connection } from './connection.js';
+import { start as microphone } from './microphone.js';
 import { start as places } from './places.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
 import { watch } from './state.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, actions, composer, rows, scrolling, tabs]) start();
+for (const start of [places, actions, composer, connection, microphone, rows, scrolling, tabs]) start();
 watch();

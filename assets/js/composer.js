@@ -1,7 +1,7 @@
 // The composer: names for its buttons, chips for its files, a draft that outlives a reload.
 import { put } from './bus.js';
 import { onChange, status } from './state.js';
-import { toEnd } from './scroll.js';
+import { start as guardSending } from './sending.js';
 import { say } from './words.js';
 
 const DRAFT = 'p-draft';
@@ -11,6 +11,8 @@ const LABELS = [
 ];
 let names = [];     // of the files that are there, in Gradio's order
 let coming = [];    // of files on their way up
+let refused = [];   // of files that did not arrive: they are shown until they are taken away
+let warned = false; // that a question would go without them
 let sending = false;
 let restored = false;
 
@@ -40,7 +42,11 @@ function countFiles() {
   if (tiles.length > names.length) {
     while (tiles.length > names.length) names.push(coming.shift() ?? say('recording'));
   } else if (!tiles.length && names.length) names = [];
-  if (sending && !loading) coming = [];  // what did not arrive was refused, and said so
+  if (sending && !loading && coming.length) {  // what did not arrive was refused, and said so
+    refused.push(...coming);
+    coming = [];
+    warned = false;
+  }
   sending = loading;
   drawChips(tiles, loading);
 }
@@ -48,13 +54,14 @@ function countFiles() {
 let drawn = '';
 function drawChips(tiles, loading) {
   const pictures = tiles.map((tile) => tile.querySelector('img')?.src ?? '');
-  const now = JSON.stringify([names, pictures, loading ? coming : 0]);
+  const now = JSON.stringify([names, pictures, loading ? coming : 0, refused]);
   const holder = document.querySelector('#composer .p-chips') ?? place();
   if (now === drawn || !holder) return;
   drawn = now;
   holder.replaceChildren(
     ...names.map((name, index) => chip(name, pictures[index], index)),
-    ...(loading ? coming.map((name) => chip(name)) : []),
+    ...(loading ? coming.map((name) => sendingChip(name)) : []),
+    ...refused.map((name, index) => refusedChip(name, index)),
   );
 }
 
@@ -68,28 +75,50 @@ function place() {
   return holder;
 }
 
-function chip(name, picture, index) {
+function plainChip(name, said) {
   const element = Object.assign(document.createElement('span'), { className: 'p-chip' });
   element.setAttribute('role', 'listitem');
-  if (picture) element.append(Object.assign(document.createElement('img'), { src: picture, alt: '' }));
   const label = Object.assign(document.createElement('span'), { className: 'p-name', textContent: name, title: name });
-  const kind = Object.assign(document.createElement('span'), { className: 'p-kind' });
-  element.append(label, kind);
-  if (index === undefined) {
-    element.classList.add('p-sending');
-    kind.textContent = say('uploading');
-    return element;
-  }
-  kind.textContent = /\.([a-z0-9]{1,5})$/i.exec(name)?.[1].toUpperCase() ?? '';
-  const cross = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
-  cross.setAttribute('aria-label', say('remove', { name }));
-  cross.addEventListener('click', () => {
+  element.append(label, Object.assign(document.createElement('span'), { className: 'p-kind', textContent: said }));
+  return element;
+}
+
+function cross(name, remove) {
+  const element = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
+  element.setAttribute('aria-label', say('remove', { name }));
+  element.addEventListener('click', () => { remove(); area()?.focus(); });
+  return element;
+}
+
+function chip(name, picture, index) {
+  const element = plainChip(name, /\.([a-z0-9]{1,5})$/i.exec(name)?.[1].toUpperCase() ?? '');
+  if (picture) element.prepend(Object.assign(document.createElement('img'), { src: picture, alt: '' }));
+  element.append(cross(name, () => {
     names.splice(index, 1);
     document.querySelectorAll('#composer .thumbnail-wrapper .delete-button')[index]?.click();
-    area()?.focus();
-  });
-  element.append(cross);
+  }));
   return element;
+}
+
+function sendingChip(name) {
+  const element = plainChip(name, say('uploading'));
+  element.classList.add('p-sending');
+  return element;
+}
+
+function refusedChip(name, index) {
+  const element = plainChip(name, say('not_added'));
+  element.classList.add('p-refused');
+  element.append(cross(name, () => { refused.splice(index, 1); countFiles(); }));
+  return element;
+}
+
+// Their names, the first time that a question would go without them; then they are let go.
+function missing() {
+  const said = refused.join(', ');
+  if (said && !warned) { warned = true; return said; }
+  refused = [];
+  return '';
 }
 
 const note = (files) => { coming.push(...[...files].map((file) => file.name || say('recording'))); };
@@ -113,7 +142,9 @@ function pasted(event) {
   else if (data.getData('text').length > 8000) note([{ name: 'pasted_text.txt' }]);
 }
 
+// A page that is left before its draft came back must not take it away.
 function keep() {
+  if (!restored) return;
   const text = area()?.value ?? '';
   if (text) sessionStorage.setItem(DRAFT, text);
   else sessionStorage.removeItem(DRAFT);
@@ -127,17 +158,9 @@ function restore() {
 }
 
 export function start() {
-  const isArea = (event) => event.target === area();
-  addEventListener('input', (event) => { if (isArea(event)) keep(); }, true);
+  addEventListener('input', (event) => { if (event.target === area()) keep(); }, true);
   addEventListener('pagehide', keep);
-  // The key that ends the choice of a Chinese character is not the key that sends.
-  for (const kind of ['keydown', 'keypress']) {
-    addEventListener(kind, (event) => {
-      if (isArea(event) && event.key === 'Enter' && (event.isComposing || event.keyCode === 229)) event.stopImmediatePropagation();
-      else if (isArea(event) && event.key === 'Enter' && !event.shiftKey) toEnd();
-    }, true);
-  }
-  addEventListener('click', (event) => { if (event.target.closest?.('#composer .submit-button')) toEnd(); }, true);
+  guardSending(area, () => names, missing);
   addEventListener('change', (event) => { if (event.target.matches?.('#composer input[type="file"]')) note(event.target.files); }, true);
   addEventListener('dragover', (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
   addEventListener('drop', dropped, true);

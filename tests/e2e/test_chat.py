@@ -78,7 +78,7 @@ def test_a_message_sent_while_a_reply_is_written_is_refused_and_stays_in_the_com
     ask(page, "count slowly first")
     expect(chat(page)).to_contain_text("word3 ")
     ask(page, "Too early.")
-    expect(page.get_by_text("A reply is still being written")).to_be_visible()
+    expect(page.get_by_text("A reply is being written")).to_be_visible()
     expect(composer(page)).to_have_value("Too early.")
     button(page, "Stop").click()
     wait_for_state(page, "idle")

@@ -1,0 +1,100 @@
+"""When Parlour is away, and when a file or a microphone cannot be had: said in the page's language, nothing lost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Error, Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state
+from tests.e2e.test_restart import GONE
+
+AWAY = {
+    "en-US": "Connection lost. Your text is kept; the page comes back by itself.",
+    "zh-CN": "连接已断开。你的文字已保留，页面会自动恢复。",
+}
+
+
+@pytest.mark.parametrize("locale", AWAY)
+def test_a_lost_connection_is_said_in_the_pages_language_and_the_text_comes_back(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page], locale: str
+) -> None:
+    app = start_app()
+    page = open_page(app, expected=GONE, locale=locale)
+    ask(page, "count slowly until the lights go out")
+    expect(chat(page)).to_contain_text("word10 ")
+    composer(page).fill("What I was about to ask")
+    app.kill()
+    expect(page.get_by_text(AWAY[locale])).to_be_visible()
+    expect(page.get_by_text("Attempting reconnection")).to_have_count(0)
+    expect(page.locator("#top .p-said")).to_have_text(AWAY[locale][: 15 if locale == "en-US" else 5])
+    app.start()
+    wait_for_state(page, "idle")
+    expect(composer(page)).to_have_value("What I was about to ask")
+    expect(page.locator("html")).not_to_have_attribute("data-connection", "lost")
+
+
+def test_a_draft_outlives_a_reload_while_parlour_is_away(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    app = start_app()
+    page = open_page(app, expected=GONE)
+    composer(page).fill("A long question")
+    app.kill()
+    page.keyboard.press("Enter")
+    for _ in range(2):
+        with pytest.raises(Error):
+            page.reload()
+    app.start()
+    page.goto(app.url)
+    page.reload(wait_until="commit")  # before the draft can have come back
+    page.reload()
+    expect(composer(page)).to_have_value("A long question")
+    ask_and_wait(page, "A long question", "You said: A long question")
+    page.reload()
+    wait_for_state(page, "idle")
+    expect(composer(page)).to_have_value("")
+
+
+def test_a_question_does_not_silently_go_without_a_refused_file(
+    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_page(server, expected=("413",))
+    with (tmp_path / "film.mov").open("wb") as file:
+        file.truncate(60 * 1024 * 1024)
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "film.mov")
+    expect(page.get_by_text("film.mov is 60 MB; the limit is 50 MB")).to_be_visible()
+    expect(page.get_by_text("HTTP 413")).to_have_count(0)
+    expect(page.locator("#composer .p-refused")).to_contain_text("not added")
+    ask(page, "What is in it?")
+    expect(page.get_by_text("film.mov was not added.")).to_be_visible()
+    expect(composer(page)).to_have_value("What is in it?")
+    composer(page).press("Enter")
+    expect(chat(page)).to_contain_text("You said: What is in it?")
+    expect(page.locator("#composer .p-refused")).to_have_count(0)
+    wait_for_state(page, "idle")
+
+
+def test_enter_during_a_reply_keeps_the_text_and_says_so(page: Page) -> None:
+    ask(page, "count slowly")
+    wait_for_state(page, "running")
+    expect(composer(page)).to_have_value("")
+    ask(page, "And then?")
+    expect(page.get_by_text("A reply is being written. Your text stays here.")).to_be_visible()
+    expect(composer(page)).to_have_value("And then?")
+    button(page, "Stop").click()
+    wait_for_state(page, "idle")
+
+
+def test_a_microphone_that_is_not_there_is_said(server: AppProcess, open_page: Callable[..., Page]) -> None:
+    page = open_page(server, expected=("Failed to access microphone",))
+    button(page, "Record").click()
+    expect(page.locator(".p-hint")).to_contain_text("icrophone")
+    ask_and_wait(page, "Go on", "You said: Go on")
+
+
+def test_the_composer_has_one_name_for_a_screen_reader(page: Page) -> None:
+    assert "MultimodalTextbox" not in page.locator("#composer").evaluate("element => element.textContent")
