@@ -28,7 +28,10 @@ HARMLESS = {"/gradio_api/reset"}  # does nothing
 
 def paths(routes: list[BaseRoute], prefix: str = "") -> Iterator[str]:
     for route in routes:
-        if isinstance(route, Mount):
+        included = getattr(route, "original_router", None)  # how FastAPI keeps a router that was included
+        if included is not None:
+            yield from paths(included.routes, prefix)
+        elif isinstance(route, Mount):
             yield from paths(list(route.routes), prefix + route.path)
         else:
             yield prefix + re.sub(r"{[^}]*}", "x", str(getattr(route, "path", "")))
