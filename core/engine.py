@@ -7,6 +7,7 @@ import logging
 import time
 from contextlib import AsyncExitStack
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core.attachments import not_taken
@@ -110,6 +111,10 @@ class Engine:
     def model(self) -> BaseChatModel | None:
         """The model, once it is made; whether it can answer yet is in `readiness`."""
         return self._loader.model
+
+    async def warm_up(self) -> None:
+        """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
+        await asyncio.to_thread(_warm_up)
 
     def retry_model(self) -> None:
         """Try again to fetch and load the model, after a failure."""
@@ -248,6 +253,11 @@ class Engine:
             await asyncio.wait({opening})
             if opening.exception() is None:
                 await asyncio.to_thread(opening.result().close)
+
+
+def _warm_up() -> None:
+    import_module("core.agents.assistant")  # brings the document readers with it
+    import_module("core.llm.tokens").vocabulary_at_hand()
 
 
 def _open_library(folder: Any) -> Library:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import to_thread
 
 from webui.context import WebContext
-from webui.gradio_environment import prepare
+from webui.gradio_environment import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
 from webui.uploads import Uploads
 from webui.words import Words
@@ -55,12 +56,15 @@ async def open_house(
         app = await to_thread.run_sync(build_app, context, uploads)
         gc.freeze()  # what was imported stays, so the collector need not walk it again
         async with app.router.lifespan_context(app):
+            warming = asyncio.create_task(engine.warm_up())  # the page is there first
             yield GateMiddleware(app, uploads)
+            await asyncio.wait({warming})
 
 
 def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
     """Parlour's own routes first, then the page at `/`."""
-    import gradio as gr
+    with lean_import():
+        import gradio as gr
     from fastapi import FastAPI
 
     from webui.handlers.wiring import Handlers

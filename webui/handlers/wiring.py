@@ -82,7 +82,7 @@ class Handlers:
             async for frame in self._frames.follow(view):
                 yield cast("tuple[Any, ...]", frame)
         except StorageError as error:  # also where the house is being closed
-            _log.warning("A tab cannot be painted: %s", error)
+            _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)
 
     def _run_changed(self, owner: str, conversation_id: str) -> None:
