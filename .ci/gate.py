@@ -21,12 +21,14 @@ _CODE = ["core", "webui", "tests", "bench", "app.py", "set_up.py", ".ci"]
 def stages(*, everything: bool) -> list[tuple[str, list[str]]]:
     """The stages in order: a name, and the command."""
     pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow"])
+    # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
+    coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
     return [
         ("format", [str(_BIN / "ruff"), "format", "--check", *_CODE]),
         ("lint", [str(_BIN / "ruff"), "check", *_CODE]),
         ("layers", [str(_BIN / "lint-imports"), "--no-logo"]),
         ("types", [str(_BIN / "pyright")]),
-        ("tests", [*pytest, "--ignore=tests/e2e", "--cov=core", "--cov=webui", "--cov-report=term", "tests"]),
+        ("tests", [*pytest, "--ignore=tests/e2e", *coverage, "tests"]),
         ("page", [*pytest, "tests/e2e"]),
     ]
 
