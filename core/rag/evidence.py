@@ -64,6 +64,7 @@ _WIDE_ENDS = frozenset("。！？")
 _ENDS = frozenset(".!?")
 _CLOSING = frozenset("\"'”’」』）)]*_")
 _NO_SPACE_BEFORE = frozenset(".,;:!?。，；：！？、)）")
+_NO_CLAIM = (",", "，", ":", "：")  # a greeting, or words before a list
 _MOST_IN_RANGE = 5
 
 
@@ -204,8 +205,10 @@ class CitingStream:
 
     def _end_sentence(self) -> None:
         """Add our marks, if the model sets none and the passages bear the sentence out."""
-        if self._sentence and not self._marks and not self._model_marks and self._markup.is_prose():
-            self._out.extend(f" [{number}]" for number in self._support.numbers("".join(self._sentence)))
+        sentence = "".join(self._sentence)
+        claims = sentence and not sentence.rstrip().endswith(_NO_CLAIM)
+        if claims and not self._marks and not self._model_marks and self._markup.is_prose():
+            self._out.extend(f" [{number}]" for number in self._support.numbers(sentence))
         self._sentence.clear()
         self._marks.clear()
         self._ended = ""

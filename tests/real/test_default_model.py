@@ -75,6 +75,23 @@ async def test_it_answers_from_a_document_with_a_mark(model: LlamaCppModel, ques
     assert has_chinese(answer) == has_chinese(question)
 
 
+@pytest.mark.parametrize(
+    ("question", "file", "said"),
+    [
+        ("Turn these notes into a short letter to the tenants.", "notes.md", ("12 May", "kettle", "lift", "Okafor")),
+        ("把这些笔记写成一封给住户的简短的信。", "笔记.md", ("5 月 12 日", "一壶水", "电梯", "欧女士")),
+    ],
+)
+async def test_it_makes_a_letter_of_notes(
+    model: LlamaCppModel, question: str, file: str, said: tuple[str, ...]
+) -> None:
+    answer, _ = await asked(model, question, file)
+    assert [word for word in said if word not in answer] == []
+    assert not answer.startswith("[")
+    for copied in (file, "- ", "Task:", "任务", "Park School", "Lind", "家长", "林先生"):
+        assert copied not in answer
+
+
 @pytest.mark.parametrize("question", ["Who are you?", "你是谁？"])
 async def test_it_knows_what_it_is(model: LlamaCppModel, question: str) -> None:
     answer, _ = await asked(model, question)

@@ -129,8 +129,8 @@ def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
         return _spoken(messages)
     said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
     question = without_tokens(messages[last].get_text_content())
-    text = asked_about("\n".join(filter(None, results)), question, lang)
-    return [*_spoken(messages[:last]), Message(USER, text), *said]
+    asked = asked_about("\n".join(filter(None, results)), question, lang)
+    return [*_spoken(messages[:last]), *asked, *said]
 
 
 def _routes(request: ChatRequest) -> bool:

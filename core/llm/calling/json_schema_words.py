@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from core.messages.json_text import compact
+from core.messages.message import ASSISTANT, USER, Message
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -33,9 +34,51 @@ FACTS: Mapping[Lang, str] = {
 }
 
 TASK: Mapping[Lang, str] = {
-    "en": "{facts}\n\nTask: {question}\nDo the task with the text above. Write the result only.",
-    "zh": "{facts}\n\n任务：{question}\n请用上面的文字完成任务，用中文，只写结果。",
+    "en": "Text:\n{facts}\n\nTask: {question} Use nothing but the text above, and write the result only.",
+    "zh": "文字：\n{facts}\n\n任务：{question}只根据以上文字，用中文，只写结果。",
 }
+LETTER: Mapping[Lang, str] = {
+    "en": "Text:\n{facts}\n\nTask: {question} Use every line of the text, in whole sentences. Add nothing.",
+    "zh": "文字：\n{facts}\n\n任务：{question}写成通顺的句子，每一条都要写到，不要添加别的内容。",
+}
+
+# A model of half a billion parameters invents a letter unless it has just seen how one is made of a few lines.
+_EXAMPLE: Mapping[Lang, tuple[str, str, str]] = {
+    "en": (
+        """- To: the parents of Park School.
+- Because the floor will be cleaned, the library will be closed on 3 June, from 8:00 to 10:00.
+- Please return books at the side door.
+- Questions? Ask Mr Lind, the librarian.""",
+        "Turn this into a short letter to the parents.",
+        """Dear parents of Park School,
+
+Because the floor will be cleaned, the library will be closed on 3 June, from 8:00 to 10:00. \
+Please return books at the side door.
+
+If you have questions, please ask Mr Lind, the librarian.
+
+Kind regards""",
+    ),
+    "zh": (
+        """- 收信人：阳光小学的各位家长。
+- 因清洗地板，6 月 3 日 8:00 至 10:00 图书馆闭馆。
+- 请从侧门还书。
+- 有问题请找图书管理员林先生。""",
+        "把这些写成一封给家长的简短的信。",
+        """阳光小学的各位家长：
+
+您好！因清洗地板，6 月 3 日 8:00 至 10:00 图书馆闭馆。请从侧门还书。
+
+如有问题，请找图书管理员林先生。
+
+谢谢配合！""",
+    ),
+}
+
+_A_LETTER = re.compile(
+    r"\b(letter|e-?mail|message|notice|invitation|announcement)s?\b|信|邮件|通知|公告|邀请|启事", re.IGNORECASE
+)
+_PASSAGE_HEAD = re.compile(r"^\[\d+\] \(.*\)\n", re.MULTILINE)
 
 _A_TASK = re.compile(
     r"\s*(please\s+)?(turn|write|rewrite|draft|compose|translate|convert|make|list|create|reply|shorten|extract)\b"
@@ -71,10 +114,22 @@ EXAMPLES: Mapping[Lang, Sequence[Example]] = {
 }
 
 
-def asked_about(facts: str, question: str, lang: Lang) -> str:
-    """The question, or the task, together with what the tools found."""
-    template = TASK if _A_TASK.match(question) else FACTS
-    return template[lang].format(facts=facts, question=question)
+def asked_about(facts: str, question: str, lang: Lang) -> list[Message]:
+    """The question, or the task, together with what the tools found; before a letter stands one as an example.
+
+    What a task is done with has no numbers and names above it: they would be copied into the result.
+    """
+    if not _A_TASK.match(question):
+        return [Message(USER, FACTS[lang].format(facts=facts, question=question))]
+    facts = _PASSAGE_HEAD.sub("", facts)
+    if not _A_LETTER.search(question):
+        return [Message(USER, TASK[lang].format(facts=facts, question=question))]
+    lines, asked, letter = _EXAMPLE[lang]
+    return [
+        Message(USER, LETTER[lang].format(facts=lines, question=asked)),
+        Message(ASSISTANT, letter),
+        Message(USER, LETTER[lang].format(facts=facts, question=question)),
+    ]
 
 
 def example_lines(examples: Sequence[Example], names: Collection[str]) -> str:

@@ -104,15 +104,33 @@ def test_earlier_calls_and_results_do_not_reach_a_small_model() -> None:
     assert [m.role for m in prepared.messages] == ["system", "user", "assistant", "user"]
 
 
-def test_a_task_with_what_was_found_is_put_as_a_task_not_as_a_question() -> None:
+def task(question: str, found: str) -> list[Message]:
+    """What a model is given that shall do something with what was found."""
     asked = request(
-        Message("user", "Turn these notes into a letter."),
+        Message("user", question),
         Message("assistant", "", function_call=FunctionCall("ask_documents", "{}")),
-        Message("function", "The lift is broken.", name="ask_documents"),
+        Message("function", found, name="ask_documents"),
     )
-    [only] = JsonSchemaTemplate().prepare(asked).messages
-    assert "Task: Turn these notes into a letter." in only.get_text_content()
+    return list(JsonSchemaTemplate().prepare(asked).messages)
+
+
+def test_a_task_with_what_was_found_is_put_as_a_task_not_as_a_question() -> None:
+    [only] = task("Shorten: make a list of these.", "The lift is broken.")
+    assert "Task: Shorten: make" in only.get_text_content()
     assert "Question:" not in only.get_text_content()
+
+
+def test_a_letter_is_asked_for_after_an_example_of_one() -> None:
+    *example, last = task("Turn these notes into a letter.", "The lift is broken.")
+    assert [message.role for message in example] == ["user", "assistant"]
+    assert "Task: Turn these notes into a letter." in last.get_text_content()
+    assert "The lift is broken." in last.get_text_content()
+
+
+def test_numbers_and_names_of_passages_are_nothing_to_do_a_task_with() -> None:
+    said = task("Translate this.", "[1] (notes.md, page 2)\nThe lift\n\n[2] (a (b).md)\nis [1] broken.")
+    assert "The lift\n\nis [1] broken." in said[-1].get_text_content()
+    assert "notes.md" not in said[-1].get_text_content()
 
 
 def test_half_a_choice_is_neither_mended_nor_run() -> None:

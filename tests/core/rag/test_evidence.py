@@ -61,6 +61,11 @@ def cited(*pieces: str) -> str:
     return "".join(stream.feed(piece) for piece in pieces) + stream.close()
 
 
+def test_a_greeting_and_words_before_a_list_get_no_mark() -> None:
+    claim = "The warranty period is 24 months"
+    assert cited(f"{claim},\n\n{claim}:\n\n{claim}.") == f"{claim},\n\n{claim}:\n\n{claim}. [1]"
+
+
 @given(st.data(), texts)
 @example(data=None, text="It is red [1")
 def test_any_split_of_the_text_gives_the_same(data: st.DataObject | None, text: str) -> None:
