@@ -6,7 +6,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from core.attachments import for_model
-from core.errors import NotFoundError
+from core.errors import ModelServiceError, NotFoundError
 from core.storage.base import file_ids
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.attachments import Lang
     from core.intake import Intake
-    from core.llm.base import BaseChatModel
+    from core.loading import ModelLoader
     from core.messages.events import Event
     from core.messages.message import Message
     from core.storage.base import FileRecord
@@ -31,7 +31,7 @@ class Answering:
     Args:
         owner: Whose conversation it is.
         agent: Makes the assistant, once the model and the documents are there.
-        model: Waits for the model.
+        loader: Waits for the model, and is told how it did.
         intake: Where documents are being read.
         files: Where attachments are.
         needed: The documents that came with the question: it waits for these, and fails if one cannot be read.
@@ -43,7 +43,7 @@ class Answering:
         owner: str,
         *,
         agent: Callable[[], Awaitable[Assistant]],
-        model: Callable[[], Awaitable[BaseChatModel]],
+        loader: ModelLoader,
         intake: Intake,
         files: FileStore,
         needed: Sequence[str],
@@ -51,7 +51,7 @@ class Answering:
     ) -> None:
         self._owner = owner
         self._agent = agent
-        self._model = model
+        self._loader = loader
         self._intake = intake
         self._files = files
         self._needed = needed
@@ -65,12 +65,17 @@ class Answering:
         """
         # The document first: what is wrong with it is known sooner than a model is fetched.
         await self._intake.wait(self._owner, self._needed, _DOCUMENTS_WITHIN)
-        model = await self._model()
+        model = await self._loader.ready()
         agent = await self._agent()
         given = for_model(messages, model, await self._here(messages), self._lang)
-        async with aclosing(agent.stream(given, **kwargs)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(agent.stream(given, **kwargs)) as events:
+                async for event in events:
+                    yield event
+        except ModelServiceError as error:
+            self._loader.failed(error)
+            raise
+        self._loader.answered()
 
     async def _here(self, messages: Sequence[Message]) -> dict[str, tuple[FileRecord, Path]]:
         found: dict[str, tuple[FileRecord, Path]] = {}

@@ -118,7 +118,7 @@ class Engine:
 
     def retry_model(self) -> None:
         """Try again to fetch and load the model, after a failure."""
-        self._loader.start()
+        self._loader.retry()
 
     def on_change(self, callback: Callable[[str | None, str | None], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run or document of it changes; returns what ends this.

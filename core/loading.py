@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _EVERY = 0.25
+# What a reply fails with that the next one would fail with too.
+_LASTING = frozenset({"model_unreachable", "model_key_wrong", "model_key_missing", "model_unknown"})
 
 
 class ModelLoader:
@@ -46,6 +48,25 @@ class ModelLoader:
             self._readiness.mark("model", "loading")
             self._task = asyncio.create_task(self._load(), name="model")
             self._task.add_done_callback(self._settled)
+
+    def retry(self) -> None:
+        """After a failure: load again; where a service failed a reply, the next reply tells whether it is back."""
+        if self._task is not None and self._task.done() and _failure(self._task) is None:
+            if self._readiness["model"].state == "failed":
+                self._readiness.mark("model", "ready")
+            return
+        self.start()
+
+    def answered(self) -> None:
+        """The model wrote a reply."""
+        part = self._readiness["model"]
+        if not (part.state == "ready" and part.answered):
+            self._readiness.mark("model", "ready", answered=True)
+
+    def failed(self, error: ParlourError) -> None:
+        """A reply failed: where the next one would too, the model is not ready until one succeeds."""
+        if error.words_key in _LASTING:
+            self._readiness.fail("model", error)
 
     async def ready(self) -> BaseChatModel:
         """Wait for the model; a failed one is tried again first.

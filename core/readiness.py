@@ -21,6 +21,7 @@ class Part:
     Args:
         done, total: Bytes fetched so far and in all while `loading`; 0 where nothing is fetched.
         label: What the page calls it, such as the model's name.
+        answered: The model has written a reply; before, a service is but set up.
         remedy_key: Names the sentence that says what to do about a failure; its blanks are in `details`.
     """
 
@@ -30,6 +31,7 @@ class Part:
     label: str = ""
     remedy_key: str = ""
     details: dict[str, Any] | None = None
+    answered: bool = False
 
 
 class Readiness:
@@ -49,7 +51,11 @@ class Readiness:
 
     def mark(self, name: PartName, state: PartState, **changes: Any) -> None:
         """Set a part's state and what else is known; a new state forgets bytes and remedy unless given."""
-        fresh = {"done": 0, "total": 0, "remedy_key": "", "details": None} if state != self.parts[name].state else {}
+        fresh = (
+            {"done": 0, "total": 0, "remedy_key": "", "details": None, "answered": False}
+            if state != self.parts[name].state
+            else {}
+        )
         self.parts[name] = replace(self.parts[name], state=state, **{**fresh, **changes})
         if self._changed is not None:
             self._changed()

@@ -152,7 +152,7 @@ class Turns:
         return Answering(
             owner,
             agent=lambda: self._agent(owner, conversation_id),
-            model=self._loader.ready,
+            loader=self._loader,
             intake=self._intake,
             files=self._files,
             needed=needed,

@@ -146,7 +146,7 @@ class Frames:
         unread = self._views.unread(view.owner, current)
         return Frame(
             chat,
-            status_html(state, current, lang=words.lang, empty=not scene.thread),
+            status_html(state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene)),
             history_html(scene.conversations, current, live, unread, words),
             top_html(scene.current.title if scene.current else "", self._engine.readiness, words),
         )
@@ -155,8 +155,7 @@ class Frames:
         if run is not None:
             return "stopping" if view.stopping else "running"
         view.stopping = False
-        last = scene.replies.get(scene.thread[-1].id) if scene.thread else None
-        return "error" if last is not None and last.status == "error" else "idle"
+        return "error" if _ended(scene) == "error" else "idle"
 
     def _waits(self, view: View, scene: _Scene) -> bool:
         """Whether anything may still change by itself that this tab shows."""
@@ -186,6 +185,12 @@ class _Watched:
 
     def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
         self._view.poke(urgent=urgent)
+
+
+def _ended(scene: _Scene) -> str:
+    """The status of the last reply; `complete` where there is none."""
+    last = scene.replies.get(scene.thread[-1].id) if scene.thread else None
+    return last.status if last is not None else "complete"
 
 
 def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:

@@ -46,7 +46,7 @@ class Terminal:
         if model.state == "loading" and model.total:
             self._progress(model)
         elif model.state == "ready":
-            self._once(f"model {model.label}", f"{model.label or 'The model'} is ready.")
+            self._once(f"model {model.label}", f"{_named(model.label)} is ready.")
         elif model.state == "failed":
             error = {"key": model.remedy_key, "details": model.details or {}}
             self._once(f"failed {model.remedy_key}", self._words.error(error))
@@ -71,3 +71,8 @@ class Terminal:
         self._open_line = False
         self._out.write(f"{start}{line}\n")
         self._out.flush()
+
+
+def _named(label: str) -> str:
+    """The label as it stands in a sentence: `Qwen 0.5B, built in,` and so on."""
+    return f"{label}," if "," in label else label or "The model"

@@ -15,15 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from core.errors import NoSpaceError, NotFoundError
+from core.errors import DocumentError, NoSpaceError, NotFoundError, UnsupportedFormatError
+from core.rag.parsers.catalog import HEAD, parser_for
+from core.storage.sniff import media_type_of
 from webui.incoming import Incoming
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator
+    from collections.abc import AsyncIterable, AsyncIterator, Sequence
     from pathlib import Path
 
 _KEEP = 6 * 3600.0
 _PATIENCE = 3.0
+_FOR_THE_MODEL = ("image/", "audio/", "video/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +75,7 @@ class Uploads:
         Raises:
             BadUploadError: It is not a multipart request with files.
             TooLargeError: A file is larger than the limit; nothing of the request is kept.
+            UnsupportedFormatError: Neither picture, sound nor film, and no document that can be read.
             NoSpaceError: The disk is full; nothing of the request is kept.
         """
         self._sweep()
@@ -81,7 +85,9 @@ class Uploads:
             async for piece in body:
                 await incoming.take(piece)
                 _move(progress, len(piece), incoming.name)
-            uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in await incoming.end()]
+            arrived = await incoming.end()
+            await to_thread.run_sync(_check_kinds, [path for path, _ in arrived])
+            uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
         except BaseException as error:
             await to_thread.run_sync(incoming.discard)
             if isinstance(error, OSError):
@@ -152,6 +158,21 @@ class Uploads:
         oldest = time.monotonic() - _KEEP
         for upload in [upload for upload in self._held.values() if upload.at < oldest]:
             self.forget(upload)
+
+
+def _check_kinds(paths: Sequence[Path]) -> None:
+    for path in paths:
+        if media_type_of(path, path.name).startswith(_FOR_THE_MODEL):
+            continue
+        with path.open("rb") as file:
+            head = file.read(HEAD)
+        try:
+            parser_for(path.name, head)
+        except UnsupportedFormatError as error:
+            error.details["name"] = path.name
+            raise
+        except DocumentError:  # of a kind that is read, but this one cannot be: the reply says why
+            continue
 
 
 def _move(progress: _Progress, size: int, name: str) -> None:

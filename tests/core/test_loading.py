@@ -100,3 +100,20 @@ async def test_closing_in_the_middle_stops_the_loading() -> None:
     loader.start()
     await asyncio.sleep(0)
     await loader.aclose()
+
+
+async def test_a_service_that_fails_a_reply_is_not_ready_until_one_succeeds() -> None:
+    readiness = Readiness()
+    loader = ModelLoader(lambda: ScriptedModel("x"), readiness)
+    await loader.ready()
+    while readiness["model"].state != "ready":
+        await asyncio.sleep(0)
+    loader.failed(ModelUnavailableError(message="Busy.", key="model_overloaded"))
+    assert readiness["model"].state == "ready"
+    loader.failed(ModelUnavailableError(message="Gone.", key="model_unreachable"))
+    assert (readiness["model"].state, readiness["model"].remedy_key) == ("failed", "model_unreachable")
+    loader.retry()
+    assert (readiness["model"].state, readiness["model"].answered) == ("ready", False)
+    loader.answered()
+    assert readiness["model"].answered
+    await loader.aclose()

@@ -89,7 +89,6 @@ def scanned(folder: Path) -> Path:
         (truncated, "truncated.pdf is damaged"),
         (empty, "empty.pdf has nothing in it"),
         (renamed, "renamed.pdf is not what its name says"),
-        (unsupported, "program.exe is of a kind that Parlour does not read"),
         (scanned, "scan.pdf has pages but no text"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -103,6 +102,16 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(
     wait_for_state(page, "error")
     expect(chat(page)).to_contain_text("What does it say?")
     still_works(page, "What does it say?")
+
+
+def test_a_kind_that_is_not_read_is_refused_when_it_is_added(
+    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    page = open_page(server, expected=("400",))
+    page.locator("#composer input[type=file]").first.set_input_files(unsupported(tmp_path))
+    expect(page.get_by_text("program.exe is of a kind that Parlour does not read. It reads PDF")).to_be_visible()
+    page.get_by_role("button", name="Remove program.exe").click()
+    still_works(page)
 
 
 def test_a_file_over_the_limit_is_refused(server: AppProcess, open_page: Callable[..., Page], tmp_path: Path) -> None:
@@ -179,10 +188,12 @@ def test_a_model_server_that_is_down_is_told_and_comes_back(
     ask(page, "Is anybody there?")
     expect(chat(page)).to_contain_text("cannot be reached")
     wait_for_state(page, "error")
+    expect(page.locator("#top .p-said")).to_have_text("Not answering")
     with ModelServer(Reply(text="I am back."), port=port):
         page.get_by_role("button", name="Regenerate").click()
         expect(chat(page)).to_contain_text("I am back.")
         wait_for_state(page, "idle")
+        expect(page.locator("#top .p-said")).to_have_text("Ready")
 
 
 def test_two_messages_at_once_are_answered_once(page: Page) -> None:

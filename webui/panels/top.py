@@ -29,7 +29,7 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
     model = readiness["model"]
     inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in
     name = model.label.removesuffix(", built in") if inside else model.label
-    said = _said(model, words)
+    said = _said(model, words, inside=inside)
     label = words("ready.inside", model=name) if inside and name else name
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     return (
@@ -45,7 +45,11 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
     )
 
 
-def _said(model: Part, words: Words) -> str:
+def _said(model: Part, words: Words, *, inside: bool) -> str:
+    if model.state == "ready" and not inside and not model.answered and model.label:
+        return words("ready.set_up")  # a service that nobody asked yet: it may not be there
+    if model.state == "failed" and model.remedy_key.startswith("model_"):
+        return words("ready.not_answering")
     if model.state != "loading":
         return words(f"ready.{model.state}")
     if not model.total:

@@ -22,6 +22,21 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _BRIEF = 0.5
+# A file that cannot be read: asking again would end the same way.
+_FOR_GOOD = frozenset(
+    f"document_{what}"
+    for what in (
+        "unsupported",
+        "broken",
+        "locked",
+        "empty",
+        "scanned",
+        "no_text",
+        "not_a_file",
+        "not_what_it_says",
+        "too_large",
+    )
+)
 
 
 def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, last: bool) -> list[Entry]:
@@ -43,7 +58,9 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         entries.append(said("assistant", _error(reply.error, words)))
     elif reply.status == "complete" and not entries:
         entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
-    entries.append(_foot(message, reply.status, words, last=last))
+    hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
+    if not hopeless:
+        entries.append(_foot(message, reply.status, words, last=last))
     return entries
 
 

@@ -7,6 +7,8 @@ from typing import Literal, TypeAlias
 from webui.render.html import escaped
 from webui.words import Words
 
+_ENDED = {status: f"reply.ended_{status}" for status in ("error", "stopped", "interrupted")}
+
 State: TypeAlias = Literal["idle", "running", "stopping", "error"]
 
 
@@ -16,6 +18,7 @@ def status_html(
     *,
     lang: str = "",
     empty: bool = False,
+    ended: str = "complete",
 ) -> str:
     """Markup for `#status`.
 
@@ -24,14 +27,16 @@ def status_html(
         conversation_id: What the address of the page names; empty for a new conversation.
         lang: The language of the page, `en` or `zh`.
         empty: Nothing was said yet: the room shows its greeting.
+        ended: How the last reply ended, by its status.
     """
     room = "empty" if empty else "full"
-    said = _said(state, lang) if conversation_id else ""
+    said = _said(state, ended, lang) if conversation_id else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     return f'<div class="p-status" role="status" {attributes} data-room="{room}">{escaped(said)}</div>'
 
 
-def _said(state: State, lang: str) -> str:
+def _said(state: State, ended: str, lang: str) -> str:
     """What a screen reader says when it changes; the reply itself is not read out word by word."""
     words = Words("zh" if lang == "zh" else "en")
-    return words({"running": "reply.writing", "stopping": "reply.stopping"}.get(state, "reply.done"))
+    now = {"running": "reply.writing", "stopping": "reply.stopping"}.get(state)
+    return words(now or _ENDED.get(ended, "reply.done"))

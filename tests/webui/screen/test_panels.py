@@ -101,6 +101,20 @@ def test_the_card_of_a_remote_model_says_where_words_go() -> None:
     assert "sent to the service" in card
 
 
+def test_a_service_that_nobody_asked_yet_is_set_up_and_no_more() -> None:
+    tree = parsed(top_html("", ready("ready", label="big · api.example"), EN))
+    assert one(tree, ".p-said").text() == "Set up"
+    tree = parsed(top_html("", ready("ready", label="big · api.example", answered=True), EN))
+    assert one(tree, ".p-said").text() == "Ready"
+
+
+def test_a_service_that_failed_the_last_reply_is_said_not_to_answer() -> None:
+    failed = ready("failed", label="big · api.example", remedy_key="model_unreachable", details={"host": "api.example"})
+    tree = parsed(top_html("", failed, EN))
+    assert one(tree, "[data-ready=failed] .p-said").text() == "Not answering"
+    assert one(tree, ".p-card .p-what").text() == "api.example cannot be reached"
+
+
 def test_fetching_is_told_in_megabytes() -> None:
     tree = parsed(top_html("", ready("loading", label="Q, built in", done=212_000_000, total=491_400_064), EN))
     assert one(tree, "[data-ready=loading] .p-said").text() == "Fetching, 212 of 491 MB"
@@ -219,4 +233,7 @@ def test_the_state_is_in_attributes_and_said_in_words() -> None:
     assert status.attributes["data-conversation"] == 'a"><script>'
     assert status.attributes["data-room"] == "full"
     assert status.text() == "正在回答"
+    for ended, said in (("error", "failed"), ("stopped", "stopped"), ("interrupted", "interrupted")):
+        assert (one(parsed(status_html("idle", "c", ended=ended)), ".p-status").text() or "").endswith(said)
+    assert one(parsed(status_html("idle", "c")), ".p-status").text() == "Reply complete"
     assert not tree.css("script")
