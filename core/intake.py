@@ -115,7 +115,11 @@ class Intake:
         document = await library.aadd(path, name=record.name)
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
-        return {"status": "ready", "library_id": document.id, "pages": document.pages}
+        ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages}
+        if document.note:
+            noted = DocumentError(f"{record.name}: {document.note}.", key=document.note, name=record.name)
+            ready["error"] = as_dict(noted)
+        return ready
 
     async def _take_out(self, owner: str, library_id: str | None) -> None:
         """The conversation was deleted while its document was read."""

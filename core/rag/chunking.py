@@ -90,8 +90,8 @@ class _Outline:
     def left_over(self) -> Iterator[Chunk]:
         for heading in self.unused:
             above = [one.text for one in self.open[: self.open.index(heading)]] if heading in self.open else []
-            place = heading.rectangle
-            yield Chunk(heading.text, heading.page, " > ".join(above), (place,) if place else ())
+            places = heading.rectangles_of(0, len(heading.text))
+            yield Chunk(heading.text, heading.page, " > ".join(above), places)
         self.unused = []
 
 
@@ -161,13 +161,12 @@ def _chunk(pieces: list[_Piece], repeated: int, heading: str) -> Chunk:
 
 
 def _rectangles(pieces: list[_Piece]) -> tuple[Rectangle, ...]:
-    """One rectangle for each block, around the printed lines that were taken from it."""
+    """Around the printed lines that were taken from each block."""
     taken: dict[int, tuple[Block, int, int]] = {}
     for piece in pieces:
         block, start, end = taken.get(id(piece.block), (piece.block, piece.start, piece.end))
         taken[id(piece.block)] = (block, min(start, piece.start), max(end, piece.end))
-    found = (block.rectangle_of(start, end) for block, start, end in taken.values())
-    return tuple(rectangle for rectangle in found if rectangle)
+    return tuple(place for block, start, end in taken.values() for place in block.rectangles_of(start, end))
 
 
 def _is_chinese(section: list[Block]) -> bool:

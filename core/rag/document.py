@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 Rectangle: TypeAlias = tuple[float, float, float, float]
+_SAME_EDGE = 3.0  # points
 BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
 
 
@@ -22,6 +23,24 @@ def union(rectangles: tuple[Rectangle, ...]) -> Rectangle | None:
         return None
     lefts, tops, rights, bottoms = zip(*rectangles, strict=True)
     return (min(lefts), min(tops), max(rights), max(bottoms))
+
+
+def strokes(lines: Iterable[Rectangle]) -> tuple[Rectangle, ...]:
+    """Printed lines as a marker would go over them: none over another, lines of the same width in one."""
+    found: list[Rectangle] = []
+    for left, top, right, bottom in lines:
+        start = top
+        if found:
+            x0, y0, x1, y1 = found.pop()
+            below = y0 < top and top - y1 < bottom - top
+            if below and abs(x0 - left) < _SAME_EDGE and abs(x1 - right) < _SAME_EDGE:
+                found.append((min(x0, left), y0, max(x1, right), bottom))
+                continue
+            if below and y1 > top and x0 < right and left < x1:  # the boxes of lines reach into each other
+                y1 = start = round((top + y1) / 2, 2)
+            found.append((x0, y0, x1, y1))
+        found.append((left, start, right, bottom))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,17 +68,15 @@ class Block:
         """The smallest rectangle around the whole block."""
         return union(tuple(rectangle for _, rectangle in self.lines))
 
-    def rectangle_of(self, start: int, end: int) -> Rectangle | None:
-        """The smallest rectangle around the printed lines that hold `text[start:end]`."""
-        if not self.lines:
-            return None
-        ends = [line_start for line_start, _ in self.lines[1:]] + [len(self.text)]
-        touched = tuple(
+    def rectangles_of(self, start: int, end: int) -> tuple[Rectangle, ...]:
+        """The places of the printed lines that hold `text[start:end]`; those set as one column are one place."""
+        ends = [*(line_start for line_start, _ in self.lines[1:]), len(self.text)]
+        touched = (
             rectangle
             for (line_start, rectangle), line_end in zip(self.lines, ends, strict=True)
             if line_start < end and start < line_end
         )
-        return union(touched)
+        return strokes(touched) if self.lines else ()
 
 
 def table(rows: list[tuple[str, ...]], page: int | None = None) -> Block:
@@ -85,10 +102,11 @@ class PageShape:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a parser knows of the whole document; given before its blocks."""
+    """What a parser knows of the whole document; given before its blocks, and again after them if it proved damaged."""
 
     pages: int | None = None
     title: str = ""
+    damaged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +117,7 @@ class Chunk:
         text: Its words.
         page: The one page it stands on.
         heading: The headings above it, outermost first, parted by " > ".
-        rectangles: One around the lines of each block that it took words from.
+        rectangles: Around the printed lines that it took words from.
         overlap: How many characters at the start of `text` the chunk before it has too.
     """
 

@@ -60,7 +60,8 @@ def _reading(parsed: Parsed, document_id: str, name: str, media_type: str, size:
     ]
     if not chunks and media_type.startswith("text/"):
         raise BrokenDocumentError("There is no text in the file.", key="document_empty")
-    note = "" if chunks else ("document_scanned" if parsed.about.pages else "document_no_text")
+    told = "document_damaged" if parsed.about.damaged else ""
+    note = told if chunks else ("document_scanned" if parsed.about.pages else "document_no_text")
     document = Document(
         document_id,
         name,

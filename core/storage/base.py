@@ -95,7 +95,10 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document of a conversation; `library_id` is its id in the owner's library once it was read."""
+    """A document of a conversation; `library_id` is its id in the owner's library once it was read.
+
+    `error` says why a failed one failed; in a ready one, what is wrong with it all the same.
+    """
 
     id: str
     owner_id: str

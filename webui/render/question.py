@@ -35,6 +35,7 @@ def question_entry(message: StoredMessage, words: Words, documents: Mapping[str,
     parts.append(f"{body}\n" if body else "")
     if len(text) > LONGEST:
         parts.append(_note(words("reply.cut_text", n=len(text))))
+    parts.extend(_troubles(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
     if len(text) > LONGEST:
         return said("user", "\n\n".join(part for part in parts if part))
@@ -53,6 +54,12 @@ def _files(part: Message, words: Words, documents: Mapping[str, DocumentRecord])
     about = {str(file.get("id")): file for file in known}
     chips = [item_html(item, about.get(file_id(item), {}), words, documents.get(file_id(item))) for item in items]
     return f'<div class="p-files">{"".join(chips)}</div>'
+
+
+def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, DocumentRecord]) -> list[str]:
+    """What is wrong with files that were read all the same."""
+    read = (documents.get(file_id(item)) for part in message.parts for item in part.items if item.type != "text")
+    return [_note(words.error(one.error)) for one in read if one and one.status == "ready" and one.error]
 
 
 def _noted(part: Message) -> str:

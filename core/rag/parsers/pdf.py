@@ -10,6 +10,7 @@ from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers.base import Found, clean, is_ideograph
 from core.rag.parsers.pdf_file import damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Headings, Line
+from core.rag.parsers.pdf_margins import Margins
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +34,8 @@ class PdfParser:
     def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
         """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
 
+        Page numbers, and running heads after their first, are no text. A file that had to be mended is `damaged`.
+
         Raises:
             LockedDocumentError: It asks for a password.
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
@@ -46,16 +49,22 @@ class PdfParser:
                     hint="Split it into smaller ones.",
                     pages=count,
                 )
-            yield About(pages=count, title=_title(document))
+            about = About(pages=count, title=_title(document))
+            yield about
             headings = Headings(_outline(document))
             pages = [self._page(document, number, headings) for number in range(1, count + 1)]
             no_page = all(shape.width == 0 for shape, _ in pages)
             no_text = not any(runs for _, runs in pages)
             if no_page or (document.is_repaired and no_text and not _has_pictures(document)):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
+            margins = Margins(pages)
             for shape, runs in pages:
                 yield shape
-                yield from _whole_headings(block for lines in runs for block in _block(lines, headings, shape.page))
+                kept = margins.without(shape, runs)
+                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, shape.page))
+            # Only now is it known: pages are mended as they are opened.
+            if document.is_repaired or any(shape.width == 0 for shape, _ in pages):
+                yield replace(about, damaged=True)
 
     def _page(self, document: Any, number: int, headings: Headings) -> tuple[PageShape, list[list[Line]]]:
         page = page_of(document, number)

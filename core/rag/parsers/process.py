@@ -70,8 +70,8 @@ def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
     with closing(_ask(request, limits)) as answers:
         for answer in answers:
             match answer:
-                case {"about": [pages, title]}:
-                    parsed.about = About(pages, title)
+                case {"about": [pages, title, damaged]}:
+                    parsed.about = About(pages, title, damaged)
                 case {"shape": [page, width, height, box]}:
                     parsed.shapes.append(PageShape(page, width, height, tuple(box) if box else None))
                 case {"block": [kind, text, page, lines, level, cells]}:

@@ -50,7 +50,7 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
         match found:
             case About():
                 limits.grow(found.pages or 0)
-                _say(answer, {"about": [found.pages, found.title]})
+                _say(answer, {"about": [found.pages, found.title, found.damaged]})
             case PageShape():
                 _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
             case Block():

@@ -316,3 +316,12 @@ async def test_the_async_twins_leave_the_loop_free(library: Library, make_pdf: M
     assert (await library.apage_image(document.id, 1)).startswith(b"\x89PNG")
     await library.aremove(document.id)
     assert await library.afind("lamp") == []
+
+
+def test_a_file_that_was_cut_off_is_kept_with_a_note(library: Library, make_pdf: Make) -> None:
+    path = make_pdf(*[f"Page {n} tells of matter {n}." for n in range(9)])
+    data = path.read_bytes()
+    path.write_bytes(data[: data.rindex(b"trailer")])
+    document = library.add(path)
+    assert (document.status, document.note) == ("ready", "document_damaged")
+    assert library.document(document.id).note == "document_damaged"

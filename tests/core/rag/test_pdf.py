@@ -6,12 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Found
 from core.rag.parsers.pdf import PdfParser, joined
 from core.rag.parsers.pdf_file import picture
+from core.rag.parsers.pdf_margins import is_page_number
 
 Make = Callable[..., Path]
 AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
@@ -174,3 +177,71 @@ def test_a_poster_is_drawn_no_larger_than_memory_allows(tmp_path: Path) -> None:
     out.write_bytes(picture(path, 1, 6.0))
     with Image.open(out) as image:
         assert image.width * image.height <= 20_500_000
+
+
+def book(path: Path, pages: int, *, body: str = "Page {n} tells of matter {n}.") -> Path:
+    """A document with a running head, a page number, and a line of text on every page."""
+    import pymupdf
+
+    document = pymupdf.open()
+    for n in range(1, pages + 1):
+        page = document.new_page(width=400, height=500)
+        page.insert_text((50, 30), f"The running head, chapter {n // 4}", fontsize=9)
+        page.insert_text((50, 200), body.format(n=n), fontsize=12)
+        page.insert_text((195, 485), f"- {n} -", fontsize=9)
+    document.save(path, deflate=True)
+    return path
+
+
+@given(share=st.floats(0.0, 1.0))
+@settings(max_examples=60, deadline=None)
+def test_a_file_cut_anywhere_is_refused_or_said_to_be_damaged_or_whole(
+    share: float, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder = tmp_path_factory.mktemp("cut")
+    path = book(folder / "whole.pdf", 6)
+    data = path.read_bytes()
+    whole = [block.text for block in blocks(path)]
+    path.write_bytes(data[: round(len(data) * share)])
+    try:
+        found = parsed(path)
+    except BrokenDocumentError:
+        return
+    about = [one for one in found if isinstance(one, About)][-1]
+    assert about.damaged or [one.text for one in found if isinstance(one, Block)] == whole
+
+
+def test_a_whole_file_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+    assert not any(one.damaged for one in parsed(book(tmp_path / "whole.pdf", 3)) if isinstance(one, About))
+
+
+def test_page_numbers_and_running_heads_are_no_text(tmp_path: Path) -> None:
+    """The one exception to "no text is lost"; of every head the first stays, for a title may be one."""
+    found = [block.text for block in blocks(book(tmp_path / "book.pdf", 8))]
+    assert found == ["The running head, chapter 0", *(f"Page {n} tells of matter {n}." for n in range(1, 9))]
+
+
+def test_figures_stay_wherever_they_may_mean_something(tmp_path: Path) -> None:
+    import pymupdf
+
+    document = pymupdf.open()
+    for n in range(4):
+        page = document.new_page(width=400, height=500)
+        page.insert_text((50, 250), str(1000 + n), fontsize=12)  # not in a margin
+        page.insert_text((50, 480), str(20 + n), fontsize=12)  # two of them: the last row of a table
+        page.insert_text((250, 480), str(30 + n), fontsize=12)
+        page.insert_text((50, 30), f"Only on page {'abcd'[n]}", fontsize=12)
+    path = tmp_path / "figures.pdf"
+    document.save(path)
+    text = " ".join(block.text for block in blocks(path)).split()
+    assert {*map(str, range(1000, 1004)), *map(str, range(20, 24)), *map(str, range(30, 34)), *"abcd"} <= {*text}
+
+
+@pytest.mark.parametrize("number", ["7", "- 7 -", "Page 7", "7 / 12", "page 7 of 12", "xii", "第 7 页", "第7页 共12页"])
+def test_a_page_number_is_known_in_any_dress(number: str) -> None:
+    assert is_page_number(number)
+
+
+@pytest.mark.parametrize("text", ["", "7.5 kg", "2019 and after", "Mix", "I", "12345", "$ 7 of 9 apples", "C. Civil"])
+def test_what_is_more_than_a_page_number_is_none(text: str) -> None:
+    assert not is_page_number(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 from typing import Any
 
 import pytest
@@ -94,6 +95,17 @@ def test_a_document_that_cannot_be_read_says_so_beside_its_name() -> None:
     document = DocumentRecord("d", "o", "c", "f1", "a.pdf", None, "failed", {}, None, 0.0)
     [entry], _ = shown([stored], {}, words=EN, documents=[document])
     assert "could not be read" in text_of(entry)
+
+
+def test_a_damaged_document_that_was_read_all_the_same_is_said_to_be() -> None:
+    items = [ContentItem(text="?"), ContentItem(file="/files/f1")]
+    stored = turn("q1", "user", (Message("user", items, extra={"files": [{"id": "f1", "name": "a.pdf"}]}),))
+    noted = {"key": "document_damaged", "message": "", "hint": "", "details": {"name": "a.pdf"}}
+    document = DocumentRecord("d", "o", "c", "f1", "a.pdf", "l", "ready", noted, 3, 0.0)
+    [entry], _ = shown([stored], {}, words=EN, documents=[document])
+    assert "a.pdf is damaged; some of it may be missing. Send a whole copy" in unescape(text_of(entry))
+    [entry], _ = shown([stored], {}, words=ZH, documents=[document])
+    assert "a.pdf 已损坏，可能缺少部分内容。" in unescape(text_of(entry))
 
 
 def test_pictures_and_sounds_of_a_question_are_shown_from_the_store() -> None:
