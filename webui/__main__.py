@@ -18,6 +18,7 @@ from webui.door import Door
 from webui.listening import Server, address_of, bind
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
+from webui.neighbour import opened_at
 from webui.terminal import Terminal
 
 if TYPE_CHECKING:
@@ -83,7 +84,6 @@ def _parser() -> argparse.ArgumentParser:
 def _serve(settings: Settings, secret: str, sock: socket.socket) -> int:
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
     terminal = Terminal(address)
-    terminal.opening(instead_of=settings.port if settings.port not in {0, port} else 0)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -92,7 +92,9 @@ def _serve(settings: Settings, secret: str, sock: socket.socket) -> int:
 
     door = Door(partial(open_house, settings, terminal.tell), failed)
     server = Server(_guarded(door, settings, secret), door.close)
-    server.run(sockets=[sock])
+    with opened_at(settings.home, address) as beside:
+        terminal.opening(instead_of=settings.port if settings.port not in {0, port} else 0, beside=beside)
+        server.run(sockets=[sock])
     for failure in failures:
         if isinstance(failure, ParlourError):
             raise failure

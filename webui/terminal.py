@@ -32,8 +32,10 @@ class Terminal:
         self._told: set[str] = set()
         self._open_line = False
 
-    def opening(self, *, instead_of: int = 0) -> None:
-        """Parlour opens; `instead_of` is the port that was asked for and is taken."""
+    def opening(self, *, instead_of: int = 0, beside: str = "") -> None:
+        """Parlour opens; `instead_of` is the port that was asked for and is taken, `beside` is where it is open."""
+        if beside:
+            self._line(f"Parlour is already open at {beside}; this is a second one on the same data.")
         if instead_of:
             self._line(f"Port {instead_of} is taken, so Parlour uses the next free one.")
         self._line(f"Parlour is opening at {self._address}")
