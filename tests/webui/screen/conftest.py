@@ -22,7 +22,8 @@ ARGUMENTS = [
 WAIT = 30_000  # milliseconds
 
 
-@pytest.fixture(scope="session")
+# Of a module, not of the session: while Playwright's synchronous form is open, no asynchronous test can run.
+@pytest.fixture(scope="module")
 def screen_browser() -> Iterator[Browser]:
     """The machine's own Chromium."""
     path = find_browser()
@@ -33,7 +34,7 @@ def screen_browser() -> Iterator[Browser]:
         browser.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def _served() -> Iterator[Stage]:
     stage = Stage().start()
     yield stage
