@@ -48,7 +48,7 @@ class Terminal:
         if model.state == "loading" and model.total:
             self._progress(model)
         elif model.state == "ready":
-            self._once(f"model {model.label}", f"{_named(model.label)} is ready.")
+            self._once(f"model {model.label}", f"{_named(model.label)} is {_state(model)}.")
         elif model.state == "failed":
             error = {"key": model.remedy_key, "details": model.details or {}}
             self._once(f"failed {model.remedy_key}", self._words.error(error))
@@ -73,6 +73,12 @@ class Terminal:
         self._open_line = False
         self._out.write(f"{start}{line}\n")
         self._out.flush()
+
+
+def _state(model: Part) -> str:
+    """A service that nobody asked yet is set up, and may not be there."""
+    service = model.label and not model.answered and not model.label.endswith("built in")
+    return "set up" if service else "ready"
 
 
 def _named(label: str) -> str:

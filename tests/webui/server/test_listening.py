@@ -59,11 +59,11 @@ def test_the_terminal_says_each_thing_once() -> None:
     terminal, readiness = Terminal("http://127.0.0.1:7861", out), Readiness()
     terminal.opening(instead_of=7860)
     for done in range(0, 500, 5):
-        readiness.mark("model", "loading", label="Small", done=done * 1_000_000, total=500_000_000)
+        readiness.mark("model", "loading", label="Small, built in", done=done * 1_000_000, total=500_000_000)
         terminal.tell(readiness)
     readiness.mark("database", "ready")
     readiness.mark("page", "ready")
-    readiness.mark("model", "ready", label="Small")
+    readiness.mark("model", "ready", label="Small, built in")
     terminal.tell(readiness)
     terminal.tell(readiness)
     lines = out.getvalue().splitlines()
@@ -71,8 +71,8 @@ def test_the_terminal_says_each_thing_once() -> None:
         "Port 7860 is taken, so Parlour uses the next free one.",
         "Parlour is opening at http://127.0.0.1:7861",
     ]
-    assert sum(line.startswith("Fetching Small:") for line in lines) == 10
-    assert lines[-2:] == ["Parlour is ready at http://127.0.0.1:7861", "Small is ready."]
+    assert sum(line.startswith("Fetching Small, built in:") for line in lines) == 10
+    assert lines[-2:] == ["Parlour is ready at http://127.0.0.1:7861", "Small, built in, is ready."]
 
 
 def test_the_terminal_says_what_to_do_without_a_model() -> None:

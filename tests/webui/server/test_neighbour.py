@@ -48,4 +48,7 @@ def test_the_terminal_says_where_the_first_is_and_names_a_built_in_model_in_a_wh
     readiness.mark("model", "ready", label="Qwen 0.5B, built in")
     terminal.tell(readiness)
     assert "Parlour is already open at http://127.0.0.1:7860; this is a second one on the same data." in out.getvalue()
+    readiness.mark("model", "ready", label="foo · host")
+    terminal.tell(readiness)
+    assert "foo · host is set up." in out.getvalue()
     assert "Qwen 0.5B, built in, is ready." in out.getvalue()
