@@ -94,7 +94,14 @@ async def test_health_and_readiness_are_answered_before_the_house_is_open(runnin
     told = await running.client.get("/readyz")
     assert told.status_code == 503
     assert set(told.json()["parts"]) == {"database", "model", "page"}
-    assert told.json()["parts"]["page"] == {"state": "loading", "label": "", "done": 0, "total": 0, "remedy": ""}
+    assert told.json()["parts"]["page"] == {
+        "state": "loading",
+        "label": "",
+        "done": 0,
+        "total": 0,
+        "answered": False,
+        "remedy": "",
+    }
 
 
 async def test_who_comes_early_is_asked_to_wait_in_their_language(running: Running) -> None:
