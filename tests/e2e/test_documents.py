@@ -86,8 +86,9 @@ def test_a_file_can_be_taken_out_of_the_composer_again(page: Page, tmp_path: Pat
     kept, dropped = tmp_path / "kept.txt", tmp_path / "dropped.txt"
     kept.write_text("Kept words about a heron.")
     dropped.write_text("Dropped words about a crane.")
-    add(page, kept)
-    add(page, dropped)
+    for path in (kept, dropped):
+        add(page, path)
+        expect(page.get_by_role("button", name=f"Remove {path.name}")).to_be_visible()
     page.get_by_role("button", name="Remove dropped.txt").click()
     ask(page, "What is in the file?")
     expect(chat(page)).to_contain_text("kept.txt")

@@ -85,6 +85,9 @@ def test_long_conversations_show_their_end_and_earlier_turns_on_demand(page: Pag
     page.reload(wait_until="domcontentloaded")
     expect(chat(page)).to_contain_text("You said: Question number 23.")
     expect(chat(page)).not_to_contain_text("You said: Question number 2.")
+    page.locator("#chat [role=log]").hover()
+    page.mouse.wheel(0, -20_000)  # a page that is at its end stays there; a reader moves up first
+    expect(chat(page).get_by_text("Show earlier messages")).to_be_in_viewport()
     chat(page).get_by_text("Show earlier messages").click()
     expect(chat(page)).to_contain_text("You said: Question number 2.")
     expect(chat(page)).to_contain_text("You said: Question number 23.")

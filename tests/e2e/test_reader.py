@@ -10,6 +10,7 @@ from playwright.sync_api import Page, expect
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state
 
+LONG = "\n\n".join([*(f"Paragraph {number}." for number in range(30)), "This is the end of it."])
 PHONE = {"width": 360, "height": 740}
 
 
@@ -73,7 +74,7 @@ def test_light_and_dark_follow_the_system(server: AppProcess, open_page: Callabl
 
 
 def test_a_reader_who_scrolled_up_is_left_alone(page: Page) -> None:
-    ask_and_wait(page, "show me markdown", "second")
+    ask_and_wait(page, LONG, "the end of it")
     ask(page, "count slowly while I read")
     expect(chat(page)).to_contain_text("word20 ")
     log = page.locator("#chat [role=log]")
@@ -86,7 +87,7 @@ def test_a_reader_who_scrolled_up_is_left_alone(page: Page) -> None:
 
 
 def test_a_reader_at_the_end_stays_at_the_end(page: Page) -> None:
-    ask_and_wait(page, "show me markdown", "second")
+    ask_and_wait(page, LONG, "the end of it")
     ask_and_wait(page, "count slowly to the end", "word200")
     log = page.locator("#chat [role=log]")
     assert log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 60

@@ -61,7 +61,6 @@ def alice(app: AppProcess) -> Iterator[Hers]:
     assert "heliotrope" in chat
     kept = tab.upload("draft.txt", b"not sent yet")
     reply = _found(r"#do-regenerate-([\w&;#-]+)", chat)
-    tab.act(do="cite", message=reply, n=1)
     told = tab.act(do="cite", message=reply, n=1)
     panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_completed"))
     event = tab.join(tab.number("bus-go", "click"), '{"do": "close"}').json()["event_id"]
