@@ -57,7 +57,7 @@ def test_a_document_stays_with_its_conversation(page: Page, tmp_path: Path) -> N
     expect(chat(page)).to_contain_text("seven watts")
     wait_for_state(page, "idle")
     page.reload(wait_until="domcontentloaded")
-    ask(page, "Which lamp was it, with what bulb?")
+    ask(page, "How many watts has the bulb of the lamp?")
     expect(chat(page).locator("a.cite")).to_have_count(2)
     page.locator("#history").get_by_text("New conversation").first.click()
     expect(chat(page)).not_to_contain_text("seven watts")
