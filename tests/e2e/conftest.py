@@ -26,7 +26,7 @@ _ARGUMENTS = """
     --disable-background-networking --disable-component-update --disable-default-apps --disable-extensions
 """
 DESK = {"width": 1280, "height": 860}
-WAIT = 15_000  # milliseconds
+WAIT = 30_000  # milliseconds
 
 expect.set_options(timeout=WAIT)
 
