@@ -60,6 +60,8 @@ class Door:
             await self._serve(self._app, scope, receive, send)
         elif scope["path"] == "/" and scope["method"] == "GET":
             await self._wait(scope, send)
+        elif scope["path"].startswith("/assets/icons/"):
+            await answer(send, 204, "")  # a browser asks for the icon late; that it waits is no error of the page
         else:
             await answer(send, 503, _words(scope)("page.opening"))
 

@@ -114,6 +114,10 @@ async def test_who_comes_early_is_asked_to_wait_in_their_language(running: Runni
     assert (await running.client.get("/config")).status_code == 503
 
 
+async def test_an_icon_asked_for_too_early_is_no_error(running: Running) -> None:
+    assert (await running.client.get("/assets/icons/favicon.svg")).status_code == 204
+
+
 async def test_the_house_is_served_when_it_is_open(running: Running, house: House) -> None:
     house.go.set()
     await opened(running)
