@@ -42,6 +42,14 @@ class RawPage:
         target = [components.get(element), event]
         return next(dep["id"] for dep in self.config["dependencies"] if target in dep["targets"])
 
+    def loading(self) -> int:
+        """The number of the listener that a browser calls first."""
+        return next(
+            dep["id"]
+            for dep in self.config["dependencies"]
+            if any(event == "load" for _, event in dep["targets"]) and dep.get("trigger_after") is None
+        )
+
     def after(self, number: int) -> int:
         """The listener that runs after another."""
         return next(dep["id"] for dep in self.config["dependencies"] if dep.get("trigger_after") == number)
