@@ -52,7 +52,7 @@ class Hers:
         loaded = tab.loading()
         tab.run(loaded)
         chat = "[]"
-        for _ in range(20):  # a follower may end with the frame before the one that is meant
+        for _ in range(20):  # the first answer is sometimes an empty list; why is not known yet
             chat = tab.paint(loaded)[0]
             if chat != "[]":
                 break
