@@ -76,34 +76,41 @@ class Frames:
         self._followers = 0
         views.on_change(self._histories.changed)
 
-    async def follow(self, view: View) -> AsyncGenerator[Frame, None]:
-        """The frames of a tab, until there is nothing more to come or a newer follower takes over."""
+    async def follow(self, view: View) -> AsyncGenerator[Frame | None, None]:
+        """The frames of a tab, until there is nothing more to come or a newer follower takes over.
+
+        A follower that is relieved ends with `None`, nothing to paint: Gradio repeats what a generator yielded last
+        when it ends, and an old frame would cover the newer follower's.
+        """
         if view.resting:
             return
         view.generation += 1
         mine = view.generation
         view.poke(stale=True)  # an older follower wakes, sees that it is old, and leaves
-        watched = _Watched(view)
-        scene = _Scene()
         view.followers += 1
         self._followers += 1
+        watched, scene, painted = _Watched(view), _Scene(), False
         try:
-            while mine == view.generation:
-                view.wake.clear()
-                view.urgent.clear()
-                if view.stale:
-                    scene = await self._read(view)
-                scene.conversations = await self._histories.of(view.owner)
-                if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
-                    continue
-                run = self._engine.runs.live(view.conversation_id)
-                watched.turn_to(run)
-                if mine != view.generation:  # reading took a while
-                    return
-                yield self._paint(view, scene, run)
-                if not view.wake.is_set() and not self._waits(view, scene):
-                    return
-                await _until_next(view, max(_APART, self._followers * _EACH))
+            async with view.painting:  # the last frame of an older follower was handed over
+                while mine == view.generation:
+                    view.wake.clear()
+                    view.urgent.clear()
+                    if view.stale:
+                        scene = await self._read(view)
+                    scene.conversations = await self._histories.of(view.owner)
+                    if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
+                        continue
+                    run = self._engine.runs.live(view.conversation_id)
+                    watched.turn_to(run)
+                    if mine != view.generation:  # reading took a while
+                        break
+                    painted = True
+                    yield self._paint(view, scene, run)
+                    if not view.wake.is_set() and not self._waits(view, scene):
+                        return
+                    await _until_next(view, max(_APART, self._followers * _EACH))
+                if painted:
+                    yield None
         finally:
             watched.turn_to(None)
             view.followers -= 1

@@ -43,6 +43,7 @@ class View:
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
+        painting: Held by the follower that paints.
     """
 
     owner: str
@@ -60,6 +61,7 @@ class View:
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
+    painting: asyncio.Lock = field(default_factory=asyncio.Lock)
     used: float = field(default_factory=time.monotonic)
 
     def poke(self, *, urgent: bool = True, stale: bool = False) -> None:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, cast
 import gradio as gr  # noqa: TC002
 
 from core.errors import StorageError
-from webui.frames import Frames
+from webui.frames import Frame, Frames
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
-from webui.handlers.guard import guarded, toast
+from webui.handlers.guard import guarded, toast, untouched
 from webui.handlers.send import Draft, send
 from webui.views import Views
 
@@ -80,7 +80,7 @@ class Handlers:
         view = self._desk.views.of(request)
         try:
             async for frame in self._frames.follow(view):
-                yield cast("tuple[Any, ...]", frame)
+                yield cast("tuple[Any, ...]", frame) if frame is not None else (untouched(),) * len(Frame._fields)
         except StorageError as error:  # also where the house is being closed
             _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)

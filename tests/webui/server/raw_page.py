@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,28 +60,33 @@ class RawPage:
         referer = f"{self.url}/" + (f"?c={self.conversation}" if self.conversation else "")
         return self.client.post(self.url + "/gradio_api/queue/join", json=body, headers={"referer": referer})
 
-    def results(self) -> list[dict[str, Any]]:
-        """Everything the queue says until it has nothing more to say."""
-        told: list[dict[str, Any]] = []
+    def listen(self) -> Iterator[dict[str, Any]]:
+        """What the queue says, until it has nothing more to say."""
         address = f"{self.url}/gradio_api/queue/data"
         with self.client.stream("GET", address, params={"session_hash": self.session}) as stream:
             for line in stream.iter_lines():
                 if line.startswith("data:"):
-                    told.append(json.loads(line.removeprefix("data:")))
-                    if told[-1]["msg"] == "close_stream":
-                        break
-        return told
+                    told = json.loads(line.removeprefix("data:"))
+                    yield told
+                    if told["msg"] == "close_stream":
+                        return
 
     def run(self, number: int, *data: Any) -> list[dict[str, Any]]:
         joined = self.join(number, *data)
         assert joined.status_code == 200, joined.text
-        return self.results()
+        return list(self.listen())
 
     def paint(self, number: int) -> tuple[str, str]:
         """What the tab shows when the follower behind listener `number` has ended: conversation and status markup."""
         told = self.run(self.after(number))
         shown = next(event["output"]["data"] for event in reversed(told) if event["msg"] == "process_completed")
         return json.dumps(shown[0], ensure_ascii=False), str(shown[1])
+
+    def painted(self) -> tuple[str, str]:
+        """What a browser shows once it has loaded the page: conversation and status markup."""
+        loaded = self.loading()
+        self.run(loaded)
+        return self.paint(loaded)
 
     def send(self, text: str, *paths: str) -> list[dict[str, Any]]:
         files = [{"path": path, "meta": {"_type": "gradio.FileData"}} for path in paths]

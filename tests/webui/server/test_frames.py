@@ -55,7 +55,7 @@ class House:
     async def painted(self, view: View) -> list[Frame]:
         """All frames until there is nothing more to come."""
         async with asyncio.timeout(20), aclosing(self.frames.follow(view)) as frames:
-            return [frame async for frame in frames]
+            return [frame async for frame in frames if frame is not None]
 
 
 @pytest.fixture
@@ -122,6 +122,7 @@ async def test_a_frame_comes_each_second_even_if_nothing_happens(house: House) -
         await anext(frames)
         await house.engine.stop(OWNER, view.conversation_id)
         last = [frame async for frame in frames][-1]
+    assert last is not None
     assert 'data-state="idle"' in last.status
     assert time.monotonic() - began < 5
 
@@ -130,13 +131,33 @@ async def test_a_frame_comes_each_second_even_if_nothing_happens(house: House) -
 async def test_a_newer_follower_of_a_tab_takes_over_from_the_older(house: House) -> None:
     view = house.tab()
     await house.ask(view, "Slowly, please")
-    older = asyncio.create_task(house.painted(view))
-    while view.generation < 1:
-        await asyncio.sleep(0)
-    newer = asyncio.create_task(house.painted(view))
-    first, second = await older, await newer
-    assert "w59" not in said(first[-1]) if first else True
-    assert "w59" in said(second[-1])
+    async with aclosing(house.frames.follow(view)) as older:
+        await anext(older)
+        newer = asyncio.create_task(house.painted(view))
+        assert [frame async for frame in older] == [None]
+    assert "w59" in said((await newer)[-1])
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_nothing_is_painted_before_an_older_follower_has_handed_over_its_last_frame(house: House) -> None:
+    view = house.tab()
+    await house.ask(view, "Slowly, please")
+    order: list[str] = []
+
+    async def paint() -> None:
+        await house.painted(view)
+        order.append("newer")
+
+    async with aclosing(house.frames.follow(view)) as older:
+        await anext(older)  # and now Gradio is slow to come back for the next
+        newer = asyncio.create_task(paint())
+        run = house.engine.runs.live(view.conversation_id)
+        assert run is not None
+        await run.wait()
+        order.append("older")
+        assert [frame async for frame in older] == [None]
+    await newer
+    assert order == ["older", "newer"]
 
 
 @pytest.mark.parametrize("house", [(SLOW,)], indirect=True)

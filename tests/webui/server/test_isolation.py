@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -48,15 +49,7 @@ class Hers:
 
     def painted(self) -> str:
         """Her conversation, as a new tab of hers shows it."""
-        tab = RawPage(self.tab.url, self.conversation, self.tab.client).open()
-        loaded = tab.loading()
-        tab.run(loaded)
-        chat = "[]"
-        for _ in range(20):  # the first answer is sometimes an empty list; why is not known yet
-            chat = tab.paint(loaded)[0]
-            if chat != "[]":
-                break
-        return chat
+        return RawPage(self.tab.url, self.conversation, self.tab.client).open().painted()[0]
 
 
 @pytest.fixture(scope="module")
@@ -67,22 +60,18 @@ def alice(app: AppProcess) -> Iterator[Hers]:
     chat, status = tab.paint(tab.number("composer", "submit"))
     assert "heliotrope" in chat
     kept = tab.upload("draft.txt", b"not sent yet")
-    reply = _found(r"#do-regenerate-([\w&;#-]+)", chat)
-    panel = ""
-    for _ in range(20):
-        told = tab.act(do="cite", message=reply, n=1)
-        panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_completed"))
-        if "/pages/" in panel:
-            break
+    reply = _found(r"#do-regenerate-([\w-]+)", chat)
+    told = tab.act(do="cite", message=reply, n=1)
+    panel = str(next(event["output"]["data"][0] for event in told if event["msg"] == "process_completed"))
     event = tab.join(tab.number("bus-go", "click"), '{"do": "close"}').json()["event_id"]
-    tab.results()
+    list(tab.listen())
     yield Hers(
         tab=tab,
         conversation=_found(r'data-conversation="([^"]+)"', status),
-        question=_found(r"#do-edit-([\w&;#-]+)", chat),
+        question=_found(r"#do-edit-([\w-]+)", chat),
         reply=reply,
         file=_found(r"/files/([\w-]+)", chat),
-        document=_found(r"/pages/([\w&;#-]+)/1.png", panel),
+        document=_found(r"/pages/([\w-]+)/1.png", panel),
         upload=kept,
         event=event,
     )
@@ -103,7 +92,7 @@ def nobody(app: AppProcess) -> Iterator[httpx.Client]:
 
 
 def _found(pattern: str, text: str) -> str:
-    match = re.search(pattern, text.replace("&#45;", "-"))
+    match = re.search(pattern, html.unescape(text))
     assert match, f"{pattern} is not in {text[:2000]}"
     return match[1]
 
@@ -241,3 +230,16 @@ def test_own_assets_and_gradios_come_from_one_address(bob: RawPage) -> None:
     script = _found(r'src="\./(assets/index-[\w-]+\.js)"', page)
     assert bob.client.get(f"{bob.url}/{script}").status_code == 200
     assert bob.client.get(f"{bob.url}/assets/%2e%2e/pyproject.toml").status_code in {403, 404}  # Gradio says 403
+
+
+def test_what_a_relieved_follower_painted_does_not_come_back_when_it_ends(bob: RawPage) -> None:
+    bob.send("count slowly")
+    follower = bob.after(bob.number("composer", "submit"))
+    events = [bob.join(follower).json()["event_id"]]
+    ended: dict[str, bool] = {}
+    for told in bob.listen():
+        if told["msg"] == "process_generating" and len(events) == 1:
+            events.append(bob.join(follower).json()["event_id"])
+        if told["msg"] == "process_completed":
+            ended[told["event_id"]] = {"__type__": "update"} not in told["output"]["data"]
+    assert ended == dict(zip(events, (False, True), strict=True))
