@@ -61,7 +61,8 @@ class View:
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
-    painting: asyncio.Lock = field(default_factory=asyncio.Lock)
+    # A lock, for one follower paints to its end, across awaits, before the next may begin.
+    painting: asyncio.Lock = field(default_factory=asyncio.Lock)  # noqa: TID251
     used: float = field(default_factory=time.monotonic)
 
     def poke(self, *, urgent: bool = True, stale: bool = False) -> None:
