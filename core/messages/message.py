@@ -139,11 +139,17 @@ class Message(BaseModelCompatibleDict):
 
 
 class Usage(BaseModelCompatibleDict):
-    """Tokens of one or more model calls; `cost` in the currency of the price list that made it."""
+    """Tokens of one or more model calls; `cost` in the currency of the price list that made it.
+
+    `cached_tokens` are those of the prompt that the service had at hand, `reasoning_tokens` those of the completion
+    that went into thinking: both are part of the numbers above them, never added to them.
+    """
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
     total_tokens: int = 0
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
     cost: float | None = None
     estimated: bool = False
 
@@ -153,6 +159,8 @@ class Usage(BaseModelCompatibleDict):
             prompt_tokens=self.prompt_tokens + other.prompt_tokens,
             completion_tokens=self.completion_tokens + other.completion_tokens,
             total_tokens=self.total_tokens + other.total_tokens,
+            reasoning_tokens=self.reasoning_tokens + other.reasoning_tokens,
+            cached_tokens=self.cached_tokens + other.cached_tokens,
             cost=sum(costs) if costs else None,
             estimated=self.estimated or other.estimated,
         )

@@ -11,8 +11,6 @@ _OWN = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
 # A reload ends the requests of the page before it, and Gradio says so.
 _EXCUSED_AFTER_RELOAD = ("AbortError", "Connection errored out")
 _EXCUSED_SECONDS = 5
-# Mermaid draws into a place that a newer frame has just replaced, says so, and draws anew.
-_REDRAWN = ("reading 'getAttribute')", "/assets/markdown-code")
 
 
 @dataclass
@@ -50,8 +48,6 @@ class Watch:
             self._loaded_at = time.monotonic()
 
     def _note(self, line: str) -> None:
-        if all(part in line for part in _REDRAWN):
-            return
         just_loaded = time.monotonic() - self._loaded_at < _EXCUSED_SECONDS
         if not (just_loaded and any(part in line for part in _EXCUSED_AFTER_RELOAD)):
             self.bad.append(line)

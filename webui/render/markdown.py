@@ -8,6 +8,7 @@ take for anything else: a fence longer than any in it, after an empty line, clos
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from webui.render.delimiters import MARKS
@@ -35,20 +36,30 @@ _MERMAID_REACHES = re.compile(
 _DEPTH = 6
 
 
-def markdown(text: str, words: Words, cite: Cite | None = None) -> str:
+def markdown(text: str, words: Words, cite: Cite | None = None, *, growing: bool = False) -> str:
     """Text as Markdown for the Chatbot.
 
     Args:
         text: As it was written; may end anywhere, also in the middle of code.
         words: For what is said about pictures from elsewhere.
         cite: What marks such as `[1]` become; without it they stay.
+        growing: More of it will come: drawings are still code, for each new frame would begin them anew, and the
+            browser may take away the place that one is just being drawn into.
     """
 
     def picture(alt: str, host: str) -> str:
         return words("reply.picture_of", alt=alt or words("reply.picture"), host=host)
 
     clean = text.replace("\r\n", "\n").replace("\r", "\n").translate(_FORBIDDEN)
-    return "\n".join(_blocks(clean.split("\n"), Inline(cite, picture), _DEPTH))
+    return "\n".join(_blocks(clean.split("\n"), _Way(Inline(cite, picture), draws=not growing), _DEPTH))
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How text between code is made safe, and whether drawings are drawn."""
+
+    inline: Inline
+    draws: bool
 
 
 def fenced(text: str, language: str = "", indent: str = "") -> list[str]:
@@ -59,14 +70,14 @@ def fenced(text: str, language: str = "", indent: str = "") -> list[str]:
     return [indent + line for line in lines] if indent else lines
 
 
-def _blocks(lines: list[str], inline: Inline, depth: int) -> list[str]:
+def _blocks(lines: list[str], way: _Way, depth: int) -> list[str]:
     """Split into code, quotes and the text between, and make each safe."""
     out: list[str] = []
     text: list[str] = []
 
     def flush() -> None:
         if text:
-            out.append(inline.safe("\n".join(text)))
+            out.append(way.inline.safe("\n".join(text)))
             text.clear()
 
     at = 0
@@ -74,10 +85,10 @@ def _blocks(lines: list[str], inline: Inline, depth: int) -> list[str]:
         fence = _opened(lines[at])
         if fence:
             flush()
-            at = _code(lines, at, fence, out)
+            at = _code(lines, at, fence, out, draws=way.draws)
         elif _QUOTE.match(lines[at]):
             flush()
-            at = _quote(lines, at, inline, depth, out)
+            at = _quote(lines, at, way, depth, out)
         else:
             text.append(lines[at])
             at += 1
@@ -90,7 +101,7 @@ def _opened(line: str) -> re.Match[str] | None:
     return match if match and not (match["fence"][0] == "`" and "`" in match["info"]) else None
 
 
-def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str]) -> int:
+def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str], *, draws: bool) -> int:
     """Write the code block that opens at `at` in its one form; returns the line after it."""
     column = len(fence["indent"].expandtabs(4))
     if fence["item"]:
@@ -106,15 +117,15 @@ def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str]) -> in
     language = _LANGUAGE.match(fence["info"].strip())
     if out and out[-1].strip():
         out.append("")
-    out.extend(_written(body, language[0] if language else "", " " * column, closed=closed))
+    out.extend(_written(body, language[0] if language else "", " " * column, draws=draws and closed))
     return end + 1
 
 
-def _written(body: str, language: str, indent: str, *, closed: bool) -> list[str]:
+def _written(body: str, language: str, indent: str, *, draws: bool) -> list[str]:
     if language != "mermaid":
         return fenced(body, language, indent)
     # A drawing is drawn when it is whole; until then, and where it cannot be told from its end, it is code.
-    if not closed or indent or "```" in body or _MERMAID_REACHES.search(body):
+    if not draws or indent or "```" in body or _MERMAID_REACHES.search(body):
         return fenced(body, "", indent)
     safe = _MERMAID_TAG.sub("#lt;", _MERMAID_ENTITY.sub("#amp;", body)).replace("<", "&lt;")
     return ["```mermaid", safe, "```"]
@@ -129,14 +140,14 @@ def _outdented(line: str, column: int) -> str:
     return " " * max(0, width - column) + stripped
 
 
-def _quote(lines: list[str], at: int, inline: Inline, depth: int, out: list[str]) -> int:
+def _quote(lines: list[str], at: int, way: _Way, depth: int, out: list[str]) -> int:
     """A quote is a text of its own; returns the line after it."""
     inner: list[str] = []
     while at < len(lines) and (match := _QUOTE.match(lines[at])):
         inner.append(lines[at][match.end() :])
         at += 1
     if depth:
-        out.extend("> " + line for block in _blocks(inner, inline, depth - 1) for line in block.split("\n"))
+        out.extend("> " + line for block in _blocks(inner, way, depth - 1) for line in block.split("\n"))
     else:
-        out.append("> " + inline.safe(" ".join(line.lstrip("> \t") for line in inner)))
+        out.append("> " + way.inline.safe(" ".join(line.lstrip("> \t") for line in inner)))
     return at

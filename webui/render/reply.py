@@ -89,7 +89,7 @@ def _block_entry(
             if not block.text.strip():
                 return []
             name = f'<p class="p-speaker">{escaped(block.name)}</p>\n\n' if block.name else ""
-            return [said("assistant", name + markdown(block.text, words, cite))]
+            return [said("assistant", name + markdown(block.text, words, cite, growing=not over))]
         case ReasoningBlock():
             return [_thought(block, words, over=over)]
         case ItemBlock():
@@ -106,7 +106,7 @@ def _thought(block: ReasoningBlock, words: Words, *, over: bool) -> Entry:
         title = words("reply.thought_briefly")
     else:
         title = words("reply.thought", seconds=words.seconds(block.seconds, whole=True))
-    text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words)}'
+    text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words, growing=not over)}'
     return bubble(f'<span class="p-think">{escaped(title)}</span>', text, "pending" if thinking else "done")
 
 

@@ -17,6 +17,49 @@ from core.messages.message import Usage
         ),
         ({"input_tokens": 1, "output_tokens": 2}, Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3)),
         ({"prompt_tokens": 5, "completion_tokens": None}, Usage(prompt_tokens=5, total_tokens=5)),
+        (  # OpenAI, chat
+            {
+                "prompt_tokens": 10,
+                "completion_tokens": 20,
+                "total_tokens": 30,
+                "prompt_tokens_details": {"cached_tokens": 4, "audio_tokens": 0},
+                "completion_tokens_details": {"reasoning_tokens": 12, "audio_tokens": 0},
+            },
+            Usage(prompt_tokens=10, completion_tokens=20, total_tokens=30, cached_tokens=4, reasoning_tokens=12),
+        ),
+        (  # OpenAI, responses
+            {
+                "input_tokens": 10,
+                "output_tokens": 20,
+                "input_tokens_details": {"cached_tokens": 4},
+                "output_tokens_details": {"reasoning_tokens": 12},
+            },
+            Usage(prompt_tokens=10, completion_tokens=20, total_tokens=30, cached_tokens=4, reasoning_tokens=12),
+        ),
+        (  # DashScope mixes the names, and puts pictures beside them
+            {
+                "input_tokens": 10,
+                "output_tokens": 20,
+                "total_tokens": 30,
+                "image_tokens": 6,
+                "input_tokens_details": {"text_tokens": 4, "image_tokens": 6},
+                "prompt_tokens_details": {"cached_tokens": 3},
+                "output_tokens_details": {"reasoning_tokens": 12, "text_tokens": 8},
+            },
+            Usage(prompt_tokens=10, completion_tokens=20, total_tokens=30, cached_tokens=3, reasoning_tokens=12),
+        ),
+        (  # vLLM
+            {"prompt_tokens": 10, "completion_tokens": 20, "total_tokens": 30, "prompt_tokens_details": None},
+            Usage(prompt_tokens=10, completion_tokens=20, total_tokens=30),
+        ),
+        (  # beside the others
+            {"prompt_tokens": 1, "completion_tokens": 2, "prompt_cache_hit_tokens": 1, "reasoning_tokens": 2},
+            Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3, cached_tokens=1, reasoning_tokens=2),
+        ),
+        (
+            {"prompt_tokens": True, "completion_tokens": 2, "prompt_tokens_details": "none", "total_tokens": -1},
+            Usage(completion_tokens=2, total_tokens=2),
+        ),
         ({"total_tokens": 5}, None),
         ({}, None),
         (None, None),

@@ -158,9 +158,11 @@ def test_what_only_looks_like_a_mark_stays(text: str) -> None:
     assert "CITED" not in markdown(text, WORDS, lambda _: "CITED")
 
 
-def test_a_drawing_is_drawn_when_it_is_whole() -> None:
+def test_a_drawing_is_drawn_when_it_is_whole_and_nothing_more_will_come() -> None:
     whole = "```mermaid\ngraph LR\nA-->B\n```"
     assert markdown(whole, WORDS) == whole
+    assert markdown(f"> {whole}", WORDS, growing=True).count("mermaid") == 0
+    assert markdown(whole, WORDS, growing=True) == whole.replace("mermaid", "")
     assert "mermaid" not in markdown(whole[:-3], WORDS)
 
 
