@@ -109,13 +109,15 @@ def test_adding_an_argument_makes_a_new_call():
 
 
 def test_usage_adds_up_cost_included():
-    total = Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3, cost=0.5) + Usage(
-        prompt_tokens=10, total_tokens=10, estimated=True
+    total = Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3, reasoning_tokens=1, cost=0.5) + Usage(
+        prompt_tokens=10, total_tokens=10, reasoning_tokens=2, cached_tokens=4, estimated=True
     )
     assert total.model_dump() == {
         "prompt_tokens": 11,
         "completion_tokens": 2,
         "total_tokens": 13,
+        "reasoning_tokens": 3,
+        "cached_tokens": 4,
         "cost": 0.5,
         "estimated": True,
     }
