@@ -33,6 +33,14 @@ class Reply:
         hang_after: Stop sending after that many chunks, and keep the connection.
         body: Send this instead, as `content_type`.
         content_type: Of `body`.
+        crlf: End lines as Windows does.
+        comments: Put a comment before each event, and fields beside `data`.
+        done: Whether the end is marked (`[DONE]`).
+        error_after: Send `error` as an event after that many chunks, and end.
+        stall_after: Pause after that many chunks,
+        stall: for so many seconds.
+        reset_after: Reset the connection after that many chunks.
+        silent: Reset the connection instead of answering.
     """
 
     text: str | Sequence[str] = ""
@@ -52,6 +60,14 @@ class Reply:
     hang_after: int | None = None
     body: str | bytes | None = None
     content_type: str = "application/json"
+    crlf: bool = False
+    comments: bool = False
+    done: bool = True
+    error_after: int | None = None
+    stall_after: int | None = None
+    stall: float = 0.0
+    reset_after: int | None = None
+    silent: bool = False
 
 
 Request: TypeAlias = dict[str, Any]
