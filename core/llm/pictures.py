@@ -91,4 +91,5 @@ def _smaller(name: str, raw: bytes) -> bytes:
 
 
 def _refused(name: str, why: str) -> ModelRefusedError:
-    return ModelRefusedError(message=f"The picture {name!r} {why}.", key="picture_unreadable")
+    hint = "Choose another picture, or ask without it."
+    return ModelRefusedError(message=f"The picture {name!r} {why}.", hint=hint, key="picture_unreadable")

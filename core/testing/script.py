@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, cast
@@ -19,7 +20,11 @@ class Reply:
         text: The answer; a string is sent word by word, a list piece by piece.
         reasoning: What comes before it as `reasoning_content`.
         calls: Tool calls: name and arguments (a dict, or text that goes out as it is).
+        images: Pictures that it draws, as bytes of PNG or as addresses.
+        audio: What it says aloud, as bytes of a recording.
         usage: Tokens of question and answer; words are counted where it is left out.
+        reasoning_tokens: How many of the answer's went into thinking.
+        cached_tokens: How many of the question's were at hand.
         finish: The finish reason; worked out where it is left out.
         status: HTTP status; from 400 on `error` is the body.
         error: The error as the service words it.
@@ -46,7 +51,11 @@ class Reply:
     text: str | Sequence[str] = ""
     reasoning: str | Sequence[str] = ""
     calls: Sequence[tuple[str, Mapping[str, Any] | str]] = ()
+    images: Sequence[bytes | str] = ()
+    audio: bytes = b""
     usage: tuple[int, int] | None = None
+    reasoning_tokens: int = 0
+    cached_tokens: int = 0
     finish: str | None = None
     status: int = 200
     error: Mapping[str, Any] | None = None
@@ -116,6 +125,8 @@ def chunks(reply: Reply, request: Request, reply_id: str) -> list[bytes]:
     deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
     deltas += [{"reasoning_content": piece} for piece in pieces(reply.reasoning)]
     deltas += [{"content": piece} for piece in pieces(reply.text)]
+    deltas += [{"images": [_image_part(picture)]} for picture in reply.images]
+    deltas += _audio_deltas(reply_id, reply.audio)
     for index, (name, arguments) in enumerate(reply.calls):
         deltas += _call_deltas(f"call_{reply_id}_{index}", index, name, arguments_text(arguments), reply.argument_size)
     events = [
@@ -134,6 +145,10 @@ def completion(reply: Reply, request: Request, reply_id: str) -> dict[str, Any]:
     message: dict[str, Any] = {"role": "assistant", "content": "".join(pieces(reply.text))}
     if reply.reasoning:
         message["reasoning_content"] = "".join(pieces(reply.reasoning))
+    if reply.images:
+        message["images"] = [_image_part(picture) for picture in reply.images]
+    if reply.audio:
+        message["audio"] = {"id": f"audio_{reply_id}", "data": b64encode(reply.audio).decode("ascii")}
     if reply.calls:
         message["tool_calls"] = [
             {
@@ -154,18 +169,41 @@ def completion(reply: Reply, request: Request, reply_id: str) -> dict[str, Any]:
     }
 
 
-def usage(reply: Reply, request: Request) -> dict[str, int]:
+def usage(reply: Reply, request: Request) -> dict[str, Any]:
     """What the service says about tokens: words, unless the script knows better."""
     asked, answered = reply.usage or (
         sum(len(str(message.get("content") or "").split()) for message in request.get("messages", ())),
         len(pieces(reply.text)) + len(pieces(reply.reasoning)),
     )
-    return {"prompt_tokens": asked, "completion_tokens": answered, "total_tokens": asked + answered}
+    return {
+        "prompt_tokens": asked,
+        "completion_tokens": answered,
+        "total_tokens": asked + answered,
+        "prompt_tokens_details": {"cached_tokens": reply.cached_tokens},
+        "completion_tokens_details": {"reasoning_tokens": reply.reasoning_tokens},
+    }
 
 
 def arguments_text(arguments: Mapping[str, Any] | str) -> str:
     """A call's arguments as JSON text; text stays as it is."""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def picture_address(picture: bytes | str) -> str:
+    """A drawn picture as the service sends it: its address, or itself as a `data:` URI."""
+    if isinstance(picture, str):
+        return picture
+    return f"data:image/png;base64,{b64encode(picture).decode('ascii')}"
+
+
+def _image_part(picture: bytes | str) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": picture_address(picture)}}
+
+
+def _audio_deltas(reply_id: str, audio: bytes) -> list[dict[str, Any]]:
+    """A recording in pieces of base64 that no decoder can take one by one."""
+    data = b64encode(audio).decode("ascii")
+    return [{"audio": {"id": f"audio_{reply_id}", "data": data[at : at + 1021]}} for at in range(0, len(data), 1021)]
 
 
 def _call_deltas(call_id: str, index: int, name: str, arguments: str, size: int) -> list[dict[str, Any]]:

@@ -105,7 +105,7 @@ class Translator:
             return made(ModelUnavailableError, "model_overloaded", "Wait a little and ask again.")
         if status == 408 or status >= 500:
             return made(ModelUnavailableError, "", "Wait a little and ask again.")
-        return made(ModelRefusedError)
+        return made(ModelRefusedError, "", "Change what it names: the messages, the tools, or generate_cfg.")
 
     def html(self, code: str | None = None) -> ModelServiceError:
         """The service talks HTML: most often its address is a web page's, or lacks `/v1`."""
