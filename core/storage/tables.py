@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
 
 metadata = MetaData(
     naming_convention={
@@ -125,4 +125,18 @@ documents = Table(
     Column("error", JSON(none_as_null=True)),
     Column("pages", Integer),
     Column("created_at", Float, nullable=False),
+)
+
+# The services that an owner set up, one row for each; `key` is sealed, `key_end` is what may be shown of it.
+model_services = Table(
+    "model_services",
+    metadata,
+    Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
+    Column("service", String, primary_key=True),
+    Column("address", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("key", Text),
+    Column("key_end", String, nullable=False),
+    Column("in_use", Boolean, nullable=False),
+    Column("updated_at", Float, nullable=False),
 )

@@ -262,6 +262,8 @@ WORDS: dict[str, str] = {
     "error.storage_damaged.do": "Put back a copy of the data folder, or start with an empty one.",
     "error.storage_newer": "The data was written by a newer Parlour",
     "error.storage_newer.do": "Update Parlour, then start it again.",
+    "error.key_unreadable": "The key that was kept cannot be read any more",
+    "error.key_unreadable.do": "Open the model settings at the top and type it again.",
     "error.not_found": "That is not here any more",
     "error.conflict": "Something else changed it first",
     "error.conflict.do": "Load the page again.",

@@ -261,6 +261,8 @@ WORDS: dict[str, str] = {
     "error.storage_damaged.do": "请放回数据文件夹的备份，或用一个空的文件夹启动。",
     "error.storage_newer": "数据由更新版本的 Parlour 写入",
     "error.storage_newer.do": "请更新 Parlour 后再启动。",
+    "error.key_unreadable": "保存的密钥已无法读取",
+    "error.key_unreadable.do": "请打开顶部的模型设置，重新输入。",
     "error.not_found": "它已经不在这里了",
     "error.conflict": "别处先改动了它",
     "error.conflict.do": "请重新载入页面。",

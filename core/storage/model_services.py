@@ -1,0 +1,131 @@
+"""The model services that owners set up: where they are, which model, a sealed key, and which of them answers."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy.dialects.sqlite import insert as insert_or
+
+from core.storage.conversations import know_owner
+from core.storage.tables import model_services
+
+if TYPE_CHECKING:
+    from core.storage.database import Database
+    from core.storage.sealing import Sealer
+
+_SHOWN = 4
+_LONG_ENOUGH = 12  # of a shorter key, its last four characters would be too much
+
+
+@dataclass(frozen=True, slots=True)
+class ModelService:
+    """A service as an owner set it up.
+
+    Args:
+        service: Its name in the table of services.
+        address: Where it is; empty where the service has one of its own.
+        model: The model's name.
+        key: The sealed key, or `None` where there is none; `key_end` is what may be shown of it.
+        in_use: Whether it answers the owner's questions.
+        updated_at: Unix seconds.
+    """
+
+    owner_id: str
+    service: str
+    address: str
+    model: str
+    key: str | None = field(repr=False)
+    key_end: str
+    in_use: bool
+    updated_at: float
+
+
+class ModelServiceStore:
+    """Services of owners, at most one of an owner's in use. What is somebody else's does not exist.
+
+    Args:
+        database: Where they are kept.
+        sealer: Seals the keys.
+    """
+
+    def __init__(self, database: Database, sealer: Sealer) -> None:
+        self._database = database
+        self._sealer = sealer
+
+    async def list(self, owner: str) -> list[ModelService]:
+        """All that the owner set up, by name."""
+        query = select(model_services).where(model_services.c.owner_id == owner).order_by(model_services.c.service)
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return [_record(row) for row in rows]
+
+    async def get(self, owner: str, service: str) -> ModelService | None:
+        """One of them."""
+        return next((one for one in await self.list(owner) if one.service == service), None)
+
+    async def in_use(self, owner: str) -> ModelService | None:
+        """The one that answers; `None` where the installation's model does."""
+        return next((one for one in await self.list(owner) if one.in_use), None)
+
+    async def save(self, owner: str, service: str, *, address: str, model: str, key: str | None, use: bool) -> None:
+        """Keep a service, in place of what was kept under its name.
+
+        Args:
+            owner: Whose it is; need not be known yet.
+            service: Its name in the table of services.
+            address: Where it is.
+            model: The model's name.
+            key: The key itself, empty for none; `None` keeps what there is.
+            use: Whether it answers from now on; if not, whichever answered before goes on.
+        """
+        values: dict[str, Any] = {"address": address, "model": model, "updated_at": time.time()}
+        if key is not None:
+            values["key"] = self._sealer.seal(key, owner, service) if key else None
+            values["key_end"] = key[-_SHOWN:] if len(key) >= _LONG_ENOUGH else ""
+        fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": owner, "service": service}
+
+        def keep(connection: Connection) -> None:
+            know_owner(connection, owner)
+            adding = insert_or(model_services).values(fresh)
+            connection.execute(adding.on_conflict_do_update(index_elements=["owner_id", "service"], set_=values))
+            if use:
+                _use(connection, owner, service)
+
+        await self._database.write(keep)
+
+    async def use(self, owner: str, service: str) -> None:
+        """Let this one answer; an empty name leaves it to the installation's model."""
+        await self._database.write(lambda c: _use(c, owner, service))
+
+    async def delete(self, owner: str, service: str) -> None:
+        """Forget a service with its key."""
+        gone = (model_services.c.owner_id == owner) & (model_services.c.service == service)
+        await self._database.write(lambda c: c.execute(delete(model_services).where(gone)))
+
+    def key_of(self, kept: ModelService) -> str:
+        """The key itself; empty where there is none. It goes to the service and nowhere else.
+
+        Raises:
+            StorageError: key `key_unreadable`: the installation's secret has changed.
+        """
+        return self._sealer.open(kept.key, kept.owner_id, kept.service) if kept.key else ""
+
+
+def _use(connection: Connection, owner: str, service: str) -> None:
+    mine = update(model_services).where(model_services.c.owner_id == owner)
+    connection.execute(mine.values(in_use=model_services.c.service == service))
+
+
+def _record(row: Row[Any]) -> ModelService:
+    return ModelService(
+        owner_id=row.owner_id,
+        service=row.service,
+        address=row.address,
+        model=row.model,
+        key=row.key,
+        key_end=row.key_end,
+        in_use=row.in_use,
+        updated_at=row.updated_at,
+    )
