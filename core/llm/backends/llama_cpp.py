@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import aclosing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,15 +20,18 @@ from core.errors import (
     ModelServiceError,
     SettingsError,
 )
-from core.llm.backends.llama_server import Chunk, LlamaServer, Question, Shape
+from core.llm.backends.llama_server import Chunk, LlamaServer, Shape
+from core.llm.backends.questions import answers
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import without_tokens
+from core.llm.gguf import read_gguf
 from core.llm.request import OUR_KEYS, ChatRequest, Lang, Progress, Stream
 from core.llm.tokens import count_tokens
+from core.llm.usage import usage_from
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import Weights, named, suited
 from core.llm.wire.notes import note
-from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import SYSTEM, Message, Usage
 
 if TYPE_CHECKING:
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024
+_LARGE: Final = 2_000_000_000  # bytes: about three thousand million weights at four bits each
 # Small models fall into saying the same lines for ever: the makers advise a penalty of 1.1 on what was just said, and
 # from 24 repeated tokens on each further one gets unlikelier still, across line breaks too (hence a mark that nobody
 # writes). A quoted sentence stays free.
@@ -68,6 +74,7 @@ class LlamaCppConfig(BaseModel):
     context: int = Field(default=_CONTEXT, ge=512)
     threads: int = Field(default=0, ge=0)
     parallel: int = Field(default=2, ge=1, le=16)
+    small: bool | None = None
 
 
 class LlamaCppModel(BaseChatModel):
@@ -77,7 +84,8 @@ class LlamaCppModel(BaseChatModel):
         cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
             path of a GGUF file; left out, the machine decides. `weights_dir`: where known weights are kept.
             `context`: tokens at once; `threads`: of the processor (0: the machine decides); `parallel`: answers at
-            once; `generate_cfg`.
+            once; `small`: whether it needs to be held to a form to call tools (worked out from the file's size where
+            it is left out; a larger model is told about tools in the `nous` form); `generate_cfg`.
 
     Raises:
         SettingsError: A value is wrong, or the name is unknown.
@@ -96,8 +104,10 @@ class LlamaCppModel(BaseChatModel):
         self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
         self._choices = () if self._file else self._weights()
         self._show(self._choices[0] if self._choices else None)
-        self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, self._config.context // 4))
-        room = self._config.context - int(self.generate_cfg["max_tokens"])
+        self.small = _is_small(self._file) if self._config.small is None else self._config.small
+        context = min(self._config.context, _context_of(self._file) or self._config.context)
+        self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, context // 4))
+        room = context - int(self.generate_cfg["max_tokens"])
         self.generate_cfg.setdefault("max_input_tokens", room * 9 // 10)  # counting is an estimate
         self._server: LlamaServer | None = None
         self._loading = threading.Lock()
@@ -141,24 +151,15 @@ class LlamaCppModel(BaseChatModel):
         server = self._server
         if server is None:
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
-        loop = asyncio.get_running_loop()
-        heard: asyncio.Queue[Chunk | Exception | None] = asyncio.Queue()
-
-        def hear(chunk: Chunk | Exception | None) -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(heard.put_nowait, chunk)
-
-        question = Question(question_body(request, self._who[request.lang]), hear)
-        server.ask(question)
         reason, usage = "", None
-        try:
-            while (chunk := await heard.get()) is not None:
+        async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
+            async for chunk in chunks:
                 said = _read(chunk)
+                if said.thought:
+                    yield ReasoningDelta(said.thought)
                 if said.text:
                     yield TextDelta(said.text)
                 reason, usage = said.reason or reason, said.usage or usage
-        finally:
-            question.unwanted.set()
         if not reason:
             raise ModelMisbehavedError(message="The built-in model stopped in the middle of its answer.")
         yield MessageFinished("length" if reason == "length" else "stop", usage)
@@ -200,7 +201,8 @@ class LlamaCppModel(BaseChatModel):
         if self._file is not None:
             if not self._file.is_file():
                 raise SettingsError(f"There is no model file {str(self._file)!r}.", hint="Check the path.")
-            return self._file, self._config.context
+            facts = read_gguf(self._file, whole=True)
+            return self._file, facts.context or self._config.context
         store = WeightStore(self._config.weights_dir)
         failed: ModelServiceError | None = None
         for weights in self._choices:
@@ -212,6 +214,22 @@ class LlamaCppModel(BaseChatModel):
                 self._show(weights)
                 return path, weights.context
         raise failed or ModelServiceError(message="There is no model to load.")
+
+
+def _is_small(file: Path | None) -> bool:
+    """Whether a model is too small to call tools without being held to a form. The known weights all are."""
+    try:
+        return file is None or file.stat().st_size < _LARGE
+    except OSError:
+        return True
+
+
+def _context_of(file: Path | None) -> int:
+    """The longest context of a file; 0 where there is none yet to look into, which `prepare` will tell."""
+    try:
+        return read_gguf(file).context if file else 0
+    except (OSError, ModelServiceError):
+        return 0
 
 
 def _cores() -> int:
@@ -260,15 +278,14 @@ def _messages(messages: Iterable[Message], who: str, lang: Lang) -> list[dict[st
     return [{"role": "system", "content": "\n\n".join(filter(None, system))}, *turns]
 
 
+@dataclass(frozen=True, slots=True)
 class _Said:
     """What one chunk holds."""
 
-    __slots__ = ("reason", "text", "usage")
-
-    def __init__(self, text: str = "", reason: str = "", usage: Usage | None = None) -> None:
-        self.text = text
-        self.reason = reason
-        self.usage = usage
+    text: str = ""
+    thought: str = ""
+    reason: str = ""
+    usage: Usage | None = None
 
 
 def _read(chunk: Chunk | Exception) -> _Said:
@@ -276,10 +293,11 @@ def _read(chunk: Chunk | Exception) -> _Said:
         raise ModelMisbehavedError(chunk, message=f"The built-in model failed: {chunk}") from chunk
     if "error" in chunk:
         raise _failed(chunk["error"])
-    counted = chunk.get("usage")
-    usage = Usage(**counted) if counted else None
+    usage = usage_from(chunk.get("usage"))
     for choice in chunk.get("choices") or ():
-        return _Said(choice.get("delta", {}).get("content") or "", choice.get("finish_reason") or "", usage)
+        delta: Mapping[str, Any] = choice.get("delta") or {}
+        text, thought = delta.get("content") or "", delta.get("reasoning_content") or ""
+        return _Said(text, thought, choice.get("finish_reason") or "", usage)
     return _Said(usage=usage)
 
 

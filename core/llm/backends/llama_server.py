@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
 from queue import SimpleQueue
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from core.llm.backends.questions import Question
+
 if TYPE_CHECKING:
     from pathlib import Path
 
 Chunk: TypeAlias = Mapping[str, Any]
+LlamaQuestion: TypeAlias = Question[dict[str, Any], Chunk]
+"""The body is a request in the OpenAI protocol, each piece of the answer one of its chunks."""
 
 _PROMPT_BATCH = 64  # tokens read between two chances to stop
 _PROMPT_CACHE_MB = 256
@@ -35,20 +39,6 @@ class Shape:
     parallel: int
 
 
-@dataclass(slots=True)
-class Question:
-    """One request in the OpenAI protocol, and who hears the answer.
-
-    Args:
-        body: The request.
-        heard: Called in another thread with each chunk; with `None` when it is over, or with what went wrong.
-    """
-
-    body: dict[str, Any]
-    heard: Callable[[Chunk | Exception | None], None]
-    unwanted: threading.Event = field(default_factory=threading.Event)
-
-
 class LlamaServer:
     """A model in memory. Loading blocks; answers arrive from threads of its own, first come, first served.
 
@@ -62,7 +52,7 @@ class LlamaServer:
 
     def __init__(self, path: Path, shape: Shape) -> None:
         self._server: Any = _load(path, shape)
-        self._waiting: SimpleQueue[Question | None] = SimpleQueue()
+        self._waiting: SimpleQueue[LlamaQuestion | None] = SimpleQueue()
         self._running: set[int] = set()
         self._closed = threading.Event()
         self._threads = [
@@ -73,7 +63,7 @@ class LlamaServer:
         # llama.cpp ends the process where the interpreter goes away under a callback, so answers are stopped before.
         atexit.register(self.close)
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: LlamaQuestion) -> None:
         """Answer it when its turn comes. Set `question.unwanted` to stop within a token."""
         self._waiting.put(question)
 
@@ -96,7 +86,7 @@ class LlamaServer:
                 self._answer(question)
             question.heard(None)
 
-    def _answer(self, question: Question) -> None:
+    def _answer(self, question: LlamaQuestion) -> None:
         def hear(chunk: Chunk) -> bool:
             """Pass a chunk on; `True` ends the answer."""
             if not self._is_unwanted(question):
@@ -108,7 +98,7 @@ class LlamaServer:
         except (RuntimeError, ValueError, TypeError) as error:
             question.heard(error)
 
-    def _is_unwanted(self, question: Question) -> bool:
+    def _is_unwanted(self, question: LlamaQuestion) -> bool:
         return question.unwanted.is_set() or self._closed.is_set()
 
 

@@ -10,13 +10,14 @@ import pytest
 from core.errors import ModelServiceError, SettingsError, UnknownNameError
 from core.llm.backends import llama_cpp
 from core.llm.backends.llama_cpp import LlamaCppModel, question_body
-from core.llm.backends.llama_server import Chunk, Question
+from core.llm.backends.llama_server import Chunk, LlamaQuestion
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.llm.weights_catalog import Weights
 from core.messages.content import ContentItem
-from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.messages.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, SYSTEM, USER, Message
+from core.testing.gguf_file import gguf_file
 
 pytestmark = pytest.mark.anyio
 
@@ -71,11 +72,37 @@ async def test_a_path_of_ones_own_is_taken_and_must_exist(tmp_path: Path) -> Non
         await model.prepare()
 
 
-async def test_a_file_that_is_no_model_is_said(tmp_path: Path) -> None:
-    (tmp_path / "mine.gguf").write_bytes(b"this is no model")
-    with pytest.raises(ModelServiceError) as caught:
+@pytest.mark.parametrize("content", [b"", b"this is no model", b"GGUF", gguf_file()[:-1], gguf_file(tensors=9)])
+async def test_a_file_that_is_no_model_or_not_whole_is_said_with_a_hint(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "mine.gguf").write_bytes(content)
+    with pytest.raises(ModelServiceError, match=r"mine\.gguf") as caught:
         await get_chat_model(str(tmp_path / "mine.gguf")).prepare()
     assert caught.value.words_key == "weights_not_loaded"
+    assert caught.value.hint
+
+
+async def test_a_whole_file_that_llama_cpp_cannot_load_is_said_too(tmp_path: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(gguf_file())
+    with pytest.raises(ModelServiceError, match=r"mine\.gguf cannot be loaded") as caught:
+        await get_chat_model(str(tmp_path / "mine.gguf")).prepare()
+    assert caught.value.words_key == "weights_not_loaded"
+
+
+def test_a_file_says_how_much_it_reads_at_once(tmp_path: Path) -> None:
+    (tmp_path / "mine.gguf").write_bytes(gguf_file(context=2048))
+    model = get_chat_model(str(tmp_path / "mine.gguf"))
+    assert model.generate_cfg["max_tokens"] == 512
+    assert model.generate_cfg["max_input_tokens"] < 2048 - 512
+
+
+def test_a_large_file_is_told_about_tools_in_words_and_a_small_one_is_held_to_a_form(tmp_path: Path) -> None:
+    large = tmp_path / "large.gguf"
+    with large.open("wb") as file:
+        file.truncate(3_000_000_000)  # a hole: no disk is used
+    (tmp_path / "small.gguf").write_bytes(gguf_file())
+    assert not get_chat_model(str(large)).small
+    assert get_chat_model(str(tmp_path / "small.gguf")).small
+    assert get_chat_model({"model": str(large), "small": True}).small
 
 
 class Store:
@@ -100,7 +127,7 @@ class Server:
     def __init__(self, path: Path, shape: object) -> None:
         self.path = path
 
-    def ask(self, question: Question) -> None:
+    def ask(self, question: LlamaQuestion) -> None:
         for chunk in self.chunks:
             question.heard(chunk)
         question.heard(None)
@@ -144,6 +171,15 @@ async def test_a_reply_is_events(model: LlamaCppModel, monkeypatch: pytest.Monke
     assert finished.reason == "length"
     assert finished.usage
     assert finished.usage.total_tokens == 5
+
+
+async def test_a_thought_that_llama_cpp_tells_apart_is_reasoning(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thought: Chunk = {"choices": [{"delta": {"reasoning_content": "Hm."}, "finish_reason": None}]}
+    monkeypatch.setattr(Server, "chunks", (thought, chunk("Yes."), chunk(reason="stop")))
+    events = [event async for event in model.stream(ChatRequest((Message(USER, "hi"),)))]
+    assert events[1:3] == [ReasoningDelta("Hm."), TextDelta("Yes.")]
 
 
 @pytest.mark.parametrize(
