@@ -9,23 +9,28 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 from core.messages.events import Event
 
 if TYPE_CHECKING:
+    from core.llm.notes import CallNotes
     from core.messages.message import Message
 
 Lang: TypeAlias = Literal["en", "zh"]
 
 OUR_KEYS = frozenset(
     {
+        "cache_age",
         "cache_dir",
+        "cache_size",
         "fncall_prompt_type",
         "function_choice",
         "incremental_output",
         "lang",
+        "log_messages",
         "max_input_tokens",
         "max_retries",
         "parallel_function_calls",
         "request_timeout",
         "skip_stopword_postproc",
         "thought_in_content",
+        "turn_timeout",
         "use_raw_api",
     }
 )
@@ -41,12 +46,14 @@ class ChatRequest:
         functions: Tools on offer: `{"name", "description", "parameters"}`, the parameters as JSON Schema.
         generate: The merged `generate_cfg`.
         lang: The language of what Parlour adds to a prompt.
+        notes: What the layers learn about this call; the recording layer begins them.
     """
 
     messages: tuple[Message, ...]
     functions: tuple[dict[str, Any], ...] = ()
     generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lang: Lang = "en"
+    notes: CallNotes | None = field(default=None, compare=False, repr=False)
 
 
 Stream: TypeAlias = AsyncGenerator[Event, None]

@@ -1,0 +1,100 @@
+"""Where a model is: what logs, traces, prices and the circuit breaker call its service. Never with a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import sha256
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlsplit
+
+from pydantic import SecretStr
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ADDRESS_KEYS: Final = ("base_url", "model_server", "api_base", "azure_endpoint", "base_http_api_url")
+_OPENAI: Final = "https://api.openai.com/v1"
+_DASHSCOPE: Final = "https://dashscope.aliyuncs.com/api/v1"
+_COMPATIBLE: Final = "https://dashscope.aliyuncs.com/compatible-mode/v1"
+_USUAL: Final = {
+    "openai": _OPENAI,
+    "oai": _OPENAI,
+    "qwenvl_oai": _OPENAI,
+    "qwenomni_oai": _COMPATIBLE,
+    "qwen_dashscope": _DASHSCOPE,
+    "qwenvl_dashscope": _DASHSCOPE,
+    "qwenaudio_dashscope": _DASHSCOPE,
+}
+_IN_PROCESS: Final = frozenset({"transformers", "llama_cpp", "scripted"})
+_PROVIDERS: Final = {  # the names that OpenTelemetry gives them, by the end of the host
+    "api.openai.com": "openai",
+    "openai.azure.com": "azure.ai.openai",
+    "api.deepseek.com": "deepseek",
+    "api.mistral.ai": "mistral_ai",
+    "api.groq.com": "groq",
+    "api.perplexity.ai": "perplexity",
+    "api.x.ai": "x_ai",
+    "api.anthropic.com": "anthropic",
+    "generativelanguage.googleapis.com": "gcp.gemini",
+    "aliyuncs.com": "dashscope",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service by its address.
+
+    Args:
+        name: The host, or the model's type where there is none.
+        provider: What OpenTelemetry calls it, else the model's type.
+        address: Without user, password and query; empty for a model in this process.
+        host: Of the address.
+        port: Of the address.
+        here: Whether it runs on this machine.
+    """
+
+    name: str
+    provider: str
+    address: str = ""
+    host: str = ""
+    port: int | None = None
+    here: bool = False
+
+
+def service_of(cfg: Mapping[str, Any], model_type: str) -> Service:
+    """The service that a model's settings point to."""
+    given = next((str(cfg[key]) for key in _ADDRESS_KEYS if cfg.get(key)), "").strip()
+    if given == "dashscope":
+        given = _COMPATIBLE
+    return _service(given or _USUAL.get(model_type, ""), model_type)
+
+
+def key_mark(cfg: Mapping[str, Any]) -> str:
+    """Tells one API key from another without being one; empty where there is none."""
+    key = cfg.get("api_key")
+    text = key.get_secret_value() if isinstance(key, SecretStr) else str(key or "")
+    return sha256(text.encode()).hexdigest() if text else ""
+
+
+@lru_cache(maxsize=64)
+def _service(address: str, model_type: str) -> Service:
+    if not address:
+        return Service(model_type, model_type, here=model_type in _IN_PROCESS)
+    try:
+        parts = urlsplit(address if "://" in address else f"http://{address}")
+        host, port = parts.hostname or "", parts.port
+    except ValueError:  # no address at all; the back end says so
+        return Service(model_type, model_type)
+    at = f"[{host}]" if ":" in host else host
+    shown = f"{parts.scheme}://{at}{f':{port}' if port else ''}{parts.path}".rstrip("/")
+    provider = next((name for end, name in _PROVIDERS.items() if f".{host}".endswith(f".{end}")), model_type)
+    return Service(host, provider, shown, host, port, _is_here(host))
+
+
+def _is_here(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

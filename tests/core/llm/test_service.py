@@ -1,0 +1,58 @@
+"""Where a model is."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import SecretStr
+
+from core.llm.service import Service, key_mark, service_of
+
+
+@pytest.mark.parametrize(
+    ("cfg", "model_type", "service"),
+    [
+        (
+            {"base_url": "https://user:secret@api.deepseek.com:8443/v1?key=secret"},
+            "openai",
+            Service("api.deepseek.com", "deepseek", "https://api.deepseek.com:8443/v1", "api.deepseek.com", port=8443),
+        ),
+        (
+            {"model_server": "http://127.0.0.1:8000/v1/"},
+            "oai",
+            Service("127.0.0.1", "oai", "http://127.0.0.1:8000/v1", "127.0.0.1", port=8000, here=True),
+        ),
+        (
+            {"model_server": "http://[::1]:8000"},
+            "oai",
+            Service("::1", "oai", "http://[::1]:8000", "::1", port=8000, here=True),
+        ),
+        (
+            {"azure_endpoint": "https://mine.openai.azure.com"},
+            "azure",
+            Service(
+                "mine.openai.azure.com",
+                "azure.ai.openai",
+                "https://mine.openai.azure.com",
+                "mine.openai.azure.com",
+            ),
+        ),
+        ({}, "openai", Service("api.openai.com", "openai", "https://api.openai.com/v1", "api.openai.com")),
+        ({}, "llama_cpp", Service("llama_cpp", "llama_cpp", here=True)),
+        ({}, "mine", Service("mine", "mine")),
+        ({"base_url": "http://host:port"}, "openai", Service("openai", "openai")),
+    ],
+)
+def test_the_settings_tell_where_a_model_is_and_never_a_secret(cfg, model_type, service):
+    assert service_of(cfg, model_type) == service
+
+
+def test_dashscope_is_known_by_name_and_by_type():
+    assert service_of({"model_server": "dashscope"}, "oai").provider == "dashscope"
+    assert service_of({}, "qwen_dashscope").host == "dashscope.aliyuncs.com"
+
+
+def test_keys_are_told_apart_without_being_kept():
+    assert key_mark({"api_key": "sk-1234567890"}) == key_mark({"api_key": SecretStr("sk-1234567890")})
+    assert key_mark({"api_key": "sk-1234567890"}) != key_mark({"api_key": "sk-1234567891"})
+    assert "sk-" not in key_mark({"api_key": "sk-1234567890"})
+    assert key_mark({}) == ""
