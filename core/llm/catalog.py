@@ -15,6 +15,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
     {
         "openai": Entry("core.llm.backends.openai:OpenAIModel"),
         "oai": Entry("core.llm.backends.openai:OpenAIModel"),
+        "openai_public": Entry("core.llm.backends.openai_public:PublicOpenAIModel"),
         "qwenvl_oai": Entry("core.llm.backends.openai:OpenAIVisionModel"),
         "llama_cpp": Entry("core.llm.backends.llama_cpp:LlamaCppModel"),
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),

@@ -1,0 +1,75 @@
+"""An OpenAI-compatible service whose address a stranger typed: only the open internet is called."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import httpx2
+
+from core.llm.backends.openai import OpenAIModel
+from core.llm.public_addresses import public_address
+
+if TYPE_CHECKING:
+    import openai
+
+    from core.llm.public_addresses import Resolve
+
+_CONNECT_SECONDS = 5.0
+
+
+class PublicTransport(httpx2.AsyncBaseTransport):
+    """Connects to the address that was checked, and to no other: a name that changes its mind in between gains nothing.
+
+    Args:
+        resolve: Finds the addresses of a name; the system's way if left out.
+    """
+
+    def __init__(self, resolve: Resolve | None = None) -> None:
+        self._resolve = resolve
+        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request; the certificate must be the name's.
+
+        Raises:
+            ParlourError: The address is not public, or not known.
+        """
+        url = request.url
+        address = await public_address(url.host, url.port or _port(url.scheme), self._resolve)
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        request.url = url.copy_with(host=address)  # the Host header is the name's already
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+def public_client() -> httpx2.AsyncClient:
+    """A client that calls the open internet alone. It follows no redirect, and no proxy of the environment."""
+    timeout = httpx2.Timeout(60.0, connect=_CONNECT_SECONDS)
+    return httpx2.AsyncClient(transport=PublicTransport(), timeout=timeout, follow_redirects=False, trust_env=False)
+
+
+class PublicOpenAIModel(OpenAIModel):
+    """As `openai`, for an address that was typed by somebody who must not reach this machine's network."""
+
+    model_type = "openai_public"
+    _guarded: tuple[httpx2.AsyncClient, openai.AsyncOpenAI] | None = None
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        guarded, self._guarded = self._guarded, None
+        if guarded is not None:
+            await guarded[0].aclose()
+        await super().aclose()
+
+    async def _client(self) -> openai.AsyncOpenAI:
+        if self._guarded is None:
+            http = public_client()
+            self._guarded = http, (await super()._client()).with_options(http_client=http)
+        return self._guarded[1]
+
+
+def _port(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
