@@ -12,7 +12,18 @@ from pathlib import Path
 
 from bench.figures import Figure
 
-NAMES = ("streaming", "importing", "first_token", "parallel_tools", "starting", "pages", "frames", "small_model")
+NAMES = (
+    "streaming",
+    "calls",
+    "importing",
+    "first_token",
+    "threads",
+    "parallel_tools",
+    "starting",
+    "pages",
+    "frames",
+    "small_model",
+)
 RESULTS = Path(__file__).with_name("RESULTS.md")
 ROOT = Path(__file__).resolve().parent.parent
 

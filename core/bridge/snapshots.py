@@ -84,10 +84,10 @@ class _Snapshots:
         """Post the reply if it changed; a call that began, say, changes no message yet."""
         messages = self._transcript.messages() if self._changed else []
         self._changed = False
-        self._due = monotonic() + _PAUSE
         if messages and messages != self._shown:
             self._post(messages)
             self._shown = messages
+            self._due = monotonic() + _PAUSE
 
 
 def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message], bool]:

@@ -62,6 +62,15 @@ def test_the_first_word_is_shown_at_once_and_the_last_before_a_silence_too():
     assert events.closed.is_set()
 
 
+def test_the_start_of_a_reply_holds_its_first_word_back_no_longer_than_any(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("core.bridge.snapshots._PAUSE", 30.0)
+    start = time.monotonic()
+    items = snapshots(Events(MessageStarted(), TextDelta("first"), hang=True))
+    assert next(items)[0].content == "first"
+    items.close()
+    assert time.monotonic() - start < 20
+
+
 def test_an_empty_reply_gives_no_snapshot():
     assert list(snapshots(Events(MessageStarted(), MessageFinished("stop")))) == []
 
