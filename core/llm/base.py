@@ -20,7 +20,8 @@ from core.llm.request import (
     merge_generate,
 )
 from core.llm.seed_hooks import hooks_stream
-from core.llm.tokens import count_tokens
+from core.llm.service import Service, service_of
+from core.llm.tokens import Counter, counter_for
 from core.messages.message import Message, ModelResponse
 from core.messages.transcript import Transcript
 
@@ -48,6 +49,7 @@ class BaseChatModel:
     support_audio_input: bool = False
     small: bool = False
     native_calls: bool = False
+    tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -56,6 +58,11 @@ class BaseChatModel:
         self.model_type = str(self.cfg.get("model_type") or self.model_type)
         self.generate_cfg: dict[str, Any] = dict(self.cfg.get("generate_cfg") or {})
         self.label: str = self.model or self.model_type
+
+    @property
+    def service(self) -> Service:
+        """Where the model is, as logs and traces name it; a back end that knows better says so."""
+        return service_of(self.cfg, self.model_type)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -143,8 +150,15 @@ class BaseChatModel:
     # -- around it ------------------------------------------------------------------------------------------------
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text takes: an estimate where the model's own vocabulary is not at hand."""
-        return count_tokens(text)
+        """How many tokens the text takes: `counter.exact` tells whether that is known or an estimate."""
+        return self.counter.count(text)
+
+    @cached_property
+    def counter(self) -> Counter:
+        """Counts tokens, and cuts texts by them; a subclass with a `count_tokens` of its own counts by that."""
+        if type(self).count_tokens is not BaseChatModel.count_tokens:
+            return Counter("own", exact=False, count=self.count_tokens)
+        return counter_for(self.model)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""

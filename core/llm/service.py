@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from urllib.parse import urlsplit
 
 from pydantic import SecretStr
@@ -61,6 +61,23 @@ class Service:
     host: str = ""
     port: int | None = None
     here: bool = False
+
+
+class Served(Protocol):
+    """What the layers that look after a service ask of the model."""
+
+    cfg: dict[str, Any]
+    model: str
+    model_type: str
+
+    @property
+    def service(self) -> Service:
+        """Where it is."""
+        ...
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes, at least roughly."""
+        ...
 
 
 def service_of(cfg: Mapping[str, Any], model_type: str) -> Service:

@@ -199,6 +199,8 @@ WORDS: dict[str, str] = {
     "error.model_unreachable.do": "Your message is kept. Check that it is running, then press Regenerate.",
     "error.model_slow": "{host} took too long to answer",
     "error.model_slow.do": "Your message is kept. Press Regenerate to try again.",
+    "error.model_resting": "{host} failed several times in a row",
+    "error.model_resting.do": "Your message is kept. Wait {seconds} s, then press Regenerate.",
     "error.model_html": "{host} answered with a web page, not as a model",
     "error.model_html.do": "Your message is kept. Check PARLOUR_BASE_URL; it often ends in /v1.",
     "error.model_cut_off": "{host} broke off the reply",

@@ -198,6 +198,8 @@ WORDS: dict[str, str] = {
     "error.model_unreachable.do": "你的消息已保存。请确认它在运行，再点“重新生成”。",
     "error.model_slow": "{host} 太久没有回答",
     "error.model_slow.do": "你的消息已保存。点“重新生成”再试一次。",
+    "error.model_resting": "{host} 连续多次出错",
+    "error.model_resting.do": "你的消息已保存。请等 {seconds} 秒，再点“重新生成”。",
     "error.model_html": "{host} 返回的是网页，而不是模型的回答",
     "error.model_html.do": "你的消息已保存。请检查 PARLOUR_BASE_URL，它通常以 /v1 结尾。",
     "error.model_cut_off": "{host} 中断了回答",

@@ -8,23 +8,29 @@ import random
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from itertools import count
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from core.errors import ModelUnavailableError
+from core.errors import ContextTooLongError, ModelMisbehavedError, ModelServiceError, ModelUnavailableError
+from core.llm.layers.breaker import Breaker, Breakers, breakers
+from core.llm.service import key_mark
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from core.llm.request import ChatRequest, Source, Stream
+    from collections.abc import Mapping
+
+    from core.llm.request import ChatRequest, Layer, Source, Stream
+    from core.llm.service import Served
 
 logger = logging.getLogger(__name__)
 
 Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-LONGEST_ASKED_PAUSE = 60.0
-_FINAL = ("DataInspectionFailed", "inappropriate content", "maximum context length")
+FIRST_PAUSE: Final = 0.5
+LONGEST_PAUSE: Final = 30.0
+LONGEST_ASKED_PAUSE: Final = 60.0
+_FINAL_WORDS: Final = ("datainspectionfailed", "inappropriate content", "maximum context length")
+_BUSY_CODES: Final = frozenset({"408", "409", "429"})
+_ALIVE_CODES: Final = frozenset({"409", "429"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,44 +45,149 @@ class Pauses:
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random
 
-    def length(self, attempt: int, asked: float | None) -> float:
-        """Seconds before attempt `attempt` (from 1); what the service asked for counts, up to a minute."""
-        if asked is not None:
-            return min(max(asked, 0.0), LONGEST_ASKED_PAUSE)
-        return min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE) * self.chance()
+    def length(self, attempt: int, asked: float | None) -> float | None:
+        """Seconds before attempt `attempt` (from 1); `None` where the service asks for more than a minute."""
+        if asked is None:
+            return min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE) * self.chance()
+        return max(asked, 0.0) if asked <= LONGEST_ASKED_PAUSE else None
 
 
-PAUSES = Pauses()
+PAUSES: Final = Pauses()
 
 
-def retry(request: ChatRequest, below: Source, pauses: Pauses = PAUSES) -> Stream:
-    """Up to `generate_cfg["max_retries"]` further attempts; 0, the default, adds nothing to the stream.
+def retry(model: Served, pauses: Pauses = PAUSES, known: Breakers | None = None) -> Layer:
+    """The layer for one model: up to `generate_cfg["max_retries"]` further attempts; 0, the default, adds nothing.
+
+    With retries comes the circuit breaker of the service and its key: after five calls that failed for good within
+    30 s the next ones fail at once, for 30 s.
 
     Raises:
-        ModelServiceError: The last attempt's, as it came.
+        ModelServiceError: The last attempt's, as it came; or at once, where trying again cannot help.
     """
-    attempts = int(request.generate.get("max_retries") or 0)
-    return _attempts(request, below, attempts, pauses) if attempts > 0 else below(request)
+
+    def layer(request: ChatRequest, below: Source) -> Stream:
+        retries = int(request.generate.get("max_retries") or 0)
+        if retries <= 0:
+            return below(request)
+        return _attempts(_Call(request, retries, pauses, _breaker(model, known)), below, model)
+
+    return layer
 
 
-async def _attempts(request: ChatRequest, below: Source, left: int, pauses: Pauses) -> Stream:
+async def _attempts(call: _Call, below: Source, model: Served) -> Stream:
+    rest = call.breaker.admit()
+    if rest is not None:
+        raise _resting(model, rest)
     started = False
-    told = False
-    for attempt in count(1):
-        try:
-            async with aclosing(below(request)) as events:
-                async for event in events:
-                    if isinstance(event, MessageStarted):
-                        if started:  # every attempt announces itself; the reader hears it once
-                            continue
-                        started = True
-                    else:
-                        told = True
-                    yield event
-            return
-        except ModelUnavailableError as error:
-            if told or attempt > left or any(words in str(error) for words in _FINAL):
-                raise
-            pause = pauses.length(attempt, error.retry_after)
-            logger.warning("The model is not available (%s); attempt %d in %.1f s.", error.code, attempt + 1, pause)
-        await pauses.sleep(pause)
+    try:
+        while True:
+            try:
+                async with aclosing(below(call.request)) as events:
+                    async for event in events:
+                        if not call.told:
+                            if not isinstance(event, MessageStarted):
+                                call.answered()
+                            elif started:  # every attempt announces itself; the reader hears it once
+                                continue
+                            started = True
+                        yield event
+                return
+            except ModelServiceError as error:
+                pause = call.pause(error)
+                if pause is None:
+                    call.failed(error)
+                    raise
+            await call.pauses.sleep(pause)
+    finally:
+        call.ended()
+
+
+@dataclass(slots=True)
+class _Call:
+    """One call: how often it may be asked again, and what its service's breaker is told of it."""
+
+    request: ChatRequest
+    retries: int
+    pauses: Pauses
+    breaker: Breaker
+    told: bool = False
+    _attempt: int = 0
+    _settled: bool = False
+
+    def answered(self) -> None:
+        """The first of the reply is there: from now on nothing is asked again."""
+        self.told = self._settled = True
+        self.breaker.succeeded()
+
+    def failed(self, error: ModelServiceError) -> None:
+        """The call is lost."""
+        if not self._settled:
+            self._settled = True
+            if may_help(error) and str(error.code or "") not in _ALIVE_CODES:
+                self.breaker.failed()
+            else:  # busy, or unwilling: it is there
+                self.breaker.succeeded()
+
+    def ended(self) -> None:
+        """Nothing more comes, whatever the reason."""
+        if not self._settled:
+            self.breaker.left()
+
+    def pause(self, error: ModelServiceError) -> float | None:
+        """Seconds to wait before asking again; `None` where it cannot help, or would take too long."""
+        self._attempt += 1
+        if self.told or self._attempt > self.retries or not may_help(error):
+            return None
+        pause, notes = self.pauses.length(self._attempt, error.retry_after), self.request.notes
+        if pause is None:
+            return None
+        if notes is not None:
+            if notes.deadline is not None and asyncio.get_running_loop().time() + pause >= notes.deadline:
+                return None
+            notes.retries = self._attempt
+        code, number = error.code or "no answer", self._attempt + 1
+        logger.warning("The model is not available (%s); attempt %d in %.1f s.", code, number, pause)
+        return pause
+
+
+def may_help(error: ModelServiceError) -> bool:
+    """Whether asking the same again may help.
+
+    By the error's class where a back end of ours made it, by its code where it is the seed's plain one.
+    """
+    if isinstance(error, ContextTooLongError | ModelMisbehavedError):
+        return False
+    code = str(error.code or "")
+    about = f"{code} {error}".lower()
+    if any(words in about for words in _FINAL_WORDS):
+        return False
+    if code in _BUSY_CODES or isinstance(error, ModelUnavailableError):
+        return True
+    if type(error) is not ModelServiceError:
+        return False
+    if code:
+        return len(code) == 3 and code.isdigit() and code.startswith("5")
+    return isinstance(error.exception, OSError)  # connections and time-outs are its children
+
+
+def _breaker(model: Served, known: Breakers | None) -> Breaker:
+    service = model.service
+    if not service.address and service.here:  # a model in this process has no service to spare
+        return Breaker()
+    return (known or breakers()).of((service.address or (service.name, model.model), key_mark(model.cfg)))
+
+
+def _resting(model: Served, rest: float) -> ModelUnavailableError:
+    name = model.service.name
+    seconds = max(1, round(rest))
+    about: Mapping[str, Any] = {"host": name, "model": model.model, "seconds": seconds}
+    error = ModelUnavailableError(
+        None,
+        None,
+        f"{name} failed several times in a row and is left alone for {seconds} s.",
+        hint="Wait a little and ask again.",
+        retry_after=float(seconds),
+        key="model_resting",
+    )
+    error.details |= about
+    return error

@@ -10,15 +10,16 @@ from core.llm.layers.retry import retry
 from core.llm.layers.thoughts import thoughts
 
 if TYPE_CHECKING:
-    from core.llm.request import Layer, ModelFacts, Source
+    from core.llm.base import BaseChatModel
+    from core.llm.request import Layer, Source
 
 
-def layers(model: ModelFacts) -> list[Layer]:
+def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    return [fit_context(model), call_prompting(model), thoughts, retry]
+    return [fit_context(model), call_prompting(model), thoughts, retry(model)]
 
 
-def stacked(model: ModelFacts, source: Source) -> Source:
+def stacked(model: BaseChatModel, source: Source) -> Source:
     """`source` with all layers around it."""
     for layer in reversed(layers(model)):
         source = _around(source, layer)

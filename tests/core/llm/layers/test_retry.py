@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -13,8 +15,11 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
-from core.llm.layers.retry import LONGEST_ASKED_PAUSE, Pauses, retry
+from core.llm.layers.breaker import FAILURES, REST_SECONDS, WITHIN_SECONDS, Breaker, Breakers
+from core.llm.layers.retry import Pauses, retry
+from core.llm.notes import CallNotes
 from core.llm.request import ChatRequest
+from core.llm.service import Service, service_of
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import USER, Message
 
@@ -50,18 +55,42 @@ def busy(**more) -> ModelUnavailableError:
     return ModelUnavailableError(None, "503", "busy", **more)
 
 
-async def ask(below, retries=3, waits: Waits | None = None):
+class Served:
+    """A model at an address."""
+
+    model = "m"
+    model_type = "openai"
+
+    def __init__(self, key: str = "sk-one", address: str = "https://one.example/v1") -> None:
+        self.cfg: dict[str, Any] = {"api_key": key, "base_url": address}
+
+    @property
+    def service(self) -> Service:
+        return service_of(self.cfg, self.model_type)
+
+    def count_tokens(self, text: str) -> int:
+        return len(text)
+
+
+QUESTION = (Message(USER, "q"),)
+
+
+async def ask(below, retries=3, waits: Waits | None = None, *, known=None, model=None, notes=None):
     waits = Waits() if waits is None else waits
-    request = ChatRequest((Message(USER, "q"),), generate={"max_retries": retries})
-    async with aclosing(retry(request, below, Pauses(waits.sleep, lambda: 1.0))) as events:
+    request = ChatRequest(QUESTION, generate={"max_retries": retries}, notes=notes)
+    layer = retry(model or Served(), Pauses(waits.sleep, lambda: 1.0), known or Breakers())
+    async with aclosing(layer(request, below)) as events:
         return [event async for event in events]
 
 
 async def test_a_busy_service_is_asked_again_and_the_reader_hears_of_one_reply():
-    below = Flaky(busy(), busy())
-    waits = Waits()
-    assert await ask(below, waits=waits) == [MessageStarted(), TextDelta("answer"), MessageFinished("stop")]
-    assert (below.attempts, waits) == (3, [0.5, 1.0])
+    below, waits, notes = Flaky(busy(), busy()), Waits(), CallNotes()
+    assert await ask(below, waits=waits, notes=notes) == [
+        MessageStarted(),
+        TextDelta("answer"),
+        MessageFinished("stop"),
+    ]
+    assert (below.attempts, waits, notes.retries) == (3, [0.5, 1.0], 2)
 
 
 async def test_four_attempts_are_three_retries_and_the_last_error_is_raised():
@@ -73,8 +102,7 @@ async def test_four_attempts_are_three_retries_and_the_last_error_is_raised():
 
 async def test_without_retries_the_layer_is_not_there():
     below = Flaky()
-    request = ChatRequest((Message(USER, "q"),))
-    stream = retry(request, below)
+    stream = retry(Served())(ChatRequest(QUESTION), below)
     assert getattr(stream, "ag_code") is Flaky.__call__.__code__  # noqa: B009 - generators are typed without it
     await stream.aclose()
     with pytest.raises(ModelUnavailableError):
@@ -93,10 +121,16 @@ async def test_after_the_first_word_nothing_is_asked_again():
     [
         ModelRefusedError(None, "400", "bad"),
         ModelRefusedError(None, "401", "key"),
+        ModelRefusedError(None, "403", "not yours"),
+        ModelRefusedError(None, "404", "no such model"),
+        ModelServiceError(None, "400", "bad"),
+        ModelServiceError(None, "DataInspectionFailed", "no"),
+        ModelServiceError(None, None, "something else"),
         ContextTooLongError(None, "400", "too long"),
         ModelMisbehavedError(None, None, "html"),
+        ModelUnavailableError(None, "DataInspectionFailed", "no"),
         ModelUnavailableError(None, "500", "DataInspectionFailed"),
-        ModelUnavailableError(None, "500", "inappropriate content"),
+        ModelUnavailableError(None, "500", "Output data may contain Inappropriate Content."),
         ModelUnavailableError(None, "500", "This model's maximum context length is 4096"),
         RuntimeError("a mistake of ours"),
     ],
@@ -108,10 +142,41 @@ async def test_what_cannot_help_is_not_tried(error):
     assert below.attempts == 1
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        *(ModelServiceError(None, code, "the seed's own") for code in ("408", "409", "429", "500", "503", "529")),
+        ModelRefusedError(None, "409", "conflict"),
+        ModelServiceError(ConnectionResetError("gone")),
+        ModelServiceError(TimeoutError("slow")),
+        ModelUnavailableError(None, None, "cannot be reached"),
+    ],
+)
+async def test_what_may_help_is_tried(error):
+    below = Flaky(error)
+    await ask(below)
+    assert below.attempts == 2
+
+
 async def test_the_service_says_how_long_to_wait_up_to_a_minute():
     waits = Waits()
-    await ask(Flaky(busy(retry_after=7.0), busy(retry_after=3600.0), busy(retry_after=-1.0)), waits=waits)
-    assert waits == [7.0, LONGEST_ASKED_PAUSE, 0.0]
+    await ask(Flaky(busy(retry_after=7.0), busy(retry_after=60.0), busy(retry_after=-1.0)), waits=waits)
+    assert waits == [7.0, 60.0, 0.0]
+
+
+async def test_a_service_that_asks_for_more_than_a_minute_is_not_waited_for():
+    below, waits = Flaky(busy(retry_after=3600.0)), Waits()
+    with pytest.raises(ModelUnavailableError) as raised:
+        await ask(below, waits=waits)
+    assert (below.attempts, waits, raised.value.retry_after) == (1, [], 3600.0)
+
+
+async def test_no_pause_goes_past_the_end_of_the_turn():
+    now = asyncio.get_running_loop().time()
+    below, waits = Flaky(busy(retry_after=7.0)), Waits()
+    with pytest.raises(ModelUnavailableError):
+        await ask(below, waits=waits, notes=CallNotes(deadline=now + 5.0))
+    assert (below.attempts, waits) == (1, [])
 
 
 def test_pauses_double_are_spread_and_have_an_end():
@@ -121,9 +186,110 @@ def test_pauses_double_are_spread_and_have_an_end():
 
 
 async def test_leaving_stops_the_attempt_below():
-    below = Flaky()
-    async with aclosing(retry(ChatRequest((Message(USER, "q"),), generate={"max_retries": 1}), below)) as events:
+    left: list[str] = []
+
+    async def below(request: ChatRequest):
+        try:
+            yield MessageStarted()
+            yield TextDelta("a")
+            yield TextDelta("b")
+        finally:
+            left.append("closed")
+
+    request = ChatRequest(QUESTION, generate={"max_retries": 1})
+    async with aclosing(retry(Served(), known=Breakers())(request, below)) as events:
         async for event in events:
             if isinstance(event, TextDelta):
                 break
+    assert left == ["closed"]
+
+
+# -- the circuit breaker ----------------------------------------------------------------------------------------------
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_five_failures_in_half_a_minute_open_the_breaker_and_one_call_may_try_later():
+    clock = Clock()
+    breaker = Breaker(clock)
+    for _ in range(FAILURES):
+        assert breaker.admit() is None
+        breaker.failed()
+    assert breaker.admit() == REST_SECONDS
+    clock.now += REST_SECONDS
+    assert breaker.admit() is None
+    assert breaker.admit() is not None, "one call at a time finds out"
+    breaker.failed()
+    assert breaker.admit() == REST_SECONDS
+    clock.now += REST_SECONDS
+    assert breaker.admit() is None
+    breaker.left()
+    assert breaker.admit() is None, "a call that was given up leaves its place"
+    breaker.succeeded()
+    assert breaker.admit() is None
+    assert breaker.admit() is None
+
+
+def test_failures_far_apart_or_with_a_success_between_do_not_open_it():
+    clock = Clock()
+    breaker = Breaker(clock)
+    for _ in range(FAILURES * 2):
+        breaker.failed()
+        clock.now += WITHIN_SECONDS
+    assert breaker.admit() is None
+    for number in range(FAILURES * 2):
+        breaker.failed()
+        if number % 2:
+            breaker.succeeded()
+    assert breaker.admit() is None
+
+
+async def fail(known: Breakers, model: Served, error: Exception, times: int = FAILURES) -> None:
+    for _ in range(times):
+        with pytest.raises(type(error)):
+            await ask(Flaky(error, error), retries=1, known=known, model=model)
+
+
+async def test_a_service_that_is_down_is_left_alone_with_its_key_and_nobody_else():
+    known, below = Breakers(), Flaky()
+    await fail(known, Served(), busy())
+    with pytest.raises(ModelUnavailableError, match="left alone for 30 s") as raised:
+        await ask(below, known=known)
+    assert (below.attempts, raised.value.words_key) == (0, "model_resting")
+    assert raised.value.details["host"] == "one.example"
+    assert raised.value.details["seconds"] == 30
+    await ask(below, known=known, model=Served(key="sk-two"))
+    await ask(below, known=known, model=Served(address="https://two.example/v1"))
+    assert below.attempts == 2
+
+
+@pytest.mark.parametrize(
+    "error", [ModelRefusedError(None, "401", "key"), ModelUnavailableError(None, "429", "busy"), KeyError("ours")]
+)
+async def test_a_service_that_answers_at_all_is_not_down(error):
+    known, below = Breakers(), Flaky()
+    await fail(known, Served(), error)
+    await ask(below, known=known)
     assert below.attempts == 1
+
+
+async def test_a_service_that_is_back_is_asked_as_before():
+    clock = Clock()
+    opened = Breaker(clock)
+    for _ in range(FAILURES):
+        opened.failed()
+    clock.now += REST_SECONDS
+
+    class One(Breakers):
+        def of(self, key) -> Breaker:
+            return opened
+
+    below, known = Flaky(), One()
+    await ask(below, known=known)
+    await ask(below, known=known)
+    assert below.attempts == 2
