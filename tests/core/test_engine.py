@@ -13,6 +13,7 @@ from core.engine import Engine
 from core.errors import ConflictError, ModelUnavailableError, NotFoundError, ParlourError
 from core.llm.request import ChatRequest, Progress
 from core.messages.message import Message
+from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import StoredMessage
 from core.testing.script import Reply as Say
@@ -59,6 +60,35 @@ async def asked(engine: Engine, text: str, talk_id: str = "", files: tuple[str, 
     run = await engine.send("alice", conversation_id, text, files)
     assert await run.wait() == "complete", run.error
     return await engine.conversations.thread("alice", conversation_id)
+
+
+async def becomes(engine: Engine, what: Callable[[], bool]) -> None:
+    """Wait, from one change of the engine to the next, until this is so."""
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while not what():
+            await change.wait()
+            change.clear()
+    leave()
+
+
+async def read(engine: Engine, document_id: str) -> None:
+    """Wait until a document is no longer being read."""
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while (await engine.documents.get("alice", document_id)).status == "reading":
+            await change.wait()
+            change.clear()
+    leave()
+
+
+async def says(run: Run, text: str) -> None:
+    """Wait until the reply contains this."""
+    async for _ in run.follow():
+        if text in run.reply().text:
+            return
 
 
 def text_of(turn: StoredMessage) -> str:
@@ -198,8 +228,7 @@ async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) ->
         engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
         talk = await engine.conversations.create("alice")
         run = await engine.send("alice", talk.id, "Are you there?")
-        while engine.readiness["model"].total != 100:
-            await asyncio.sleep(0.01)
+        await becomes(engine, lambda: engine.readiness["model"].total == 100)
         assert (engine.readiness["model"].state, run.status) == ("loading", "running")
         loaded.set()
         assert await run.wait() == "complete"
@@ -216,8 +245,7 @@ async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp
         assert await run.wait() == "error"
         assert run.error is not None
         assert run.error["key"] == "weights_unreachable"
-        while engine.readiness["model"].state != "failed":
-            await asyncio.sleep(0.01)
+        await becomes(engine, lambda: engine.readiness["model"].state == "failed")
         assert engine.readiness["model"].remedy_key == "weights_unreachable"
         model.connected = True
         engine.retry_model()
@@ -228,8 +256,7 @@ async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp
 
 async def test_settings_that_name_no_model_still_open_the_house(tmp_path: Path) -> None:
     async with Engine(Settings.load(home=tmp_path / "home", model_type="nonsense")) as engine:
-        while engine.readiness["model"].state == "loading":
-            await asyncio.sleep(0.01)
+        await becomes(engine, lambda: engine.readiness["model"].state != "loading")
         assert engine.readiness["model"].remedy_key == "unknown_name"
         assert engine.readiness["database"].state == "ready"
 
@@ -277,8 +304,7 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", model) as engine:
         talk = await engine.conversations.create("alice")
         run = await engine.send("alice", talk.id, "Count.")
-        while "two" not in run.reply().text:
-            await asyncio.sleep(0.01)
+        await says(run, "two")
         await engine.stop("alice", talk.id)
         partial = run.reply().text
         again = await engine.continue_("alice", run.message_id)
@@ -353,16 +379,14 @@ async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(t
     async with opened(home, ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
         talk = await engine.conversations.create("alice")
         run = await engine.send("alice", talk.id, "Count.")
-        while "one" not in run.reply().text:
-            await asyncio.sleep(0.01)
+        await says(run, "one")
         file = await engine.files.put("alice", "tower.md", FACTS)
         unread = await engine.documents.add("alice", talk.id, file.id, file.name)
     async with opened(home, ScriptedModel("Done.")) as engine:
         question, reply = await engine.conversations.thread("alice", talk.id)
         assert (text_of(question), reply.status) == ("Count.", "interrupted")
         assert text_of(reply).startswith("one")
-        while (await engine.documents.get("alice", unread.id)).status == "reading":
-            await asyncio.sleep(0.01)
+        await read(engine, unread.id)
         assert (await engine.documents.get("alice", unread.id)).status == "ready"
         again = await engine.regenerate("alice", reply.id)
         assert await again.wait() == "complete"
