@@ -10,6 +10,7 @@ from core.messages.events import Event
 
 if TYPE_CHECKING:
     from core.llm.notes import CallNotes
+    from core.llm.tokens import Counter
     from core.messages.message import Message
 
 Lang: TypeAlias = Literal["en", "zh"]
@@ -73,8 +74,11 @@ class ModelFacts(Protocol):
     support_multimodal_input: bool
     support_audio_input: bool
 
-    def count_tokens(self, text: str) -> int:
-        """How many tokens the text takes, at least roughly."""
+    tokens_per_message: int
+
+    @property
+    def counter(self) -> Counter:
+        """Counts tokens and cuts texts by them."""
         ...
 
 

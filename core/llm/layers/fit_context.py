@@ -1,34 +1,32 @@
-"""Makes a conversation fit what the model can read: long results are shortened first, then old turns go."""
+"""Makes a conversation fit what the model can read: long results are shortened first, then the oldest turns go."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from core.errors import ContextTooLongError
-from core.llm.shorten import shortened
+from core.llm.layers.costs import Costs
 from core.messages.content import ContentItem
-from core.messages.message import FUNCTION, SYSTEM, USER, Message
+from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
 
 DEFAULT_MAX_INPUT_TOKENS: Final = 58_000
-_PER_MESSAGE: Final = 4
-_PER_PICTURE: Final = 1_000
-_PER_NOTE: Final = 8
+OMITTED: Final = "omit"
+"""Stands for a text of which nothing could be kept; as in the peer, the one token of it is not counted."""
+
 _SHORT_RESULT: Final = 200
 _SHORTEST: Final = 8
-
-Count: TypeAlias = Callable[[str], int]
 
 
 def fit_context(model: ModelFacts) -> Layer:
     """The layer for one model: `generate_cfg["max_input_tokens"]` is the room, 58,000 where it is left out.
 
-    A value of zero or less turns it off. What fits already is passed on as the same request.
+    Zero turns it off. What fits already is passed on as the same request.
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
@@ -40,86 +38,132 @@ def fit_context(model: ModelFacts) -> Layer:
 
 
 def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
-    """The request with messages of at most `room` tokens, tools included.
+    """The request with the contents of its messages in at most `room` tokens, tools included.
 
-    System messages and the newest turn stay; calls and their results stay together, names and ids included.
+    The system message and the newest turn stay; calls and their results stay together, names and ids included.
 
     Raises:
-        ContextTooLongError: The system messages leave no room for the question.
+        ContextTooLongError: The system message and the tools leave no room, or the question has none.
     """
-    tools = sum(model.count_tokens(json.dumps(each, ensure_ascii=False)) for each in request.functions)
-    fitting = _Fitting(room - tools, model)
+    costs = Costs(model)
+    tools = costs.tools(request)
+    if costs.at_most(request.messages) + tools <= room:
+        return request
+    fitting = _Fitting(room, tools, model, costs)
     messages = fitting.fit(request.messages)
     return request if messages is None else replace(request, messages=tuple(messages))
 
 
 @dataclass(slots=True)
 class _Fitting:
-    room: int
+    limit: int
+    tools: int
     model: ModelFacts
-    _costs: dict[int, int] = field(default_factory=dict[int, int])  # of the caller's own messages, which live on
+    costs: Costs
+    # By identity; holding the messages keeps their identities theirs.
+    _known: dict[int, tuple[Message, int]] = field(default_factory=dict[int, "tuple[Message, int]"])
 
     def fit(self, messages: Sequence[Message]) -> list[Message] | None:
         """The messages that fit, or `None` where all of them do."""
-        self._costs = {id(message): self._count(message) for message in messages}
-        if self._total(messages) <= self.room:
-            return None
+        self._known = {id(message): (message, self.costs.of(message)) for message in messages}
         system = [message for message in messages if message.role == SYSTEM]
-        self.room -= self._total(system)
-        if self.room < _PER_MESSAGE + _SHORTEST:
-            raise ContextTooLongError(
-                code="400",
-                message="The system message and the tools leave no room for the question.",
-                hint="Make them shorter, or raise max_input_tokens.",
-            )
+        room = self.limit - self.tools - self._total(system)
         turns = _turns([message for message in messages if message.role != SYSTEM])
-        return [*system, *self._conversation(turns)]
-
-    def _conversation(self, turns: list[list[Message]]) -> list[Message]:
+        over = sum(map(self._total, turns)) - room
+        if over <= 0:
+            return None
+        if room <= 0:
+            raise self._too_long("The system message and the tools leave no room for the question", tools=True)
         for turn in turns[:-1]:
-            self._shorten_results(turn, _SHORT_RESULT, over=sum(map(self._total, turns)) - self.room)
-        newest = turns.pop() if turns else []
-        used = self._total(newest)
-        kept: list[list[Message]] = []
-        while turns and used + self._total(turns[-1]) <= self.room:
-            used += self._total(turns[-1])
-            kept.insert(0, turns.pop())
-        return [*(message for turn in kept for message in turn), *self._newest(newest)]
+            over -= self._shorten_results(turn, _SHORT_RESULT, over)
+        kept: list[Message] = []
+        for turn in turns[:-1]:
+            whole = self._total(turn)
+            if 0 < over < whole and (smaller := self._smaller(list(turn), over)) is not None:
+                kept += smaller
+                over = 0
+            elif over <= 0:
+                kept += turn
+            else:
+                over -= whole
+        return [*system, *kept, *self._newest(turns[-1], over)]
 
-    def _newest(self, turn: list[Message]) -> list[Message]:
-        """The last turn: its results get shorter, then its first steps go, then its question is cut in the middle."""
-        self._shorten_results(turn, _SHORT_RESULT, over=self._total(turn) - self.room, spare=_last_step(turn))
-        while self._total(turn) > self.room and (middle := _first_step(turn)):
-            del turn[middle]
-        over = self._total(turn) - self.room
-        if over > 0:
-            results = [index for index, message in enumerate(turn) if message.role == FUNCTION]
-            share = sum(self._cost(turn[index]) for index in results) - over
-            self._shorten_results(turn, max(_SHORTEST, share // max(1, len(results))), over=over)
-        for index in sorted(range(len(turn)), key=lambda index: -self._cost(turn[index])):
-            over = self._total(turn) - self.room
+    # -- one turn -----------------------------------------------------------------------------------------------------
+
+    def _newest(self, turn: list[Message], over: int) -> list[Message]:
+        """The last turn, smaller by `over`; its question may be cut but never goes."""
+        if over <= 0:
+            return turn
+        smaller = self._smaller(turn, over, is_newest=True)
+        if smaller is None:
+            raise self._too_long("The question does not fit into the model's context")
+        return smaller
+
+    def _smaller(self, turn: list[Message], over: int, *, is_newest: bool = False) -> list[Message] | None:
+        """The turn without `over` tokens of it; `None` where that cannot be.
+
+        Results get shorter, then the first steps go, then results of the last step, what is said beside calls, the
+        question and the rest are cut in the middle.
+        """
+        spare = _last_step(turn)
+        over -= self._shorten_results(turn, _SHORT_RESULT, over, spare=spare)
+        over -= self._shorten_results(turn, 0, over, spare=spare)
+        while over > 0 and (step := _first_step(turn)):
+            over -= self._total(turn[step])
+            del turn[step]
+        over -= self._share(turn, over)
+        beside = [n for n, message in enumerate(turn) if message.function_call and message.items]
+        asked = [n for n, message in enumerate(turn) if message.role == USER]
+        said = [n for n, message in enumerate(turn) if message.role == ASSISTANT and not message.function_call]
+        for index in [*beside, *asked, *said]:
             if over > 0:
-                turn[index] = self._cut(turn[index], self._cost(turn[index]) - over)
-        if self._total(turn) > self.room:
-            raise ContextTooLongError(code="400", message="The question does not fit into the model's context.")
-        return turn
+                over -= self._cut(
+                    turn, index, self._cost(turn[index]) - over, may_go=not (is_newest and index in asked)
+                )
+        return turn if over <= 0 else None
 
-    def _shorten_results(self, turn: list[Message], limit: int, *, over: int, spare: int | None = None) -> None:
-        """Shorten results to `limit` tokens, the oldest first, until `over` tokens are saved."""
+    def _shorten_results(self, turn: list[Message], limit: int, over: int, *, spare: int | None = None) -> int:
+        """Shorten results to `limit` tokens, the oldest first, until `over` tokens are saved; returns what was."""
+        saved = 0
         for index, message in enumerate(turn[:spare]):
-            if over > 0 and message.role == FUNCTION and self._cost(message) > limit:
-                turn[index] = self._cut(message, limit)
-                over -= self._cost(message) - self._cost(turn[index])
+            cost = self._cost(message)
+            if saved < over and message.role == FUNCTION and cost > max(limit, 1):
+                enough = cost - (over - saved)
+                saved += self._cut(turn, index, max(limit, enough if enough >= _SHORTEST else 0))
+        return saved
 
-    def _cut(self, message: Message, limit: int) -> Message:
-        """The message with its text at most about `limit` tokens; pictures stay where they fit."""
-        kept = [item for item in message.items if item.type != "text"]
-        fixed = self._cost(message) - sum(self.model.count_tokens(item.text or "") for item in message.items)
-        while kept and fixed + _SHORTEST > limit:
-            fixed -= self._item(kept.pop(0))
-        text = shortened(message.get_text_content(), max(_SHORTEST, limit - fixed), self.model.count_tokens)
-        content = [ContentItem(text=text), *kept] if kept else text
-        return message.model_copy(update={"content": content})
+    def _share(self, turn: list[Message], over: int) -> int:
+        """Shorten what results are left, the largest most: all of them are given the same room."""
+        results = [index for index, message in enumerate(turn) if message.role == FUNCTION]
+        results.sort(key=lambda index: self._cost(turn[index]))
+        room = sum(self._cost(turn[index]) for index in results) - over
+        saved = 0
+        for place, index in enumerate(results):
+            share = max(0, room) // (len(results) - place)
+            if over > 0 and self._cost(turn[index]) > max(share, 1):
+                saved += self._cut(turn, index, share)
+            room -= self._cost(turn[index])
+        return saved
+
+    def _cut(self, turn: list[Message], index: int, limit: int, *, may_go: bool = True) -> int:
+        """Put a smaller message in its place; returns how many tokens that saves. Pictures stay where they fit."""
+        message = turn[index]
+        before = self._cost(message)
+        bare = self.costs.of(message.model_copy(update={"content": ""}))  # its call, and what every message takes
+        text = message.get_text_content()
+        items = [item for item in message.items if item.type != "text"]
+        least = min(_SHORTEST, before - bare - self.costs.items(items))
+        while items and self.costs.items(items) + least > limit - bare:
+            items.pop(0)
+        text = self.model.counter.shortened(text, limit - bare - self.costs.items(items))
+        if text or items:
+            turn[index] = message.model_copy(update={"content": _content(text, items, message)})
+            return before - self._cost(turn[index])
+        if not may_go:
+            return 0
+        turn[index] = message.model_copy(update={"content": "" if message.function_call else OMITTED})
+        self._known[id(turn[index])] = (turn[index], bare)
+        return before - bare
 
     # -- counting -----------------------------------------------------------------------------------------------------
 
@@ -127,26 +171,29 @@ class _Fitting:
         return sum(map(self._cost, messages))
 
     def _cost(self, message: Message) -> int:
-        known = self._costs.get(id(message))
-        return self._count(message) if known is None else known
+        known = self._known.get(id(message))
+        return self.costs.of(message) if known is None else known[1]
 
-    def _count(self, message: Message) -> int:
-        call = message.function_call
-        written = self.model.count_tokens(call.name + call.arguments) + _PER_NOTE if call else 0
-        return _PER_MESSAGE + written + sum(map(self._item, message.items))
+    def _too_long(self, what: str, *, tools: bool = False) -> ContextTooLongError:
+        hint = (
+            "Make them shorter, or raise max_input_tokens." if tools else "Make it shorter, or raise max_input_tokens."
+        )
+        return ContextTooLongError(code="400", message=f"{what} ({self.limit} tokens at most).", hint=hint)
 
-    def _item(self, item: ContentItem) -> int:
-        if item.type == "text":
-            return self.model.count_tokens(item.text or "")
-        seen = item.type in {"image", "video"} and self.model.support_multimodal_input
-        return _PER_PICTURE if seen or (item.type == "audio" and self.model.support_audio_input) else _PER_NOTE
+
+def _content(text: str, items: list[ContentItem], before: Message) -> str | list[ContentItem]:
+    """What is left of a content; text that came after the pictures stays after them."""
+    if not items:
+        return text
+    texts = [ContentItem(text=text)] if text else []
+    return [*texts, *items] if before.items[0].type == "text" else [*items, *texts]
 
 
 def _turns(messages: Sequence[Message]) -> list[list[Message]]:
-    """A turn begins with a user's message that follows something else, and holds all up to the next one."""
+    """A turn begins with a user's message, and holds all up to the next one."""
     turns: list[list[Message]] = []
     for message in messages:
-        if not turns or (message.role == USER and turns[-1][-1].role != USER):
+        if not turns or message.role == USER:
             turns.append([])
         turns[-1].append(message)
     return turns

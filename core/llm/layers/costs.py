@@ -1,0 +1,67 @@
+"""What each message of a conversation takes of the model's room, in tokens."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from core.llm.calling.catalog import TEMPLATES
+from core.llm.picture_tokens import item_tokens
+from core.llm.wire.notes import note
+from core.messages.message import USER, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.llm.request import ChatRequest, ModelFacts
+    from core.messages.content import ContentItem
+
+
+class Costs:
+    """Counts messages for one model. Texts that were counted before are not counted again."""
+
+    def __init__(self, model: ModelFacts) -> None:
+        self._model = model
+        self._overhead = model.tokens_per_message
+
+    def of(self, message: Message) -> int:
+        """The tokens of a message's content, and of its call."""
+        return self._sum(message, self._model.counter.count)
+
+    def at_most(self, messages: Sequence[Message]) -> int:
+        """A number that the sum of `of` never exceeds, had without counting."""
+        most = self._model.counter.at_most
+        return sum(self._sum(message, most) for message in messages)
+
+    def items(self, items: Sequence[ContentItem]) -> int:
+        """The tokens of what is not text among `items`."""
+        return sum(self._item(item) for item in items if item.type != "text")
+
+    def tools(self, request: ChatRequest) -> int:
+        """The tokens of the tools on offer, in the form in which this model will be told about them."""
+        generate, count = request.generate, self._model.counter.count
+        if not request.functions or str(generate.get("function_choice") or "auto") == "none":
+            return 0
+        if self._model.native_calls:
+            return sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
+        default = "json_schema" if self._model.small else "nous"
+        template = TEMPLATES[str(generate.get("fncall_prompt_type") or default)]()
+        told = template.prepare(replace(request, messages=(Message(USER, "?"),)))
+        return sum(count(item.text or "") for message in told.messages for item in message.items) - count("?")
+
+    def _sum(self, message: Message, count: Callable[[str], int]) -> int:
+        content, call = message.content, message.function_call
+        total = count(content) if isinstance(content, str) else 0
+        if not isinstance(content, str):
+            total = sum(count(item.text or "") if item.type == "text" else self._item(item) for item in content)
+        if call is not None:
+            total += count(f"{{'name': '{call.name}', 'arguments': '{call.arguments}'}}")
+        return total + self._overhead
+
+    def _item(self, item: ContentItem) -> int:
+        facts = self._model
+        seen = item.type in {"image", "video"} and facts.support_multimodal_input
+        if seen or (item.type == "audio" and facts.support_audio_input):
+            return item_tokens(item, facts.model)
+        return facts.counter.count(note(item))
