@@ -15,7 +15,11 @@ if TYPE_CHECKING:
 
     from core.testing.script import Reply, Request
 
-DIALECTS = ("core.testing.dialect:AzureDialect", "core.testing.dialect:OpenAIDialect")
+DIALECTS = (
+    "core.testing.dialect:AzureDialect",
+    "core.testing.dialect:OpenAIDialect",
+    "core.testing.dashscope_dialect:DashScopeDialect",
+)
 """Tried from the first to the last; one line more is all that a further dialect needs."""
 
 _AZURE = re.compile(r"/openai/deployments/(?P<deployment>[^/]+)/chat/completions")

@@ -1,0 +1,219 @@
+"""DashScope in its own protocol: text, and models that see and hear."""
+
+from __future__ import annotations
+
+import re
+from contextlib import AsyncExitStack, aclosing
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError
+from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
+from core.llm.backends.dashscope_media import Store, brought
+from core.llm.backends.dashscope_place import checked, placed
+from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
+from core.llm.backends.http_clients import http_pool
+from core.llm.base import BaseChatModel, is_true
+from core.llm.request import ChatRequest, Stream, call_ids
+from core.llm.service import Service, service_of
+from core.llm.wire.dashscope import body_json
+from core.llm.wire.dashscope_chunks import DashScopeReader
+from core.messages.events import MessageStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.messages.content import ContentItem
+
+# Why the SDK is asked for addresses and keys alone (`dashscope_place.py`), and not for replies: it reads the wire line
+# by line and makes several dicts of classes of its own out of every chunk; it uploads with a blocking client from
+# within the event loop, to the address of the process in place of the model's; it knows one time limit; it logs every
+# failure with its traceback; and importing it takes most of a second. The requests are the same as the SDK's where it
+# matters: paths, `X-DashScope-*` headers, body and form. Side by side: `python -m bench dashscope_streaming`.
+
+_NO_CALLS: Final = re.compile(
+    r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)",
+    re.IGNORECASE,
+)
+_LISTENS: Final = re.compile(r"audio|asr", re.IGNORECASE)
+_FIRST_BYTE_SECONDS: Final = 60.0
+_FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model first
+_IDLE_SECONDS: Final = 30.0
+
+
+class DashScopeConfig(BaseModel):
+    """What the dict of a model may hold for this back end; what it does not know is left alone."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    base_http_api_url: str | None = Field(
+        default=None, validation_alias=AliasChoices("base_http_api_url", "base_url", "model_server", "api_base")
+    )
+    api_key: SecretStr | None = None
+    workspace: str | None = None
+    vision: bool | None = None
+    default_headers: dict[str, str] = Field(default_factory=dict)
+
+    _reachable = field_validator("base_http_api_url")(checked)
+
+    @field_validator("api_key", "workspace", "default_headers")
+    @classmethod
+    def _sendable(cls, value: SecretStr | str | dict[str, str] | None) -> SecretStr | str | dict[str, str] | None:
+        """What goes into a header must be printable."""
+        shown = value.get_secret_value().strip() if isinstance(value, SecretStr) else value
+        texts = [*shown.keys(), *shown.values()] if isinstance(shown, dict) else [shown or ""]
+        if not all(text.isascii() and (text.isprintable() or not text) for text in texts):
+            raise ValueError("it has characters that cannot be sent")
+        return value
+
+
+class DashScopeModel(BaseChatModel):
+    """A Qwen model, or another one that DashScope serves, for text.
+
+    Tools go through the service's own calling unless `generate_cfg` says `use_raw_api: False` or names a
+    `fncall_prompt_type`; a model that turns out to have none gets them in the prompt.
+
+    Args:
+        cfg: `model`, `api_key` (else the SDK's: `DASHSCOPE_API_KEY`, its key file), `base_http_api_url` (= `base_url`,
+            `model_server`, `api_base`; else the SDK's), `workspace`, `default_headers`, `generate_cfg`.
+
+    Raises:
+        SettingsError: A value has the wrong type, or the address is none.
+    """
+
+    model_type = "qwen_dashscope"
+    default_model = "qwen-plus"
+    raw_calls: ClassVar[bool] = True
+    takes_kinds: frozenset[str] = frozenset()
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        config = self._config = _config(self.cfg)
+        given = config.api_key.get_secret_value().strip() if config.api_key else ""
+        self._place = placed(config.base_http_api_url, given, config.workspace)
+        self._translator = Translator(self._place.address, self._place.api_key, self.model)
+        self.label = f"{self.model} · {self._translator.host}"
+        own = self.raw_calls and "fncall_prompt_type" not in self.generate_cfg
+        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", own))
+        headers = {"Authorization": f"Bearer {self._place.api_key}", "Cache-Control": "no-cache"}
+        if config.workspace:
+            headers["X-DashScope-WorkSpace"] = config.workspace
+        headers |= config.default_headers
+        self._http = DashScopeService(self._place.address, headers, self.model, self._translator)
+        self._store = Store(self._http.policy)
+
+    @property
+    def service(self) -> Service:
+        """Where it is, whoever said so."""
+        return service_of({"base_http_api_url": self._place.address}, self.model_type)
+
+    async def aclose(self) -> None:
+        """Close this loop's connections, unless another model uses them."""
+        await http_pool().release(self._http)
+
+    def stream(self, request: ChatRequest) -> Stream:
+        """As for every model. A model that turns out to have no calls of its own gets tools in the prompt."""
+        native = self.native_calls and bool(request.functions)
+        return self._native_first(request) if native else super().stream(request)
+
+    async def _native_first(self, request: ChatRequest) -> Stream:
+        try:
+            async with aclosing(super().stream(request)) as events:
+                async for event in events:
+                    yield event
+            return
+        except ModelRefusedError as error:
+            if not _NO_CALLS.search(error.message):
+                raise
+        self.native_calls = False
+        async with aclosing(super().stream(request)) as events:
+            async for event in events:
+                if not isinstance(event, MessageStarted):  # it was told by the attempt before
+                    yield event
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        yield MessageStarted()
+        limits = self._limits(request)
+        reader = DashScopeReader(call_ids(request.messages))
+        try:
+            if not self._place.api_key:
+                raise self._translator.keyless(self._place.hint)
+            body = body_json(self.model, await self._reachable(request), self._takes if self.takes_kinds else None)
+            async with AsyncExitStack() as stack:
+                source = await self._http.ask(stack, "multimodal" if self.takes_kinds else "text", body, limits)
+                pieces = await stack.enter_async_context(aclosing(in_time(source, limits, reader)))
+                async for piece in pieces:
+                    for event in reader.feed(piece):
+                        yield event
+                if reader.error is not None:
+                    raise self._translator.refusal(int(reader.error["status"]), reader.error, spoke=reader.spoke)
+                for event in reader.close():
+                    yield event
+            if reader.reason is None:
+                raise self._translator.ended_early(spoke=reader.spoke)
+        except HTTP_ERRORS as error:
+            raise self._translator.translated(error, spoke=reader.spoke) from error
+        except ModelServiceError as error:
+            error.details |= self._translator.about
+            raise
+        finally:
+            if request.notes is not None and reader.request_id:
+                request.notes.response_id = reader.request_id
+
+    def _takes(self, item: ContentItem) -> bool:
+        return item.type in self.takes_kinds
+
+    def _limits(self, request: ChatRequest) -> Limits:
+        asked = request.generate.get("request_timeout")
+        if asked:
+            return Limits(float(asked), float(asked))
+        return Limits(_FIRST_BYTE_HERE_SECONDS if self.service.here else _FIRST_BYTE_SECONDS, _IDLE_SECONDS)
+
+    async def _reachable(self, request: ChatRequest) -> ChatRequest:
+        """The request, with files of this machine where the service can read them."""
+        if not self.takes_kinds:
+            return request
+        http = await http_pool().client(self._http)
+        messages = await brought(request.messages, self._takes, lambda media: self._store.put(http, media))
+        return ChatRequest(messages, request.functions, request.generate, request.lang, request.notes)
+
+
+class DashScopeVisionModel(DashScopeModel):
+    """A model of DashScope's that sees pictures and videos."""
+
+    model_type = "qwenvl_dashscope"
+    default_model = "qwen-vl-max"
+    support_multimodal_input = True
+    raw_calls = False
+    takes_kinds = frozenset({"image", "video"})
+
+
+class DashScopeAudioModel(DashScopeModel):
+    """A model of DashScope's that hears recordings, and sees as well unless its name says that it only listens.
+
+    Args:
+        cfg: As for text, and `vision`: whether it sees pictures and videos.
+    """
+
+    model_type = "qwenaudio_dashscope"
+    default_model = "qwen-audio-turbo-latest"
+    support_audio_input = True
+    raw_calls = False
+    takes_kinds = frozenset({"audio"})
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        told = self._config.vision
+        self.support_multimodal_input = not _LISTENS.search(self.model) if told is None else told
+        if self.support_multimodal_input:
+            self.takes_kinds = frozenset({"audio", "image", "video"})
+
+
+def _config(cfg: Mapping[str, Any]) -> DashScopeConfig:
+    try:
+        return DashScopeConfig.model_validate({name: value for name, value in cfg.items() if value is not None})
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        said = wrong["msg"].removeprefix("Value error, ")
+        raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {said}.") from None
