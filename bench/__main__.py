@@ -14,6 +14,7 @@ from bench.figures import Figure
 
 NAMES = (
     "streaming",
+    "dashscope_streaming",
     "calls",
     "importing",
     "first_token",

@@ -150,7 +150,7 @@ class DashScopeReader:
             return None
         try:
             chunk = json.loads(data.decode("utf-8", "replace"))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise _misread(f"that is not JSON: {data[:80].decode('utf-8', 'replace')!r}") from None
         self._halves.odd = True
         return chunk
