@@ -5,6 +5,7 @@
     ├── ModelServiceError            .code .message .extra .retry_after   (= ModelError)
     │   ├── ModelUnavailableError    network, 408, 429, 5xx, timeout: may be tried again
     │   ├── ModelRefusedError        400, 401, 403, 404 …: never tried again
+    │   │   └── BadMessagesError     nothing to answer, two system messages, an answer before any question
     │   ├── ContextTooLongError      the messages do not fit, whatever is left out
     │   └── ModelMisbehavedError     broken stream, HTML instead of JSON, unreadable reply
     ├── ToolError                    becomes a short result for the model, without a traceback
@@ -130,6 +131,12 @@ class ModelRefusedError(ModelServiceError):
     """The service refused the request: trying the same again cannot help."""
 
     key = "model_refused"
+
+
+class BadMessagesError(ModelRefusedError, ValueError):
+    """The messages cannot be asked: none at all, two system messages, or an answer before any question."""
+
+    key = "bad_messages"
 
 
 class ContextTooLongError(ModelServiceError):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import aclosing
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
 from core.bridge.sync import run
+from core.llm.asking import check_limits, check_messages
 from core.llm.layers.stack import stacked
+from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.request import (
     ChatRequest,
     Lang,
@@ -22,13 +25,15 @@ from core.llm.request import (
 from core.llm.seed_hooks import hooks_stream
 from core.llm.service import Service, service_of
 from core.llm.tokens import Counter, counter_for
-from core.messages.message import Message, ModelResponse
+from core.messages.message import SYSTEM, USER, Message, ModelResponse
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
 __all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
+
+_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 Given: TypeAlias = Message | dict[str, Any]
 Reply: TypeAlias = list[Message] | list[dict[str, Any]]
@@ -73,8 +78,14 @@ class BaseChatModel:
 
         Raises:
             ModelServiceError: The model failed; the class says whether trying again may help.
+            BadMessagesError: There is nothing to answer, or the order of the messages is wrong.
+            SettingsError: A limit in `generate_cfg` makes no sense.
         """
         generate = merge_generate(self.generate_cfg, request.generate)
+        if "use_raw_api" not in request.generate:
+            generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
+        check_messages(request.messages)
+        check_limits(generate)
         return self._whole(ChatRequest(request.messages, request.functions, generate, request.lang))
 
     @overload
@@ -147,6 +158,37 @@ class BaseChatModel:
         reply = ModelResponse(messages=run(self.achat([{"role": "user", "content": prompt}])))
         return "".join(message.get_text_content() for message in reply.messages)
 
+    def quick_chat_oai(
+        self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None = None
+    ) -> Generator[dict[str, Any], None, None]:
+        """Ask with OpenAI's messages and tools, and be answered in chunks of OpenAI's shape.
+
+        Each chunk's `choices[0]` holds the whole `message` so far and, as `delta`, what is new in it. The last chunk
+        has the `finish_reason` and the real `usage`. The given dicts are not changed.
+
+        Raises:
+            ModelServiceError: The model failed.
+        """
+        request = self._request(from_oai(messages), functions_of(tools), None)
+        return chunks(self.model, partial(self.stream, request))
+
+    def raw_chat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        generate_cfg: Mapping[str, Any] | None = None,
+    ) -> Generator[Reply, None, None] | Reply:
+        """As `chat`, with the service's own tool calling, whatever the model would use otherwise.
+
+        Raises:
+            ModelServiceError: The model failed, or the service has no calls of its own.
+        """
+        extra = {**(generate_cfg or {}), "use_raw_api": True}
+        if stream:
+            return self.chat(messages, functions, extra_generate_cfg=extra)
+        return self.chat(messages, functions, stream=False, extra_generate_cfg=extra)
+
     # -- around it ------------------------------------------------------------------------------------------------
 
     def count_tokens(self, text: str) -> int:
@@ -197,10 +239,9 @@ class BaseChatModel:
         functions: Sequence[dict[str, Any]] | None,
         extra: Mapping[str, Any] | None,
     ) -> ChatRequest:
-        if not messages:
-            raise ValueError("There is no message to answer.")
+        check_messages(messages)
         generate = merge_generate(self.generate_cfg, extra)
-        lang = generate.get("lang") or ("zh" if any(has_chinese(m.get_text_content()) for m in messages) else "en")
+        lang = generate.get("lang") or ("zh" if any(map(_is_chinese, messages)) else "en")
         return ChatRequest(tuple(messages), tuple(functions or ()), dict(extra or {}), lang)
 
     async def _reply(self, request: ChatRequest) -> list[Message]:
@@ -218,7 +259,12 @@ def is_true(value: object) -> bool:
 
 def has_chinese(text: str) -> bool:
     """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
-    return any("\u4e00" <= character <= "\u9fff" for character in text)
+    return not text.isascii() and _CHINESE.search(text) is not None
+
+
+def _is_chinese(message: Message) -> bool:
+    """Whether a person, or whoever set the model up, writes Chinese; what tools return decides nothing."""
+    return message.role in {SYSTEM, USER} and has_chinese(message.get_text_content())
 
 
 def _as_dicts(shown: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:

@@ -179,6 +179,8 @@ WORDS: dict[str, str] = {
     "error.model_unavailable.do": "Your message is kept. Check that it is running, then press Regenerate.",
     "error.model_refused": "The model service refused the request",
     "error.model_refused.do": "Your message is kept. Check the key and the model's name in the settings.",
+    "error.bad_messages": "This conversation cannot be sent to a model as it is",
+    "error.bad_messages.do": "Begin a new conversation.",
     "error.context_too_long": "This is more than the model can read at once",
     "error.context_too_long.do": "Ask with less text, or begin a new conversation.",
     "error.model_misbehaved": "The model service answered something that is not a reply",

@@ -178,6 +178,8 @@ WORDS: dict[str, str] = {
     "error.model_unavailable.do": "你的消息已保存。请确认它正在运行并且可以连上，然后点“重新生成”。",
     "error.model_refused": "模型服务拒绝了请求",
     "error.model_refused.do": "你的消息已保存。请检查设置中的密钥和模型名字。",
+    "error.bad_messages": "这段对话无法直接发给模型",
+    "error.bad_messages.do": "请新建一个对话。",
     "error.context_too_long": "内容超过了模型一次能读的长度",
     "error.context_too_long.do": "请缩短内容，或开始新的对话。",
     "error.model_misbehaved": "模型服务返回的不是回答",

@@ -1,0 +1,73 @@
+"""What is wrong with a question before anybody is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import BadMessagesError, SettingsError
+from core.messages.message import SYSTEM, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.message import Message
+
+_LEAST: Final[Mapping[str, float]] = {
+    "max_input_tokens": 0,
+    "max_retries": 0,
+    "request_timeout": 0.001,
+    "max_tokens": 1,
+    "max_completion_tokens": 1,
+    "max_new_tokens": 1,
+}
+_MEANS: Final[Mapping[str, str]] = {
+    "max_input_tokens": "0 turns the limit off",
+    "max_retries": "0 means none",
+    "request_timeout": "it is in seconds",
+}
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Whether a model can be asked this.
+
+    Raises:
+        BadMessagesError: There is no message, there are two system messages, or the first of the others is no
+            question.
+    """
+    if not messages:
+        raise BadMessagesError(code="400", message="There is no message to answer.", hint="Give at least one message.")
+    systems = sum(message.role == SYSTEM for message in messages)
+    if systems > 1:
+        raise BadMessagesError(
+            code="400",
+            message=f"There are {systems} system messages.",
+            hint="Join them into one, and put it first.",
+        )
+    first = next((message for message in messages if message.role != SYSTEM), None)
+    if first is not None and first.role != USER:
+        raise BadMessagesError(
+            code="400",
+            message=f"The conversation begins with a message of role {first.role!r}.",
+            hint="After the system message, if any, the first message must be a user's.",
+        )
+
+
+def check_limits(generate: Mapping[str, Any]) -> None:
+    """Whether the numbers of a `generate_cfg` can be meant.
+
+    Raises:
+        SettingsError: One is no number, or below the least that has a meaning.
+    """
+    for name, least in _LEAST.items():
+        given = generate.get(name)
+        if given is None:
+            continue
+        try:
+            number = float(given)
+        except (TypeError, ValueError):
+            number = float("nan")
+        if not number >= least:
+            meaning = _MEANS.get(name, "leave it out for the service's own")
+            smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
+            hint = f"Give {smallest}; {meaning}."
+            raise SettingsError(f"generate_cfg[{name!r}] cannot be {given!r}.", hint=hint, name=name)
