@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.attachments import Lang
     from core.intake import Intake
+    from core.llm.base import BaseChatModel
     from core.loading import ModelLoader
     from core.messages.events import Event
     from core.messages.message import Message
@@ -30,8 +31,8 @@ class Answering:
 
     Args:
         owner: Whose conversation it is.
-        agent: Makes the assistant, once the model and the documents are there.
-        loader: Waits for the model, and is told how it did.
+        agent: Makes the assistant with a model, once that and the documents are there.
+        loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         intake: Where documents are being read.
         files: Where attachments are.
         needed: The documents that came with the question: it waits for these, and fails if one cannot be read.
@@ -42,7 +43,7 @@ class Answering:
         self,
         owner: str,
         *,
-        agent: Callable[[], Awaitable[Assistant]],
+        agent: Callable[[BaseChatModel], Awaitable[Assistant]],
         loader: ModelLoader,
         intake: Intake,
         files: FileStore,
@@ -63,10 +64,16 @@ class Answering:
         Raises:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
+        with self._loader.in_use():
+            async with aclosing(self._answer(messages, **kwargs)) as events:
+                async for event in events:
+                    yield event
+
+    async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
         # The document first: what is wrong with it is known sooner than a model is fetched.
         await self._intake.wait(self._owner, self._needed, _DOCUMENTS_WITHIN)
         model = await self._loader.ready()
-        agent = await self._agent()
+        agent = await self._agent(model)
         given = for_model(messages, model, await self._here(messages), self._lang)
         try:
             async with aclosing(agent.stream(given, **kwargs)) as events:

@@ -11,9 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core.attachments import not_taken
+from core.choosing import Choosing
 from core.errors import NotFoundError
 from core.intake import Intake
 from core.loading import ModelLoader
+from core.own_models import Chosen, OwnModels
 from core.readiness import Readiness
 from core.runs.manager import Runs
 from core.runs.run import as_dict
@@ -22,7 +24,9 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
+from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
+from core.storage.sealing import Sealer
 from core.turns import Turns
 
 if TYPE_CHECKING:
@@ -54,6 +58,7 @@ class Engine:
     files: FileStore
     documents: DocumentStore
     runs: Runs
+    choosing: Choosing
 
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
         self.settings = settings
@@ -78,6 +83,11 @@ class Engine:
             self.files = FileStore(database, home / "files")
             opening.push_async_callback(self._close_libraries)
             opening.push_async_callback(self._loader.aclose)
+            services = ModelServiceStore(database, Sealer(self.settings.signing_secret()))
+            default = Chosen(self._loader, self.readiness)
+            self._models = OwnModels(self.settings, services, default, lambda owner: self._changed(owner, None))
+            opening.push_async_callback(self._models.aclose)
+            self.choosing = Choosing(services, self._models)
             self._intake = Intake(self.files, self.documents, self.library, self._changed)
             opening.push_async_callback(self._intake.aclose)
             self.runs = Runs(RunStore(database))
@@ -89,7 +99,7 @@ class Engine:
                 self.files,
                 self.runs,
                 intake=self._intake,
-                loader=self._loader,
+                loader=self._models.loader,
                 agent=self.agent,
             )
             await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
@@ -109,16 +119,20 @@ class Engine:
 
     @property
     def model(self) -> BaseChatModel | None:
-        """The model, once it is made; whether it can answer yet is in `readiness`."""
+        """The installation's model, once it is made; whether it can answer yet is in `readiness`."""
         return self._loader.model
+
+    async def chosen(self, owner: str) -> Chosen:
+        """The model that answers an owner, with its own readiness. Raises StorageError."""
+        return await self._models.of(owner)
 
     async def warm_up(self) -> None:
         """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
         await asyncio.to_thread(_warm_up)
 
-    def retry_model(self) -> None:
-        """Try again to fetch and load the model, after a failure."""
-        self._loader.retry()
+    async def retry_model(self, owner: str) -> None:
+        """Try again to fetch and load the model of an owner, after a failure. Raises StorageError."""
+        (await self._models.loader(owner)).retry()
 
     def on_change(self, callback: Callable[[str | None, str | None], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run or document of it changes; returns what ends this.
@@ -146,14 +160,19 @@ class Engine:
             self._libraries[owner] = opening
         return await asyncio.shield(opening)
 
-    async def agent(self, owner: str, conversation_id: str) -> Assistant:
-        """Who answers in a conversation: the model with its tools and the conversation's documents.
+    async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> Assistant:
+        """Who answers in a conversation: a model with its tools and the conversation's documents.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            model: The owner's model if left out.
 
         Raises:
             NotFoundError: The conversation is not the owner's.
             ParlourError: The model cannot be had.
         """
-        model = await self._loader.ready()
+        model = model or await (await self._models.loader(owner)).ready()
         records = await self.documents.list(owner, conversation_id)
         ids = [record.library_id for record in records if record.library_id is not None]
         library = await self.library(owner)
@@ -174,7 +193,8 @@ class Engine:
             NotFoundError: A file is not the owner's.
         """
         records = [await self.files.record(owner, file_id) for file_id in file_ids]
-        return [as_dict(error) for error in not_taken(records, self.model)]
+        model = (await self._models.loader(owner)).model
+        return [as_dict(error) for error in not_taken(records, model)]
 
     async def add_document(self, owner: str, conversation_id: str, file: FileRecord) -> DocumentRecord:
         """Take a file into the conversation; it is read in the background.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from core.errors import ParlourError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from core.llm.base import BaseChatModel
     from core.llm.request import Progress
@@ -28,24 +29,29 @@ class ModelLoader:
     Args:
         make: Makes the model; called in a thread, since it may import a vendor's package.
         readiness: Is told.
+        label: What to call the model before it is made.
     """
 
-    def __init__(self, make: Callable[[], BaseChatModel], readiness: Readiness) -> None:
+    def __init__(self, make: Callable[[], BaseChatModel], readiness: Readiness, label: str = "") -> None:
         self.model: BaseChatModel | None = None
         self._make = make
         self._readiness = readiness
+        self._label = label
+        self._users = 0
+        self._unused = asyncio.Event()
+        self._unused.set()
         self._task: asyncio.Task[BaseChatModel] | None = None
         self._told_at = 0.0
 
     @property
     def label(self) -> str:
-        """What the page calls the model; empty before it is made."""
-        return self.model.label if self.model is not None else ""
+        """What the page calls the model."""
+        return self.model.label if self.model is not None else self._label
 
     def start(self) -> None:
         """Begin, or begin again after a failure; does nothing while it works or when all is well."""
         if self._task is None or (self._task.done() and _failure(self._task) is not None):
-            self._readiness.mark("model", "loading")
+            self._readiness.mark("model", "loading", **({"label": self._label} if self._label else {}))
             self._task = asyncio.create_task(self._load(), name="model")
             self._task.add_done_callback(self._settled)
 
@@ -83,6 +89,23 @@ class ModelLoader:
         if error is not None and not isinstance(error, ParlourError):
             raise ParlourError("The model cannot be loaded.", hint="The log has the details.") from error
         return task.result()
+
+    @contextmanager
+    def in_use(self) -> Generator[None]:
+        """Somebody works with the model: until then, `retire` waits."""
+        self._users += 1
+        self._unused.clear()
+        try:
+            yield
+        finally:
+            self._users -= 1
+            if not self._users:
+                self._unused.set()
+
+    async def retire(self) -> None:
+        """Close the model as soon as nobody works with it any more."""
+        await self._unused.wait()
+        await self.aclose()
 
     async def aclose(self) -> None:
         """Stop loading and close the model."""

@@ -31,6 +31,7 @@ DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
 _OPENAI_HOST = "api.openai.com"
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
+_NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
 _ADDRESSES = ("base_url", "model_server", "api_base")
 
 
@@ -140,12 +141,16 @@ class Settings(BaseSettings):
     def model_cfg(self) -> dict[str, Any]:
         """What `get_chat_model` is given: `PARLOUR_*`, then a vendor's key, then the built-in model."""
         cfg = self._own_model() or self._vendor_model() or {"model_type": "llama_cpp"}
-        if cfg.get("model_type") == "llama_cpp":
-            cfg["weights_dir"] = str(self.weights_dir)
+        return self.completed({**cfg, **self.model_options})
+
+    def completed(self, cfg: dict[str, Any]) -> dict[str, Any]:
+        """A model's dict, with how it writes and where weights are kept."""
+        kind = cfg.get("model_type")
+        where = {"weights_dir": str(self.weights_dir)} if kind == "llama_cpp" else {}
         generate: dict[str, Any] = {"max_retries": 3}
-        if cfg.get("model_type") in {"openai", "oai"} and "fncall_prompt_type" not in self.generate_cfg:
+        if kind in _NATIVE_TYPES and "fncall_prompt_type" not in self.generate_cfg:
             generate["use_raw_api"] = True  # tools by the service's own calling, in the prompt where it has none
-        return {**cfg, **self.model_options, "generate_cfg": {**generate, **self.generate_cfg}}
+        return {**where, **cfg, "generate_cfg": {**generate, **self.generate_cfg}}
 
     def signing_secret(self) -> str:
         """The secret that signs cookies: the given one, or one made once and kept in the data folder.
@@ -184,7 +189,7 @@ class Settings(BaseSettings):
         if not cfg or cfg.get("model_type") == "llama_cpp":
             return cfg
         if cfg.get("model_type") in _OPENAI_TYPES:
-            cfg = {**(self._usual_service(key) if not address else {"api_key": self._key_for(address)}), **cfg}
+            cfg = {**(self._usual_service(key) if not address else {"api_key": self.key_for(address)}), **cfg}
         return {"model": OPENAI_DEFAULT_MODEL, "model_type": "openai", **cfg}
 
     def _usual_service(self, key: str | None) -> dict[str, Any]:
@@ -194,7 +199,7 @@ class Settings(BaseSettings):
         usual = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
         return {name: value for name, value in usual.items() if value}
 
-    def _key_for(self, address: str) -> str:
+    def key_for(self, address: str) -> str:
         """A vendor's key for the vendor's own address alone.
 
         Any other gets one that says nothing: were it left out, the vendor's package would take the key from its usual
@@ -250,4 +255,6 @@ def _kept_secret(path: Path) -> str:
             pass
         finally:
             draft.unlink()
+    if path.stat().st_mode & 0o077 and os.name == "posix":  # copied without its mode: others could read all keys
+        path.chmod(0o600)
     return path.read_text("ascii").strip()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.attachments import Lang
     from core.intake import Intake
+    from core.llm.base import BaseChatModel
     from core.loading import ModelLoader
     from core.messages.message import Message
     from core.runs.manager import Runs
@@ -36,8 +37,8 @@ class Turns:
         files: Where attachments are kept.
         runs: Where replies are made.
         intake: Where documents are read.
-        loader: Where the model is prepared.
-        agent: Makes the assistant of a conversation.
+        loader: Finds the model of an owner.
+        agent: Makes the assistant of a conversation with a model.
     """
 
     def __init__(
@@ -47,8 +48,8 @@ class Turns:
         runs: Runs,
         *,
         intake: Intake,
-        loader: ModelLoader,
-        agent: Callable[[str, str], Awaitable[Assistant]],
+        loader: Callable[[str], Awaitable[ModelLoader]],
+        agent: Callable[[str, str, BaseChatModel], Awaitable[Assistant]],
     ) -> None:
         self._conversations = conversations
         self._files = files
@@ -110,14 +111,15 @@ class Turns:
     async def _ask(
         self, owner: str, conversation_id: str, message: Message, thread: Sequence[StoredMessage], lang: Lang
     ) -> Run:
+        loader = await self._loader(owner)
         return await self._runs.start(
             owner,
             conversation_id,
-            await self._answering(owner, conversation_id, message, lang),
+            await self._answering(owner, conversation_id, message, lang, loader),
             user=message,
             parent_id=thread[-1].id if thread else None,
             history=[*_said(thread), message],
-            model=self._loader.label,
+            model=loader.label,
             title=title_of(message),
         )
 
@@ -133,26 +135,29 @@ class Turns:
         self._refuse_if_busy(conversation_id)
         history = _said(await self._thread_to(owner, conversation_id, question_id))
         question = history[-1] if history else None
+        loader = await self._loader(owner)
         return await self._runs.start(
             owner,
             conversation_id,
-            await self._answering(owner, conversation_id, question, lang),
+            await self._answering(owner, conversation_id, question, lang, loader),
             user=None,
             parent_id=question_id,
             history=[*history, *said],
-            model=self._loader.label,
+            model=loader.label,
             earlier=earlier,
         )
 
-    async def _answering(self, owner: str, conversation_id: str, question: Message | None, lang: Lang) -> Answering:
+    async def _answering(
+        self, owner: str, conversation_id: str, question: Message | None, lang: Lang, loader: ModelLoader
+    ) -> Answering:
         """Who answers; the question's documents are being read from now on."""
         files = await self._files_of(owner, question) if question is not None else []
         documents = [file for file in files if kind_of(file) == "document"]
         needed = [(await self._intake.add(owner, conversation_id, file)).id for file in documents]
         return Answering(
             owner,
-            agent=lambda: self._agent(owner, conversation_id),
-            loader=self._loader,
+            agent=lambda model: self._agent(owner, conversation_id, model),
+            loader=loader,
             intake=self._intake,
             files=self._files,
             needed=needed,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from core.errors import StorageError
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _NONCE = 12
 _FORM = "1."  # says how it was sealed, should that ever change
@@ -24,8 +24,7 @@ class Sealer:
     """
 
     def __init__(self, secret: str) -> None:
-        derived = HKDF(SHA256(), 32, salt=None, info=b"parlour model keys").derive(secret.encode())
-        self._cipher = AESGCM(derived)
+        self._secret = secret
 
     def seal(self, text: str, *place: str) -> str:
         """The text, unreadable.
@@ -44,6 +43,8 @@ class Sealer:
         Raises:
             StorageError: key `key_unreadable`: it was sealed with another secret or for another place, or is damaged.
         """
+        from cryptography.exceptions import InvalidTag
+
         try:
             raw = urlsafe_b64decode(sealed.removeprefix(_FORM))
             return self._cipher.decrypt(raw[:_NONCE], raw[_NONCE:], _bound(place)).decode()
@@ -51,6 +52,15 @@ class Sealer:
             # Without its cause: nothing of what was sealed may end up in a log.
             hint = "Type the key again: the installation's secret has changed."
             raise StorageError("A kept key cannot be read.", hint=hint, key="key_unreadable") from None
+
+    @cached_property
+    def _cipher(self) -> AESGCM:
+        # Imported here: most houses are opened without a key to seal.
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+        from cryptography.hazmat.primitives.hashes import SHA256
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+        return AESGCM(HKDF(SHA256(), 32, salt=None, info=b"parlour model keys").derive(self._secret.encode()))
 
 
 def _bound(place: tuple[str, ...]) -> bytes:

@@ -248,7 +248,7 @@ async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp
         await becomes(engine, lambda: engine.readiness["model"].state == "failed")
         assert engine.readiness["model"].remedy_key == "weights_unreachable"
         model.connected = True
-        engine.retry_model()
+        await engine.retry_model("alice")
         again = await engine.regenerate("alice", run.message_id)
         assert await again.wait() == "complete"
         assert engine.readiness["model"].state == "ready"

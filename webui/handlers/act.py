@@ -159,8 +159,8 @@ async def _drop(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
-    del view, asked
-    desk.engine.retry_model()
+    del asked
+    await desk.engine.retry_model(view.owner)
 
 
 _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {

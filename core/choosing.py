@@ -1,0 +1,193 @@
+"""Choosing a model: what an owner typed is checked, tried and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableError, SettingsError
+from core.messages.events import CallStarted, ReasoningDelta, TextDelta
+from core.messages.message import USER, Message
+from core.model_menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
+from core.own_models import Choice, is_local
+
+if TYPE_CHECKING:
+    from core.llm.base import BaseChatModel
+    from core.loading import ModelLoader
+    from core.own_models import OwnModels
+    from core.storage.model_services import ModelService, ModelServiceStore
+
+_TEST_SECONDS = 30.0
+_QUESTION = "Reply with the word yes."
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A choice as a reader typed it.
+
+    Args:
+        service: Its name in the menu.
+        address: Where it is; empty for its usual place.
+        model: Empty for its usual model.
+        key: `None` where the kept one is meant, empty where there is none.
+    """
+
+    service: str
+    address: str = ""
+    model: str = ""
+    key: str | None = field(default=None, repr=False)
+
+
+class Choosing:
+    """What the page's dialog about models does.
+
+    Args:
+        store: What owners chose.
+        models: Makes models, and is told of choices.
+        seconds: How long a test may take.
+    """
+
+    def __init__(self, store: ModelServiceStore, models: OwnModels, *, seconds: float = _TEST_SECONDS) -> None:
+        self._store = store
+        self._models = models
+        self._seconds = seconds
+        self._trying: set[str] = set()
+
+    async def kept(self, owner: str) -> list[ModelService]:
+        """The services that the owner set up. Raises StorageError."""
+        return await self._store.list(owner)
+
+    async def save(self, owner: str, draft: Draft, *, use: bool) -> None:
+        """Keep a choice, and let it answer from the next question on if `use` says so.
+
+        Raises:
+            SettingsError: Something in it is wrong; the key says what.
+            StorageError: It cannot be kept.
+        """
+        choice = await self.checked(owner, draft)
+        key = checked_key(draft.key) if draft.key is not None else None
+        kept = await self._store.get(owner, draft.service)
+        if key is None and kept is not None and not same_place(kept.address, choice.address):
+            key = ""  # it was given for another server
+        await self._store.save(owner, draft.service, address=choice.address, model=choice.model, key=key, use=use)
+        self._models.renew(owner)
+
+    async def use(self, owner: str, service: str) -> None:
+        """Let a kept service answer; an empty name means the installation's model.
+
+        Raises:
+            SettingsError: It is not on the menu.
+            StorageError: It cannot be noted.
+        """
+        if service:
+            service_named(service, local=is_local(owner))
+        await self._store.use(owner, service)
+        self._models.renew(owner)
+
+    async def offered(self, owner: str, draft: Draft) -> list[str]:
+        """The models that the service says it has, else those that are known of it.
+
+        Raises:
+            SettingsError: The address or key is wrong.
+            StorageError: The kept key cannot be read.
+        """
+        choice = await self.checked(owner, draft, named=False)
+        if choice.service.model_type == BUILT_IN:
+            from core.llm.weights_catalog import WEIGHTS
+
+            return [*WEIGHTS]
+        found: list[str] = []
+        if choice.service.model_type == "openai":
+            from core.llm.backends.offered_models import offered_models
+
+            stranger = choice.service.typed and not is_local(owner)
+            found = await offered_models(choice.address, choice.key, public_only=stranger)
+        return found or [*choice.service.models]
+
+    async def test(self, owner: str, draft: Draft) -> tuple[str, float]:
+        """Ask one tiny question; without a service, the installation's model.
+
+        Returns:
+            What the page calls the model, and the seconds until it began to answer.
+
+        Raises:
+            ConflictError: key `test_running`: one at a time.
+            ParlourError: It does not work; the key says why.
+        """
+        if owner in self._trying:
+            raise ConflictError("A test is running.", hint="Wait for its end.", key="test_running")
+        self._trying.add(owner)
+        try:
+            async with asyncio.timeout(self._seconds):
+                if not draft.service:
+                    return await _loaded_tried(self._models.default.loader)
+                return await self._tried(owner, await self.checked(owner, draft))
+        except TimeoutError:
+            raise _slow(urlsplit(draft.address).netloc or draft.model or draft.service) from None
+        finally:
+            self._trying.discard(owner)
+
+    async def checked(self, owner: str, draft: Draft, *, named: bool = True) -> Choice:
+        """What was typed, checked and with the kept key; `named` asks for a model's name too.
+
+        Raises:
+            SettingsError: Something in it is wrong.
+            StorageError: The kept key cannot be read.
+        """
+        local = is_local(owner)
+        service = service_named(draft.service, local=local)
+        if service.model_type == BUILT_IN:
+            return Choice(service, "", checked_model(draft.model, service), "")
+        address = checked_address(draft.address, service, local=local)
+        model = checked_model(draft.model, service) if named else ""
+        key = checked_key(draft.key) if draft.key is not None else await self._kept_key(owner, draft.service, address)
+        return Choice(service, address, model, key or self._models.known_key(owner, address))
+
+    async def _kept_key(self, owner: str, service: str, address: str) -> str:
+        """The key that the owner gave for this very server."""
+        kept = await self._store.get(owner, service)
+        return self._store.key_of(kept) if kept is not None and same_place(kept.address, address) else ""
+
+    async def _tried(self, owner: str, choice: Choice) -> tuple[str, float]:
+        if choice.service.model_type == BUILT_IN:
+            return await self._built_in_tried(choice.model)
+        model = await asyncio.to_thread(self._models.made, owner, choice, max_retries=0)
+        try:
+            return model.label, await _first_answer(model)
+        finally:
+            await model.aclose()
+
+    async def _built_in_tried(self, name: str) -> tuple[str, float]:
+        """One that is loaded answers itself; any other takes time and memory, and is loaded when it is used."""
+        for loader in self._models.loaded(BUILT_IN):
+            if loader.model is not None and name in {"", loader.model.model}:
+                return await _loaded_tried(loader)
+        raise SettingsError("It is not loaded yet.", hint="Use it; it is fetched then.", key="built_in_not_loaded")
+
+
+async def _loaded_tried(loader: ModelLoader) -> tuple[str, float]:
+    with loader.in_use():
+        model = await loader.ready()
+        return model.label, await _first_answer(model)
+
+
+async def _first_answer(model: BaseChatModel) -> float:
+    """Seconds until the model began to answer; the rest of what it would say is not waited for."""
+    from core.llm.request import ChatRequest
+
+    began = time.monotonic()
+    async with aclosing(model.stream(ChatRequest((Message(USER, _QUESTION),)))) as events:
+        async for event in events:
+            if isinstance(event, TextDelta | ReasoningDelta | CallStarted):
+                return time.monotonic() - began
+    raise ModelMisbehavedError(message="The model answered with nothing.", hint="Try another.", key="model_silent")
+
+
+def _slow(host: str) -> ModelUnavailableError:
+    error = ModelUnavailableError(message=f"{host} took too long to answer.", hint="Try again.", key="model_slow")
+    error.details["host"] = host
+    return error

@@ -1,0 +1,176 @@
+"""The menu of model services: what a reader can choose, and what must be known of each. One entry is one line."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from core.errors import SettingsError
+from core.settings import DASHSCOPE_ADDRESS, DASHSCOPE_DEFAULT_MODEL, NO_KEY, OPENAI_DEFAULT_MODEL
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+Key: TypeAlias = Literal["needed", "optional", "none"]
+
+BUILT_IN = "llama_cpp"
+OWN_SERVER = "compatible"
+_LONGEST_NAME = 200
+_LONGEST_ADDRESS = 500
+_LONGEST_KEY = 4096
+_AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
+
+
+@dataclass(frozen=True, slots=True)
+class MenuService:
+    """A service that can be chosen.
+
+    Args:
+        label: What the page calls it; empty where the page has words of its own.
+        address: Where it is, or usually is.
+        typed: Whether the reader may give another address.
+        wants_key: Whether it wants one.
+        models: Names to begin with; the first is the usual one.
+        model_type: The back end that speaks to it.
+        here: It runs on the machine that runs Parlour: only for whom that machine belongs to.
+    """
+
+    label: str
+    address: str = ""
+    typed: bool = False
+    wants_key: Key = "needed"
+    models: tuple[str, ...] = ()
+    model_type: str = "openai"
+    here: bool = False
+
+
+_QWEN = (DASHSCOPE_DEFAULT_MODEL, "qwen-max", "qwen-turbo", "qwen-vl-plus")
+_ABROAD = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
+_FREE: dict[str, Any] = {"typed": True, "wants_key": "optional", "here": True}
+
+MENU: Mapping[str, MenuService] = {
+    BUILT_IN: MenuService("", wants_key="none", model_type=BUILT_IN, here=True),
+    "openai": MenuService("OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,)),
+    "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
+    "dashscope_intl": MenuService("DashScope, Singapore", _ABROAD, models=_QWEN),
+    "azure": MenuService("Azure OpenAI", typed=True, model_type="azure"),
+    "deepseek": MenuService("DeepSeek", "https://api.deepseek.com/v1", models=("deepseek-chat", "deepseek-reasoner")),
+    "openrouter": MenuService("OpenRouter", "https://openrouter.ai/api/v1"),
+    "ollama": MenuService("Ollama", "http://127.0.0.1:11434/v1", **_FREE),
+    "lm_studio": MenuService("LM Studio", "http://127.0.0.1:1234/v1", **_FREE),
+    "vllm": MenuService("vLLM", "http://127.0.0.1:8000/v1", **_FREE),
+    "llama_server": MenuService("llama.cpp", "http://127.0.0.1:8080/v1", **_FREE),
+    OWN_SERVER: MenuService("", typed=True, wants_key="optional"),
+}
+
+
+def menu(*, local: bool) -> dict[str, MenuService]:
+    """What can be chosen by whoever runs Parlour (`local`), or by a reader of a shared page."""
+    return {name: service for name, service in MENU.items() if local or not service.here}
+
+
+def service_named(name: str, *, local: bool) -> MenuService:
+    """One of the menu.
+
+    Raises:
+        SettingsError: key `service_not_offered`.
+    """
+    service = menu(local=local).get(name)
+    if service is None:
+        raise SettingsError("This service cannot be chosen here.", hint="Choose another.", key="service_not_offered")
+    return service
+
+
+def checked_address(text: str, service: MenuService, *, local: bool) -> str:
+    """The address as it is kept: whole, without user, password or query, and ending in `/v1` where it names no place.
+
+    Raises:
+        SettingsError: key `address_wrong`; `address_private` where it is not one that a stranger may use.
+    """
+    given = text.strip().rstrip("/") if service.typed else ""
+    given = given or service.address
+    scheme = "http" if local else "https"
+    whole = given if "://" in given else f"{scheme}://{given}"
+    parts = _parts(whole)
+    if parts is None:
+        hint = "Write it like http://127.0.0.1:11434/v1."
+        raise SettingsError("This is not the address of a service.", hint=hint, key="address_wrong")
+    if not local:
+        _refuse_what_is_here(parts, service)
+    path = parts.path or ("/v1" if service.model_type == "openai" else "")
+    return urlunsplit((parts.scheme, parts.netloc.lower(), path, "", ""))
+
+
+def checked_model(text: str, service: MenuService) -> str:
+    """The model's name.
+
+    Raises:
+        SettingsError: key `model_not_typed`.
+    """
+    name = text.strip() or (service.models[0] if service.models else "")
+    if (not name and service.model_type != BUILT_IN) or (name and not _plain(name, _LONGEST_NAME)):
+        raise SettingsError("The model has no name.", hint="Choose or type one.", key="model_not_typed")
+    return name
+
+
+def checked_key(text: str) -> str:
+    """The key; it is never part of an error.
+
+    Raises:
+        SettingsError: key `key_wrong_form`: it could not be sent.
+    """
+    key = text.strip()
+    if key and not (_plain(key, _LONGEST_KEY) and key.isascii()):
+        hint = "Copy the key again, without anything around it."
+        raise SettingsError("An API key is one line of letters and figures.", hint=hint, key="key_wrong_form")
+    return key
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two addresses are the same server: a key that was meant for one may go to the other."""
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.netloc) == (second.scheme, second.netloc)
+
+
+def model_cfg(service: MenuService, address: str, model: str, key: str, *, local: bool) -> dict[str, Any]:
+    """What `get_chat_model` is given. Address and key are always said: a vendor's package would look for its own."""
+    if service.model_type == BUILT_IN:
+        return {"model_type": BUILT_IN, **({"model": model} if model else {})}
+    where = "azure_endpoint" if service.model_type == "azure" else "base_url"
+    stranger = service.typed and service.model_type == "openai" and not local
+    kind = "openai_public" if stranger else service.model_type
+    return {"model_type": kind, "model": model, where: address, "api_key": key or NO_KEY}
+
+
+def _parts(address: str) -> SplitResult | None:
+    """The parts of an address that could be a service's, and holds no secret."""
+    try:
+        parts = urlsplit(address)
+        fine = bool(parts.hostname) and parts.port != 0 and parts.scheme in {"http", "https"}
+    except ValueError:
+        return None
+    more = parts.username or parts.password or parts.query or parts.fragment
+    return parts if fine and not more and _plain(address, _LONGEST_ADDRESS) else None
+
+
+def _refuse_what_is_here(parts: SplitResult, service: MenuService) -> None:
+    """What can be seen without looking a name up; the rest is seen when it is called."""
+    from core.llm.public_addresses import is_public, refused
+
+    host = parts.hostname or ""
+    if service.model_type == "azure" and not host.endswith(_AZURE):
+        raise refused(host)
+    try:
+        literal = str(ip_address(host))
+    except ValueError:
+        literal = ""
+    is_here = host.rstrip(".") == "localhost" or (literal and not is_public(literal))
+    if is_here or parts.scheme != "https":  # a key must not travel in the open
+        raise refused(host)
+
+
+def _plain(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.isprintable() and not re.search(r"\s", text)

@@ -1,0 +1,282 @@
+"""Choosing a model: tried, kept, used from the next question on; each owner's own, and no way into the house."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.choosing import Choosing, Draft
+from core.engine import Engine
+from core.errors import ConflictError, ParlourError
+from core.loading import ModelLoader
+from core.own_models import Chosen, OwnModels
+from core.readiness import Readiness
+from core.settings import NO_KEY, Settings
+from core.storage.base import LOCAL_OWNER
+from core.storage.database import Database
+from core.storage.model_services import ModelServiceStore
+from core.storage.sealing import Sealer
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+ME = LOCAL_OWNER
+KEY = "sk-CANARY-0123456789abcdef"
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as running:
+        yield running
+
+
+@pytest.fixture
+async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
+    opened = await Database.open(tmp_path / "parlour.db")
+    yield opened
+    await opened.aclose()
+
+
+def draft(server: ModelServer, key: str | None = KEY, model: str = "m") -> Draft:
+    return Draft("compatible", server.base_url, model, key)
+
+
+async def reply_to(engine: Engine, owner: str, text: str = "Hi") -> str:
+    talk = await engine.conversations.create(owner)
+    run = await engine.send(owner, talk.id, text)
+    assert await run.wait() == "complete", run.error
+    return (await engine.conversations.thread(owner, talk.id))[-1].parts[-1].get_text_content()
+
+
+async def refusal_of(work: Any) -> ParlourError:
+    with pytest.raises(ParlourError) as caught:
+        await work
+    assert KEY not in str(caught.value) + repr(caught.value.details)
+    return caught.value
+
+
+async def test_without_a_choice_the_installations_model_answers(engine: Engine) -> None:
+    assert (await reply_to(engine, ME)).startswith("You said: Hi")
+    assert (await engine.chosen(ME)).service == ""
+
+
+async def test_a_chosen_service_answers_from_the_next_question_on(engine: Engine) -> None:
+    with ModelServer(Reply(text="From the service."), api_key=KEY) as server:
+        await engine.choosing.save(ME, draft(server), use=True)
+        assert await reply_to(engine, ME) == "From the service."
+        chosen = await engine.chosen(ME)
+        assert (chosen.service, chosen.readiness["model"].answered) == ("compatible", True)
+        assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
+        assert (await reply_to(engine, "alice")).startswith("You said")  # somebody else's question goes where it went
+        await engine.choosing.use(ME, "")
+        assert (await reply_to(engine, ME)).startswith("You said")
+        await engine.choosing.use(ME, "compatible")
+        assert await reply_to(engine, ME) == "From the service."
+
+
+async def test_a_choice_outlives_the_process_and_a_test_uses_the_kept_key(tmp_path: Path) -> None:
+    with ModelServer(Reply(text="Here."), api_key=KEY) as server:
+        settings = Settings.load(home=tmp_path)
+        async with Engine(settings, model=ScriptedModel()) as one:
+            await one.choosing.save(ME, draft(server), use=True)
+        async with Engine(settings, model=ScriptedModel()) as other:
+            assert await reply_to(other, ME) == "Here."
+            (kept,) = await other.choosing.kept(ME)
+            assert (kept.key_end, kept.in_use) == ("cdef", True)
+            label, seconds = await other.choosing.test(ME, draft(server, None))
+            assert label.startswith("m · 127.0.0.1")
+            assert 0 <= seconds < 30
+
+
+async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> None:
+    slow = Reply(text=" ".join(f"word{n}" for n in range(60)), pace=0.01)
+    with ModelServer(slow) as old, ModelServer(Reply(text="New.")) as new:
+        await engine.choosing.save(ME, draft(old), use=True)
+        talk = await engine.conversations.create(ME)
+        run = await engine.send(ME, talk.id, "Hi")
+        async for _ in run.follow():
+            break
+        await engine.choosing.save(ME, draft(new), use=True)
+        assert await run.wait() == "complete"
+        assert (await engine.conversations.thread(ME, talk.id))[-1].parts[-1].get_text_content().endswith("word59")
+        assert await reply_to(engine, ME) == "New."
+
+
+async def test_saving_alone_changes_nothing_that_answers(engine: Engine) -> None:
+    with ModelServer(Reply(text="No.")) as server:
+        await engine.choosing.save(ME, draft(server), use=False)
+        assert (await reply_to(engine, ME)).startswith("You said")
+
+
+async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    echo = Reply(status=401, error={"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid"}})
+    with ModelServer(echo) as server:
+        error = await refusal_of(engine.choosing.test(ME, draft(server)))
+        assert error.words_key == "model_key_wrong"
+        await engine.choosing.save(ME, draft(server), use=True)
+        talk = await engine.conversations.create(ME)
+        run = await engine.send(ME, talk.id, "Hi")
+        assert await run.wait() == "error"
+        assert KEY not in repr(run.error)
+        assert (await engine.chosen(ME)).readiness["model"].remedy_key == "model_key_wrong"
+    assert KEY not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("reply", "key"),
+    [
+        (Reply(status=404, error={"error": {"message": "no such model"}}), "model_unknown"),
+        (Reply(body="<html>Hello</html>", content_type="text/html"), "model_html"),
+        (Reply(text=""), "model_silent"),
+    ],
+)
+async def test_a_test_says_what_is_wrong(engine: Engine, reply: Reply, key: str) -> None:
+    with ModelServer(reply) as server:
+        assert (await refusal_of(engine.choosing.test(ME, draft(server)))).words_key == key
+        assert len(server.requests) == 1  # a test is not tried again
+
+
+async def test_the_installations_own_model_can_be_tried(engine: Engine) -> None:
+    label, _ = await engine.choosing.test(ME, Draft(""))
+    assert label == "scripted"
+
+
+async def test_a_test_asks_for_no_more_than_the_first_word(engine: Engine) -> None:
+    with ModelServer(Reply(text="a " * 500, pace=0.01)) as server:
+        await engine.choosing.test(ME, draft(server))
+        assert server.requests[0].ended.wait(10)
+        assert server.requests[0].left_early
+
+
+async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: Database) -> None:
+    store = ModelServiceStore(database, Sealer("secret"))
+    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+    with ModelServer(Reply(hang=True)) as server:
+        choosing = Choosing(store, models, seconds=1)
+        first = asyncio.create_task(refusal_of(choosing.test(ME, draft(server))))
+        await asyncio.sleep(0)
+        with pytest.raises(ConflictError):
+            await choosing.test(ME, draft(server))
+        error = await first
+        assert (error.words_key, error.details["host"]) == ("model_slow", f"127.0.0.1:{server.port}")
+    await models.aclose()
+
+
+async def test_the_models_of_a_service_are_listed(engine: Engine) -> None:
+    with ModelServer(Reply(text="x"), models=["b", "a"]) as server:
+        assert await engine.choosing.offered(ME, draft(server, model="")) == ["a", "b"]
+    assert await engine.choosing.offered(ME, draft(server, model="")) == []
+    assert "qwen2.5-coder-0.5b" in await engine.choosing.offered(ME, Draft("llama_cpp"))
+
+
+async def test_a_kept_key_goes_to_no_other_server(engine: Engine) -> None:
+    with ModelServer(Reply(text="x")) as mine, ModelServer(Reply(text="x")) as other:
+        await engine.choosing.save(ME, draft(mine), use=True)
+        await engine.choosing.test(ME, draft(other, None))
+        assert other.requests[0].headers["authorization"] == f"Bearer {NO_KEY}"
+        await engine.choosing.save(ME, draft(other, None), use=True)
+        assert (await engine.choosing.kept(ME))[0].key is None
+
+
+async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
+    with ModelServer(Reply(text="x")) as server:
+        await engine.choosing.save(ME, draft(server), use=True)
+        await engine.choosing.save(ME, draft(server, ""), use=True)
+        await reply_to(engine, ME)
+        assert server.requests[0].headers["authorization"] == f"Bearer {NO_KEY}"
+
+
+@pytest.mark.parametrize(
+    ("given", "key"),
+    [
+        (Draft("martian"), "service_not_offered"),
+        (Draft("compatible", "", "m"), "address_wrong"),
+        (Draft("compatible", "ftp://a.example/v1", "m"), "address_wrong"),
+        (Draft("compatible", "http://user:pw@a.example/v1", "m"), "address_wrong"),
+        (Draft("compatible", "http://a.example/v1?key=x", "m"), "address_wrong"),
+        (Draft("compatible", "http://a b/v1", "m"), "address_wrong"),
+        (Draft("compatible", "http://[::1/v1", "m"), "address_wrong"),
+        (Draft("compatible", "http://a.example:99999", "m"), "address_wrong"),
+        (Draft("compatible", "http://" + "a" * 600, "m"), "address_wrong"),
+        (Draft("compatible", "http://a.example", " "), "model_not_typed"),
+        (Draft("compatible", "http://a.example", "x" * 201), "model_not_typed"),
+        (Draft("compatible", "http://a.example", "two\nlines"), "model_not_typed"),
+        (Draft("compatible", "http://a.example", "m", f"{KEY}\r\nx: y"), "key_wrong_form"),
+        (Draft("compatible", "http://a.example", "m", "钥匙"), "key_wrong_form"),
+        (Draft("compatible", "http://a.example", "m", "x" * 5000), "key_wrong_form"),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused(engine: Engine, given: Draft, key: str) -> None:
+    assert (await refusal_of(engine.choosing.save(ME, given, use=True))).words_key == key
+    assert (await refusal_of(engine.choosing.test(ME, given))).words_key == key
+    assert await engine.choosing.kept(ME) == []
+
+
+@pytest.mark.parametrize(
+    ("typed", "kept"),
+    [
+        ("localhost:11434", "http://localhost:11434/v1"),
+        (" http://127.0.0.1:1234/ ", "http://127.0.0.1:1234/v1"),
+        ("https://A.Example/api/v1/", "https://a.example/api/v1"),
+    ],
+)
+async def test_an_address_is_kept_whole(engine: Engine, typed: str, kept: str) -> None:
+    await engine.choosing.save(ME, Draft("compatible", typed, "m"), use=False)
+    assert (await engine.choosing.kept(ME))[0].address == kept
+
+
+@pytest.mark.parametrize("service", ["llama_cpp", "ollama", "vllm"])
+async def test_a_reader_of_a_shared_page_cannot_choose_what_runs_on_this_machine(engine: Engine, service: str) -> None:
+    assert (await refusal_of(engine.choosing.save("b-alice", Draft(service, "", "m"), use=True))).words_key == (
+        "service_not_offered"
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["http://127.0.0.1:11434/v1", "localhost", "https://169.254.169.254/v1", "[::1]", "http://a.example"]
+)
+async def test_a_reader_of_a_shared_page_cannot_name_this_machine(engine: Engine, address: str) -> None:
+    given = Draft("compatible", address, "m", KEY)
+    assert (await refusal_of(engine.choosing.save("b-alice", given, use=True))).words_key == "address_private"
+    assert (await refusal_of(engine.choosing.test("b-alice", given))).words_key == "address_private"
+    assert (await refusal_of(engine.choosing.offered("b-alice", given))).words_key == "address_private"
+    azure = Draft("azure", "https://evil.example", "m", KEY)
+    assert (await refusal_of(engine.choosing.save("b-alice", azure, use=True))).words_key == "address_private"
+
+
+async def test_the_installations_key_is_for_whoever_runs_it_alone(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    store = ModelServiceStore(database, Sealer("secret"))
+    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+    choosing = Choosing(store, models)
+    given = Draft("openai")
+    assert (await choosing.checked(ME, given)).key == KEY
+    mine = models.made("b-alice", await choosing.checked("b-alice", given))
+    assert (mine.cfg["api_key"], mine.cfg["base_url"]) == (NO_KEY, "https://api.openai.com/v1")
+    assert KEY not in repr(await choosing.checked(ME, given)) + repr(Draft("openai", key=KEY))
+
+
+async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> None:
+    with ModelServer(Reply(text="x")) as server:
+        async with Engine(Settings.load(home=tmp_path, secret="one"), model=ScriptedModel()) as engine:
+            await engine.choosing.save(ME, draft(server), use=True)
+        async with Engine(Settings.load(home=tmp_path, secret="two"), model=ScriptedModel()) as engine:
+            talk = await engine.conversations.create(ME)
+            run = await engine.send(ME, talk.id, "Hi")
+            assert await run.wait() == "error"
+            assert run.error is not None
+            assert run.error["key"] == "key_unreadable"
+            await engine.choosing.save(ME, draft(server), use=True)
+            assert await reply_to(engine, ME) == "x"
