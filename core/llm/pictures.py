@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from base64 import b64encode
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelRefusedError
-from core.messages.content import ContentItem
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from core.messages.message import Message
 
 _FITS = 4 * 1024 * 1024
 _LARGEST = 64 * 1024 * 1024
@@ -26,29 +18,6 @@ _KINDS = {
     b"GIF8": "image/gif",
     b"BM": "image/bmp",
 }
-
-
-async def with_pictures(messages: Iterable[Message]) -> tuple[Message, ...]:
-    """The messages, local pictures as `data:` URIs; others stay the same objects.
-
-    Raises:
-        ModelRefusedError: A picture cannot be read, is none, or is larger than 64 MB.
-    """
-    return tuple([await _with_pictures(message) for message in messages])
-
-
-async def _with_pictures(message: Message) -> Message:
-    if isinstance(message.content, str) or not any(_is_local(item) for item in message.content):
-        return message
-    items = [
-        ContentItem(image=await asyncio.to_thread(data_uri, str(item.image))) if _is_local(item) else item
-        for item in message.content
-    ]
-    return message.model_copy(update={"content": items})
-
-
-def _is_local(item: ContentItem) -> bool:
-    return item.type == "image" and not str(item.image).startswith(("data:", "http://", "https://"))
 
 
 def data_uri(address: str) -> str:
@@ -63,33 +32,46 @@ def data_uri(address: str) -> str:
     path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
     try:
         if path.stat().st_size > _LARGEST:
-            raise _refused(path.name, "is larger than 64 MB")
+            raise unreadable(path.name, "is larger than 64 MB")
         raw = path.read_bytes()
-    except OSError as error:
-        raise _refused(path.name, "cannot be read") from error
-    kind = next((kind for start, kind in _KINDS.items() if raw.startswith(start)), "")
-    if raw[:4] == b"RIFF" and raw[8:12] == b"WEBP":
-        kind = "image/webp"
+    except (OSError, ValueError) as error:  # there is none, or its name has a zero in it
+        raise unreadable(path.name, "cannot be read") from error
+    kind = kind_of(raw)
     if not kind:
-        raise _refused(path.name, "is not a PNG, JPEG, WebP, GIF or BMP picture")
+        raise unreadable(path.name, "is not a PNG, JPEG, WebP, GIF or BMP picture")
     if len(raw) > _FITS or kind == "image/bmp":
         raw, kind = _smaller(path.name, raw), "image/jpeg"
     return f"data:{kind};base64,{b64encode(raw).decode('ascii')}"
 
 
+def kind_of(start: bytes) -> str:
+    """The media type of a picture that begins so; empty where it is none that models see."""
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begins, kind in _KINDS.items() if start.startswith(begins)), "")
+
+
 def _smaller(name: str, raw: bytes) -> bytes:
-    from PIL import Image
+    from PIL import Image, ImageOps
 
     try:
-        with Image.open(BytesIO(raw)) as picture:
+        with Image.open(BytesIO(raw)) as opened:
+            opened.draft("RGB", (_LONG_SIDE, _LONG_SIDE))  # a large JPEG is decoded at about the size it will have
+            picture = ImageOps.exif_transpose(opened)  # a telephone tells how it was held, and JPEG forgets it here
             picture.thumbnail((_LONG_SIDE, _LONG_SIDE))
+            if picture.has_transparency_data:
+                seen = picture.convert("RGBA")
+                picture = Image.new("RGB", seen.size, "white")
+                picture.paste(seen, mask=seen.getchannel("A"))
             out = BytesIO()
             picture.convert("RGB").save(out, "JPEG", quality=85)
     except (OSError, ValueError, Image.DecompressionBombError) as error:
-        raise _refused(name, "is damaged") from error
+        raise unreadable(name, "is damaged") from error
     return out.getvalue()
 
 
-def _refused(name: str, why: str) -> ModelRefusedError:
+def unreadable(name: str, why: str) -> ModelRefusedError:
+    """The refusal of a picture, by its name where it has one."""
     hint = "Choose another picture, or ask without it."
-    return ModelRefusedError(message=f"The picture {name!r} {why}.", hint=hint, key="picture_unreadable")
+    about = f"The picture {name!r}" if name else "The picture"
+    return ModelRefusedError(message=f"{about} {why}.", hint=hint, key="picture_unreadable")

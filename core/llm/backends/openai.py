@@ -7,50 +7,43 @@ import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
 from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.openai_clients import client_pool
+from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
+from core.llm.backends.openai_quirks import Quirks
 from core.llm.base import BaseChatModel, is_true
-from core.llm.pictures import with_pictures
-from core.llm.request import ChatRequest, Stream, call_ids
+from core.llm.media import inlined
+from core.llm.request import ChatRequest, Progress, Stream, call_ids
+from core.llm.wire.functions import checked
 from core.llm.wire.openai import Json, Senses, messages_json, settings_json
 from core.llm.wire.openai_chunks import ChunkReader
+from core.llm.wire.tool_names import ToolNames
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
 OFFICIAL: Final = "https://api.openai.com/v1"
-_NAMED: Final = {"dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
 _SEES: Final = re.compile(
     r"gpt-4o|gpt-4\.1|gpt-5|\bo[134]\b|vl\b|-vl|vision|gemma-?3|llava|pixtral|claude|gemini|qvq|omni|minicpm-v|internvl"
     r"|llama-?4",
     re.IGNORECASE,
 )
+_HEARS: Final = re.compile(r"gpt-4o(?:-mini)?-audio|gpt-audio|omni|voxtral|qwen\d?-audio|gemini", re.IGNORECASE)
+_WATCHES: Final = re.compile(r"qwen.*vl|vl.*qwen|qvq|omni|minicpm-v|internvl|gemini", re.IGNORECASE)
 _NO_CALLS: Final = re.compile(r"does not support (?:tools|function)|auto.{0,3} tool choice requires", re.IGNORECASE)
 _CONNECT_SECONDS: Final = 5.0
 _FIRST_BYTE_SECONDS: Final = 60.0
 _FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model or read a long prompt first
 _IDLE_SECONDS: Final = 30.0
 _AFTER_DONE_SECONDS: Final = 0.2
-
-
-class OpenAIConfig(BaseModel):
-    """What the dict of a model may hold for this back end; what it does not know is left alone."""
-
-    model_config = ConfigDict(extra="ignore")
-
-    base_url: str | None = Field(default=None, validation_alias=AliasChoices("base_url", "model_server", "api_base"))
-    api_key: SecretStr | None = None
-    vision: bool | None = None
-    default_headers: dict[str, str] = Field(default_factory=dict)
 
 
 class OpenAIModel(BaseChatModel):
@@ -61,35 +54,52 @@ class OpenAIModel(BaseChatModel):
 
     Args:
         cfg: `model`, `model_server` (= `base_url`, `api_base`), `api_key`, `generate_cfg`, `default_headers`, and
-            `vision`: whether the model sees pictures (worked out from its name where it is left out).
+            `vision`, `audio`, `video`: whether the model sees pictures, hears recordings and watches videos (worked
+            out from its name where they are left out).
 
     Raises:
-        SettingsError: A value has the wrong type.
+        SettingsError: A value is wrong; the message names it and never shows a key.
     """
 
     model_type = "openai"
     default_model = "gpt-5-mini"
-    always_sees = False
+    config_class: ClassVar[type[OpenAIConfig]] = OpenAIConfig
+    always_sees: ClassVar[bool] = False
+    always_hears: ClassVar[bool] = False
+    always_native: ClassVar[bool] = False
+    defaults: ClassVar[Mapping[str, Any]] = {}
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        try:
-            self._config = OpenAIConfig.model_validate(self.cfg)
-        except ValidationError as error:
-            wrong = error.errors()[0]
-            raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {wrong['msg']}.") from None
-        self._base_url = _address(self._config.base_url)
-        self._api_key = self._config.api_key.get_secret_value() if self._config.api_key else None
+        self._config = config = read_config(self.config_class, self.cfg)
+        self._base_url = self._place(config)
+        self._api_key = config.api_key.get_secret_value() if config.api_key else None
         address = self._base_url or OFFICIAL
         host = urlsplit(address).hostname or address
         self.label = f"{self.model} · {host}"
-        official = host == urlsplit(OFFICIAL).hostname and "fncall_prompt_type" not in self.generate_cfg
-        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", official))
-        guess = self.always_sees or bool(_SEES.search(self.model))
-        self.support_multimodal_input = guess if self._config.vision is None else self._config.vision
+        official = self.always_native or host == urlsplit(OFFICIAL).hostname
+        asked = official and "fncall_prompt_type" not in self.generate_cfg
+        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", asked))
+        sees = self.always_sees or bool(_SEES.search(self.model))
+        self.support_multimodal_input = sees if config.vision is None else config.vision
+        hears = self.always_hears or bool(_HEARS.search(self.model))
+        self.support_audio_input = hears if config.audio is None else config.audio
+        watches = self.always_sees or bool(_WATCHES.search(self.model))
+        watches = watches and self.support_multimodal_input if config.video is None else config.video
+        self._senses = Senses(self.support_multimodal_input, self.support_audio_input, watches)
         self._first_byte = _FIRST_BYTE_HERE_SECONDS if _is_here(host) else _FIRST_BYTE_SECONDS
         self._translator = Translator(address, self._api_key or "", self.model)
-        self._usage_on_request = True
+        self._quirks = Quirks()
+
+    def _place(self, config: OpenAIConfig) -> str | None:
+        """The service's address; `None` leaves it to the SDK: its variable, else OpenAI's own."""
+        return address_of(config.base_url)
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Load what the first question needs, beside the loop. The service itself is not asked."""
+        del progress  # nothing is fetched
+        await client_pool().prepare()
+        await asyncio.to_thread(self.count_tokens, self.label)
 
     async def aclose(self) -> None:
         """Close this loop's connections, unless another model uses them."""
@@ -116,12 +126,16 @@ class OpenAIModel(BaseChatModel):
                     yield event
 
     async def _stream(self, request: ChatRequest) -> Stream:
-        yield MessageStarted()
-        reader = ChunkReader(call_ids(request.messages))
+        if not request.messages:
+            raise ModelRefusedError(code="400", message="There is no message to answer.", hint="Give at least one.")
         limits = self._limits(request)
+        names = ToolNames(str(function.get("name")) for function in checked(request.functions))
+        reader = ChunkReader(call_ids(request.messages), names)
+        body = await self._body(request, names)
+        yield MessageStarted()
         try:
             async with AsyncExitStack() as stack:
-                response = await self._opened(stack, await self._body(request), limits)
+                response = await self._opened(stack, body, limits)
                 pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
                 limit = limits.first
                 while not reader.over and (piece := await _next(pieces, limit)) is not None:
@@ -134,7 +148,10 @@ class OpenAIModel(BaseChatModel):
                     yield event
                 await _drained(pieces)
             if not reader.done:
-                raise self._translator.ended_early(spoke=reader.spoke)
+                raise self._translator.ended_early(spoke=reader.spoke, empty=reader.empty)
+        except openai.APIStatusError as error:
+            # What the service said is in our error, without any key; the vendor's would show it in a traceback.
+            raise self._named(self._translator.translated(error)) from None
         except VENDOR_ERRORS as error:
             raise self._named(self._translator.translated(error, spoke=reader.spoke)) from error
         except ModelServiceError as error:
@@ -145,37 +162,46 @@ class OpenAIModel(BaseChatModel):
         error.details |= self._translator.about
         return error
 
-    async def _body(self, request: ChatRequest) -> Json:
-        messages = request.messages
-        if self.support_multimodal_input:
-            messages = await with_pictures(messages)
-        senses = Senses(self.support_multimodal_input, self.support_audio_input)
+    async def _body(self, request: ChatRequest, names: ToolNames) -> Json:
+        messages = await inlined(request.messages, self._senses.takes)
         return {
             "model": self.model,
-            "messages": messages_json(messages, senses, request.lang),
-            **settings_json(request),
+            "messages": messages_json(messages, self._senses, request.lang, names),
+            **self.defaults,
+            **settings_json(request, names),
         }
 
     def _limits(self, request: ChatRequest) -> _Limits:
         asked = request.generate.get("request_timeout")
-        return _Limits(float(asked), float(asked)) if asked else _Limits(self._first_byte, _IDLE_SECONDS)
+        if asked is None:
+            return _Limits(self._first_byte, _IDLE_SECONDS)
+        try:
+            seconds = float(asked)
+        except (TypeError, ValueError):
+            seconds = 0.0
+        if not seconds > 0:
+            hint = "Give seconds, such as 60."
+            raise SettingsError(f"request_timeout must be a number above 0, not {asked!r}.", hint=hint)
+        return _Limits(seconds, seconds)
 
     async def _client(self) -> openai.AsyncOpenAI:
+        client = await client_pool().client(self, (type(self), self._base_url, self._api_key), self._made)
+        self._translator.learn(client.api_key)
+        return client
+
+    def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        """The vendor's client for this service, upon connections that are shared."""
         try:
-            client = await client_pool().client(self, self._base_url, self._api_key)
+            return openai.AsyncOpenAI(base_url=self._base_url, api_key=self._api_key, max_retries=0, http_client=http)
         except openai.OpenAIError:
             if self._base_url is None:
                 raise
             # No key anywhere, and a service of the user's own, which rarely wants one.
-            client = await client_pool().client(self, self._base_url, "EMPTY")
-        self._translator.learn(client.api_key)
-        return client
+            return openai.AsyncOpenAI(base_url=self._base_url, api_key="EMPTY", max_retries=0, http_client=http)
 
     async def _opened(self, stack: AsyncExitStack, body: Json, limits: _Limits) -> httpx2.Response:
         client = await self._client()
-        whole = {**body, "stream": True}
-        if self._usage_on_request:
-            whole.setdefault("stream_options", {"include_usage": True})
+        whole = self._quirks.fitted(body)
         # The messages travel in `extra_body`: the SDK walks through every part of typed arguments on each request.
         opening = client.chat.completions.with_streaming_response.create(
             model=self.model,
@@ -188,9 +214,8 @@ class OpenAIModel(BaseChatModel):
         try:
             return (await stack.enter_async_context(opening)).http_response
         except openai.BadRequestError as error:
-            if not self._usage_on_request or "stream_options" not in error.response.text:
+            if not self._quirks.learn(error.response.text, whole):
                 raise
-        self._usage_on_request = False  # an older server, which says nothing about tokens
         return await self._opened(stack, body, limits)
 
     async def _readable(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
@@ -200,13 +225,6 @@ class OpenAIModel(BaseChatModel):
         if "json" in kind and "event" not in kind:  # a service that does not stream, or an error it calls a success
             return _one_event(await response.aread())
         return response.aiter_bytes()
-
-
-class OpenAIVisionModel(OpenAIModel):
-    """A model behind an OpenAI-compatible service that sees pictures, whatever its name."""
-
-    model_type = "qwenvl_oai"
-    always_sees = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,14 +253,6 @@ async def _drained(pieces: AsyncGenerator[bytes, None]) -> None:
 async def _one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
     """A whole JSON body as one server-sent event."""
     yield b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
-
-
-def _address(given: str | None) -> str | None:
-    """The service's address; `None` is OpenAI's own, or what the SDK's variables say."""
-    if not given:
-        return None
-    address = _NAMED.get(given.strip(), given.strip()).rstrip("/")
-    return address if "://" in address else f"http://{address}"
 
 
 def _is_here(host: str) -> bool:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass, field
 from functools import cache
+from importlib import import_module
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
+import anyio
 import httpx2
 from openai import AsyncOpenAI, DefaultAsyncHttpxClient
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    import ssl
+    from collections.abc import AsyncGenerator, Callable, Hashable
 
 _CONNECT_SECONDS = 5.0
+_NEEDED_LATER = ("openai.resources.chat.completions",)  # what the SDK imports at a client's first request
+
+Make: TypeAlias = "Callable[[httpx2.AsyncClient], AsyncOpenAI]"
 
 
 @dataclass(slots=True)
@@ -23,9 +29,7 @@ class _LoopClients:
 
     http: httpx2.AsyncClient
     keeper: AsyncGenerator[None, None]
-    clients: dict[tuple[str | None, str | None], AsyncOpenAI] = field(
-        default_factory=dict[tuple[str | None, str | None], AsyncOpenAI]
-    )
+    clients: dict[Hashable, AsyncOpenAI] = field(default_factory=dict["Hashable", AsyncOpenAI])
     users: set[int] = field(default_factory=set[int])
 
 
@@ -34,25 +38,30 @@ class ClientPool:
 
     def __init__(self) -> None:
         self._guard = Lock()
+        self._loading = Lock()
+        self._trusted: ssl.SSLContext | None = None
         self._loops: dict[asyncio.AbstractEventLoop, _LoopClients] = {}
 
-    async def client(self, user: object, base_url: str | None, api_key: str | None) -> AsyncOpenAI:
+    async def prepare(self) -> None:
+        """Load what the first request needs, in a thread: the loop goes on, and many first requests wait together."""
+        if self._trusted is None:
+            # `asyncio.to_thread` would take the context along, in which a loop runs already.
+            await asyncio.get_running_loop().run_in_executor(None, self._load)
+
+    async def client(self, user: object, service: Hashable, make: Make) -> AsyncOpenAI:
         """The client of this loop for one service.
 
         Args:
             user: Who asks; connections stay open until every user of this loop was released.
-            base_url: `None` leaves it to the SDK: `OPENAI_BASE_URL`, else OpenAI's own service.
-            api_key: `None` leaves it to the SDK: `OPENAI_API_KEY`.
-
-        Raises:
-            OpenAIError: No key at all.
+            service: Address, key and whatever else tells two clients apart.
+            make: Makes the client upon these connections; its errors go to the caller.
         """
+        await self.prepare()
         held = self._loops.get(asyncio.get_running_loop()) or await self._open()
+        if service not in held.clients:
+            held.clients[service] = make(held.http)
         held.users.add(id(user))
-        key = (base_url, api_key)
-        if key not in held.clients:
-            held.clients[key] = AsyncOpenAI(base_url=base_url, api_key=api_key, max_retries=0, http_client=held.http)
-        return held.clients[key]
+        return held.clients[service]
 
     async def release(self, user: object) -> None:
         """`user` needs its client no more; the last one of this loop closes the connections."""
@@ -64,6 +73,14 @@ class ClientPool:
         if not held.users:
             await held.keeper.aclose()
 
+    def _load(self) -> None:
+        with self._loading:
+            if self._trusted is None:
+                for name in _NEEDED_LATER:
+                    import_module(name)
+                anyio.run(anyio.sleep, 0)  # its back end is imported when something runs on it
+                self._trusted = httpx2.create_ssl_context()
+
     async def _open(self) -> _LoopClients:
         loop = asyncio.get_running_loop()
         # Loopback addresses never go through a proxy, whatever the environment says.
@@ -72,7 +89,9 @@ class ClientPool:
             "all://127.0.0.1": None,
             "all://[::1]": None,
         }
-        http = DefaultAsyncHttpxClient(timeout=httpx2.Timeout(60.0, connect=_CONNECT_SECONDS), mounts=direct)
+        http = DefaultAsyncHttpxClient(
+            timeout=httpx2.Timeout(60.0, connect=_CONNECT_SECONDS), mounts=direct, verify=self._trusted or True
+        )
         held = _LoopClients(http, self._keep(loop, http))
         with self._guard:
             self._loops = {known: clients for known, clients in self._loops.items() if not known.is_closed()}

@@ -28,6 +28,11 @@ _TOO_LONG = re.compile(
 )
 _INSPECTED = re.compile(r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE)
 _LONGEST_MESSAGE = 500
+# A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
+_FOREIGN = re.compile(
+    r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
+    re.IGNORECASE,
+)
 
 VENDOR_ERRORS = (openai.OpenAIError, httpx2.RequestError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError)
 """What the SDK, the HTTP layer and a timeout raise."""
@@ -63,6 +68,8 @@ class Translator:
                 return self._refusal(error)
             case openai.APITimeoutError() | httpx2.TimeoutException() | TimeoutError():
                 return self._slow(error)
+            case _ if _FOREIGN.search(_reason(error)) and not spoke:
+                return self.foreign()
             case openai.APIConnectionError() | httpx2.RequestError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self.cut_off(spoke=spoke)
             case _:
@@ -117,6 +124,12 @@ class Translator:
             "model_html",
         )
 
+    def foreign(self) -> ModelServiceError:
+        """Something else answers there."""
+        said = f"{self.host} answered, but not as a model service of the OpenAI protocol."
+        hint = "Check the service's address and its model_type; the address often ends in /v1."
+        return self._made(ModelMisbehavedError, None, said, hint, "")
+
     def in_stream(self, error: Mapping[str, Any], *, spoke: bool) -> ModelServiceError:
         """An error that came as a chunk of the reply."""
         code = str(error.get("code") or error.get("type") or "")
@@ -140,10 +153,17 @@ class Translator:
             "model_cut_off",
         )
 
-    def ended_early(self, *, spoke: bool) -> ModelServiceError:
-        """The connection ended in good order, but not the reply."""
+    def ended_early(self, *, spoke: bool, empty: bool = True) -> ModelServiceError:
+        """The connection ended in good order, but not the reply.
+
+        Args:
+            spoke: Whether part of it had come.
+            empty: Whether nothing at all had come, as from a service that is starting or stopping.
+        """
         if spoke:
             return self.cut_off(spoke=True)
+        if not empty:
+            return self.foreign()
         said = f"{self.host} ended the reply before it began."
         return self._made(ModelUnavailableError, None, said, "Ask again.", "model_cut_off")
 
@@ -170,6 +190,12 @@ class Translator:
         self, kind: type[ModelServiceError], code: str | None, said: str, hint: str, key: str
     ) -> ModelServiceError:
         return kind(None, code, said, self.about, hint=hint, key=key)
+
+
+def _reason(error: Exception) -> str:
+    """What the HTTP layer said; the SDK wraps it."""
+    cause = error if isinstance(error, httpx2.RequestError) else error.__cause__
+    return str(cause) if isinstance(cause, httpx2.RemoteProtocolError | httpx2.ConnectError) else ""
 
 
 def _mapping(body: object) -> Mapping[str, Any]:

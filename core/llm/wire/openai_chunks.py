@@ -11,12 +11,15 @@ from pydantic_core import from_json
 
 from core.errors import ModelMisbehavedError
 from core.llm.usage import usage_from
+from core.llm.wire.openai_audio import Speech
 from core.llm.wire.sse import EventLines
+from core.messages.content import ContentItem
 from core.messages.events import (
     CallDelta,
     CallStarted,
     Event,
     FinishReason,
+    ItemAdded,
     MessageFinished,
     ReasoningDelta,
     TextDelta,
@@ -25,6 +28,7 @@ from core.messages.events import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.llm.wire.tool_names import ToolNames
     from core.messages.message import Usage
 
 Json: TypeAlias = dict[str, Any]
@@ -56,18 +60,22 @@ class ChunkReader:
 
     Args:
         taken: Call ids of the conversation so far; a service that uses one again gets a new one.
+        names: Gives tools their own names back.
     """
 
     taken: set[str] = field(default_factory=set[str])
+    names: ToolNames | None = None
     done: bool = False
     reason: FinishReason | None = None
     usage: Usage | None = None
     spoke: bool = False
     error: Json | None = None
+    empty: bool = True
     _lines: EventLines = field(default_factory=EventLines)
     _calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
     _odd: bool = False
     _halves: dict[str, str] = field(default_factory=dict[str, str])
+    _speech: Speech = field(default_factory=Speech)
 
     @property
     def over(self) -> bool:
@@ -80,6 +88,7 @@ class ChunkReader:
         Raises:
             ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form.
         """
+        self.empty = self.empty and not piece
         try:
             return self._read(self._lines.feed(piece))
         except (AttributeError, IndexError, KeyError, TypeError) as error:  # asked once a piece, not once a field
@@ -100,6 +109,8 @@ class ChunkReader:
             return events
         for call in self._calls.values():
             self._announce(call, events)
+        if spoken := self._speech.item():
+            events.append(ItemAdded(spoken))
         events.append(MessageFinished("calls" if self._calls else self.reason or "stop", self.usage))
         return events
 
@@ -170,16 +181,50 @@ class ChunkReader:
     def _delta(self, choice: Json, text: list[str], events: list[Event]) -> None:
         # A service that does not stream sends one `message` in place of deltas.
         delta = cast("Json", choice.get("delta") or choice.get("message") or {})
-        if reasoning := delta.get("reasoning_content") or delta.get("reasoning"):
+        if reasoning := _thought_of(delta):
             self._say(text, events)
-            self._think(self._mended("reasoning", str(reasoning)), events)
-        if content := delta.get("content"):
-            text.append(_text_of(content))
+            self._think(self._mended("reasoning", reasoning), events)
+        if content := delta.get("content") or delta.get("refusal"):
+            self._content(content, text, events)
+        if audio := delta.get("audio"):
+            self._speak(audio, text)
+        for picture in cast("Sequence[Any]", delta.get("images") or ()):
+            self._show(picture, text, events)
         for call in cast("Sequence[Json]", delta.get("tool_calls") or ()):
             self._say(text, events)
             self._call(call, events)
         if reason := choice.get("finish_reason"):
             self.reason = _REASONS.get(str(reason), "stop")
+
+    def _content(self, content: object, text: list[str], events: list[Event]) -> None:
+        """Text, or the parts that a few services send: text, thoughts and pictures."""
+        if isinstance(content, str):
+            text.append(content)
+            return
+        for part in cast("Sequence[Json]", content):
+            if part.get("type") == "image_url":
+                self._show(part, text, events)
+            elif thought := part.get("thinking"):
+                self._say(text, events)
+                self._think(self._mended("reasoning", _joined(thought)), events)
+            else:
+                text.append(str(part.get("text") or ""))
+
+    def _show(self, part: Any, text: list[str], events: list[Event]) -> None:
+        """A picture that the model drew: an address, or the picture itself as a `data:` URI."""
+        address: Any = cast("Json", part).get("image_url") if isinstance(part, dict) else part
+        address = cast("Json", address).get("url") if isinstance(address, dict) else address
+        if isinstance(address, str) and address:
+            self._say(text, events)
+            events.append(ItemAdded(ContentItem(image=address)))
+            self.spoke = True
+
+    def _speak(self, audio: Json, text: list[str]) -> None:
+        """A piece of what the model says aloud, and of its wording."""
+        self._speech.feed(str(audio.get("data") or ""))
+        if words := audio.get("transcript"):
+            text.append(str(words))
+        self.spoke = True
 
     def _think(self, reasoning: str, events: list[Event]) -> None:
         last = events[-1] if events else None
@@ -221,7 +266,7 @@ class ChunkReader:
     def _announce(self, call: _Call, events: list[Event]) -> None:
         if not call.announced:
             call.announced = True
-            events.append(CallStarted(call.call_id, call.name))
+            events.append(CallStarted(call.call_id, self.names.given(call.name) if self.names else call.name))
 
 
 def _misread(how: str) -> ModelMisbehavedError:
@@ -229,9 +274,18 @@ def _misread(how: str) -> ModelMisbehavedError:
     return ModelMisbehavedError(message=said, hint="Ask again; if it stays so, check the service's address.")
 
 
-def _text_of(content: object) -> str:
-    """The text of a delta's content; a few services send a list of parts."""
-    if isinstance(content, str):
-        return content
-    parts = cast("Sequence[Any]", content if isinstance(content, list) else ())
-    return "".join(str(cast("Json", part).get("text") or "") for part in parts if isinstance(part, dict))
+def _thought_of(delta: Json) -> str:
+    """What the model thinks, in whichever field a service puts it: the first that has text counts."""
+    for name in ("reasoning_content", "reasoning", "thinking"):
+        if isinstance(found := delta.get(name), str) and found:
+            return found
+    details = delta.get("reasoning_details")
+    return _joined(details) if details else ""
+
+
+def _joined(parts: object) -> str:
+    """The text of parts such as `{"text": …}` or `{"summary": …}`."""
+    if isinstance(parts, str):
+        return parts
+    found = (cast("Json", part) for part in cast("Sequence[Any]", parts) if isinstance(part, dict))
+    return "".join(str(part.get("text") or part.get("summary") or "") for part in found)

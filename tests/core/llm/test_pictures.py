@@ -9,9 +9,7 @@ import pytest
 from PIL import Image
 
 from core.errors import ModelRefusedError
-from core.llm.pictures import data_uri, with_pictures
-from core.messages.content import ContentItem
-from core.messages.message import USER, Message
+from core.llm.pictures import data_uri
 
 
 def made(kind: str, size=(8, 8)) -> bytes:
@@ -44,15 +42,22 @@ def test_a_damaged_picture_is_refused_by_name(tmp_path):
         data_uri(str(file))
 
 
-@pytest.mark.anyio
-async def test_messages_without_local_pictures_stay_the_same_objects(tmp_path):
-    file = tmp_path / "a.png"
-    file.write_bytes(made("PNG"))
-    plain = Message(USER, "text")
-    far = Message(USER, [ContentItem(image="https://example.org/a.png"), ContentItem(image="data:image/png;base64,A")])
-    near = Message(USER, [ContentItem(text="look"), ContentItem(image=str(file))])
-    first, second, third = await with_pictures([plain, far, near])
-    assert first is plain
-    assert second is far
-    assert [str(item.value)[:10] for item in third.items] == ["look", "data:image"]
-    assert near.items[1].image == str(file)
+def test_a_telephones_picture_stands_upright_and_what_is_transparent_is_white(tmp_path):
+    upright = tmp_path / "held.jpg"
+    noise = Image.effect_noise((3000, 2400), 90).convert("RGB")
+    turned = Image.Exif()
+    turned[0x0112] = 6
+    noise.save(upright, "JPEG", quality=100, exif=turned)
+    clear = tmp_path / "clear.png"
+    noise.putalpha(0)
+    noise.save(clear, "PNG", compress_level=0)
+    sizes = []
+    for file in (upright, clear):
+        assert file.stat().st_size > 4 * 1024 * 1024
+        data = data_uri(str(file)).partition(",")[2]
+        with Image.open(io.BytesIO(base64.b64decode(data))) as picture:
+            sizes.append(picture.size)
+            corner = picture.getpixel((0, 0))
+    assert [height > width for width, height in sizes] == [True, False]
+    assert max(map(max, sizes)) == 2048
+    assert min(corner) > 250

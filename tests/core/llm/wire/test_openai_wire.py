@@ -160,7 +160,8 @@ def test_our_own_settings_stay_here_and_the_rest_goes_out_untouched():
 def test_tools_go_out_with_the_choice():
     functions = ({"name": "f", "description": "", "parameters": {}},)
     made = settings_json(ChatRequest((QUESTION,), functions, {"function_choice": "f", "parallel_function_calls": True}))
-    assert made["tools"] == [{"type": "function", "function": functions[0]}]
+    schema = {"type": "object", "properties": {}}
+    assert made["tools"] == [{"type": "function", "function": {**functions[0], "parameters": schema}}]
     assert made["tool_choice"] == {"type": "function", "function": {"name": "f"}}
     assert made["parallel_tool_calls"] is True
     assert settings_json(ChatRequest((QUESTION,), functions))["tool_choice"] == "auto"

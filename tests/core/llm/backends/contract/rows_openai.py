@@ -15,8 +15,16 @@ def _settings(name: str, model: str = "scripted", **more: Any):
     return made
 
 
+def _azure(server: ModelServer) -> dict[str, Any]:
+    address = f"http://{server.host}:{server.port}"
+    return {"model": "mine", "model_type": "azure", "azure_endpoint": address, "api_key": "sk-test-0123"}
+
+
 ROWS = [
     BackEnd("openai", _settings("openai")),
     BackEnd("openai, seeing", _settings("oai", "gpt-4o")),
     BackEnd("qwenvl_oai", _settings("qwenvl_oai")),
+    BackEnd("qwenomni_oai", _settings("qwenomni_oai")),
+    BackEnd("azure", _azure),
+    BackEnd("azure, seeing", lambda server: {**_azure(server), "model": "gpt-4o"}),
 ]

@@ -1,0 +1,80 @@
+"""What the dict of a model may hold for services of the OpenAI protocol, checked before anything is sent."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+
+from core.errors import SettingsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_NAMED: Final = {"dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
+_EXAMPLE: Final = "Give an address such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
+
+
+class OpenAIConfig(BaseModel):
+    """The keys of this back end; what it does not know is left alone."""
+
+    model_config = ConfigDict(extra="ignore", hide_input_in_errors=True)
+
+    base_url: str | None = Field(default=None, validation_alias=AliasChoices("base_url", "model_server", "api_base"))
+    api_key: SecretStr | None = None
+    vision: bool | None = None
+    audio: bool | None = None
+    video: bool | None = None
+    default_headers: dict[str, str] = Field(default_factory=dict)
+
+    @field_validator("api_key")
+    @classmethod
+    def _writable(cls, key: SecretStr | None) -> SecretStr | None:
+        text = key.get_secret_value().strip() if key else ""
+        if not text:
+            return None
+        if not text.isascii() or re.search(r"\s", text) or not text.isprintable():
+            raise ValueError("it holds characters that no key has; copy it again")
+        return SecretStr(text)
+
+
+Config = TypeVar("Config", bound=OpenAIConfig)
+
+
+def read_config(kind: type[Config], cfg: Mapping[str, Any]) -> Config:
+    """The checked settings.
+
+    Raises:
+        SettingsError: A value is wrong; the message names it and does not show it.
+    """
+    try:
+        return kind.model_validate(dict(cfg))
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(map(str, wrong["loc"]))
+        said = str(wrong["msg"]).removeprefix("Value error, ")
+        hint = "Correct it in the model's settings."
+        raise SettingsError(f"The model's {name!r} is wrong: {said}.", hint=hint) from None
+
+
+def address_of(given: str | None) -> str | None:
+    """The service's address with its scheme; the name of a known service is understood.
+
+    Raises:
+        SettingsError: It is no address that can be asked over HTTP.
+    """
+    if not given or not given.strip():
+        return None
+    address = _NAMED.get(given.strip(), given.strip()).rstrip("/")
+    address = address if "://" in address else f"http://{address}"
+    try:
+        parts = urlsplit(address)
+        fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine or re.search(r"[\s\x00-\x20]", address):
+        shown = address.rpartition("@")[2][:80]
+        raise SettingsError(f"The model's address {shown!r} is none that can be asked.", hint=_EXAMPLE)
+    return address
