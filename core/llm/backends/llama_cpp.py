@@ -21,21 +21,21 @@ from core.errors import (
     SettingsError,
 )
 from core.llm.backends.llama_server import Chunk, LlamaServer, Shape
+from core.llm.backends.local_turns import local_turns
 from core.llm.backends.questions import answers
 from core.llm.base import BaseChatModel
-from core.llm.calling.neutral import without_tokens
 from core.llm.gguf import read_gguf
 from core.llm.request import OUR_KEYS, ChatRequest, Lang, Progress, Stream
 from core.llm.tokens import count_tokens
 from core.llm.usage import usage_from
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import Weights, named, suited
-from core.llm.wire.notes import note
 from core.messages.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta
-from core.messages.message import SYSTEM, Message, Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
+
+    from core.messages.message import Usage
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024
@@ -257,25 +257,10 @@ def question_body(request: ChatRequest, who: str) -> dict[str, Any]:
         "temperature": 0.2,
         **_AGAINST_LOOPS,
         **settings,
-        "messages": _messages(request.messages, who, request.lang),
+        "messages": local_turns(request.messages, request.lang, who=who),
         "cache_prompt": True,
         "stream_options": {"include_usage": True},
     }
-
-
-def _messages(messages: Iterable[Message], who: str, lang: Lang) -> list[dict[str, str]]:
-    """System first, saying who the model is; then user and assistant in turn, as chat templates want them."""
-    system = [who]
-    turns: list[dict[str, str]] = []
-    for message in messages:
-        text = without_tokens("".join(note(item, lang) for item in message.items))
-        if message.role == SYSTEM:
-            system.append(text)
-        elif turns and turns[-1]["role"] == message.role:
-            turns[-1]["content"] += f"\n\n{text}"
-        elif text or message.role != "assistant":
-            turns.append({"role": message.role, "content": text})
-    return [{"role": "system", "content": "\n\n".join(filter(None, system))}, *turns]
 
 
 @dataclass(frozen=True, slots=True)
