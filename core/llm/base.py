@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import aclosing
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
@@ -31,6 +32,8 @@ from core.messages.transcript import Transcript
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 
+    from core.llm.record import OnCall
+
 __all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
 
 _CHINESE = re.compile("[\u4e00-\u9fff]")
@@ -56,6 +59,7 @@ class BaseChatModel:
     native_calls: bool = False
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
+    call_listeners: tuple[OnCall, ...] = ()
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self.cfg: dict[str, Any] = dict(cfg or {})
@@ -86,7 +90,7 @@ class BaseChatModel:
             generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
         check_messages(request.messages)
         check_limits(generate)
-        return self._whole(ChatRequest(request.messages, request.functions, generate, request.lang))
+        return self._whole(replace(request, generate=generate))
 
     @overload
     def chat(
@@ -204,6 +208,25 @@ class BaseChatModel:
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""
+
+    def on_call(self, listen: OnCall) -> Callable[[], None]:
+        """Be told of each call of this model when it is over, with its four stages (`ModelCall`).
+
+        The four: the messages given, those sent after fitting and templates, the raw reply, the parsed reply.
+        While nobody listens nothing is kept.
+
+        Args:
+            listen: Called on the loop that ran the call; it must be quick, and must not fail.
+
+        Returns:
+            A function that ends it.
+        """
+        self.call_listeners = (*self.call_listeners, listen)
+
+        def leave() -> None:
+            self.call_listeners = tuple(each for each in self.call_listeners if each is not listen)
+
+        return leave
 
     async def aclose(self) -> None:
         """Close connections and free memory; the next question opens them again."""

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.messages.message import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
+    from core.llm.request import ChatRequest
+    from core.messages.message import Message
+
+_PER_MESSAGE: Final = 4
 _ASKED: Final = ("prompt_tokens", "input_tokens")
 _ANSWERED: Final = ("completion_tokens", "output_tokens")
 _ASKED_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
@@ -39,6 +44,25 @@ def usage_from(said: object) -> Usage | None:
 def estimated_usage(asked: int, answered: int) -> Usage:
     """Usage that we counted ourselves."""
     return Usage(prompt_tokens=asked, completion_tokens=answered, total_tokens=asked + answered, estimated=True)
+
+
+def estimated_for(request: ChatRequest, said: Iterable[str], count: Callable[[str], int]) -> Usage:
+    """Usage of a call whose service says nothing about tokens, counted by us.
+
+    Args:
+        request: What was sent.
+        said: The reply's text, thought and arguments.
+        count: Counts the tokens of a text.
+    """
+    asked = sum(_PER_MESSAGE + count(_written(message)) for message in request.messages)
+    asked += sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
+    return estimated_usage(asked, count("".join(said)))
+
+
+def _written(message: Message) -> str:
+    call = message.function_call
+    text = message.get_text_content()
+    return f"{text}{call.name}{call.arguments}" if call else text
 
 
 def _detail(counts: Mapping[str, Any], places: tuple[str, ...], *names: str) -> int:

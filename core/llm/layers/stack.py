@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
+from core.llm.layers.record import record, stages
 from core.llm.layers.retry import retry
 from core.llm.layers.thoughts import thoughts
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    return [fit_context(model), call_prompting(model), thoughts, retry(model)]
+    return [record(model), fit_context(model), call_prompting(model), thoughts, stages, retry(model)]
 
 
 def stacked(model: BaseChatModel, source: Source) -> Source:

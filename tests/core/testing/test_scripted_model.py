@@ -30,7 +30,7 @@ async def test_turns_are_played_in_order_and_the_last_is_repeated():
 
 
 async def test_events_are_played_as_they_are():
-    script = (MessageStarted("Ann"), TextDelta("a"), MessageFinished("length"))
+    script = (MessageStarted("Ann"), TextDelta("a"), MessageFinished("length", Usage(total_tokens=1)))
     assert await events(ScriptedModel(script)) == list(script)
 
 
