@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final
 
-from core.errors import SettingsError
+from core.errors import SettingsError, UnknownNameError
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 SERVER_KEYS = ("model_server", "base_url", "api_base")
-_BUILT_IN = "llama_cpp"
+_BUILT_IN: Final = "llama_cpp"
+_DASHSCOPE: Final = "dashscope"
+_FAMILIES: Final = {
+    "-vl": "qwenvl_dashscope",
+    "qvq": "qwenvl_dashscope",
+    "-audio": "qwenaudio_dashscope",
+    "-omni": "qwenomni_oai",
+    "qwen": "qwen_dashscope",
+    "qwq": "qwen_dashscope",
+}
+"""What a part of a model's name says about who serves it, where no server is named; the first that fits counts."""
 
 
 def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatModel:
@@ -29,26 +39,51 @@ def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatMode
     """
     if isinstance(cfg, BaseChatModel):
         return cfg
+    given: Any = cfg
+    if not isinstance(given, str | Mapping):
+        hint = "Give a model's name, a dict or a model."
+        raise SettingsError(f"A model cannot be made of {type(given).__name__}.", hint=hint)
     settings: dict[str, Any] = {"model": cfg} if isinstance(cfg, str) else dict(cfg)
-    model_type = str(settings.get("model_type") or deduced_type(settings))
+    model_type = str(settings.get("model_type") or "").strip() or deduced_type(settings)
     return LLM_REGISTRY[model_type]({**settings, "model_type": model_type})
 
 
 def deduced_type(settings: Mapping[str, Any]) -> str:
     """The model type that the rest of the settings point to.
 
+    An Azure endpoint decides first, then the address of a server (`dashscope` is no address but the service itself),
+    then what the model is: a GGUF file, a folder of weights, a model type, or a model that DashScope serves. A name
+    that says nothing is a model of OpenAI's, or of the server that its usual variables name.
+
     Raises:
         SettingsError: They point nowhere.
+        UnknownNameError: The name is almost that of a model type.
     """
     name = str(settings.get("model") or "").strip()
-    if any(settings.get(key) for key in SERVER_KEYS):
+    server = next((str(settings[key]).strip() for key in SERVER_KEYS if settings.get(key)), "")
+    if settings.get("azure_endpoint"):
+        return "azure"
+    if server and server.lower() != _DASHSCOPE:
         return "openai"
     if name.lower().endswith(".gguf") or settings.get("weights"):
         return _BUILT_IN
     if name in LLM_REGISTRY:
         return name
-    if name:
-        return "openai"
+    if _is_folder_of_weights(name):
+        return "transformers"
+    if server or name:
+        return _by_name(name, at_dashscope=bool(server))
     raise SettingsError(
         "The settings name no model.", hint="Give model, or model_type, or model_server.", key="model_not_named"
     )
+
+
+def _by_name(name: str, *, at_dashscope: bool) -> str:
+    if not at_dashscope and get_close_matches(name.lower(), LLM_REGISTRY, n=1, cutoff=0.85):
+        raise UnknownNameError("model type", name, LLM_REGISTRY)
+    family = next((kind for part, kind in _FAMILIES.items() if part in name.lower()), "")
+    return family or ("qwen_dashscope" if at_dashscope else "openai")
+
+
+def _is_folder_of_weights(name: str) -> bool:
+    return bool(name) and (Path(name).expanduser() / "config.json").is_file()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.llm.calling.catalog import TEMPLATES
 from core.llm.calling.flat import flattened, has_calls
+from core.llm.request import is_native
 from core.messages.events import MessageFinished, TextDelta
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ def call_prompting(model: ModelFacts) -> Layer:
     """The layer for one model; it adds nothing where the service has calls of its own or nothing is on offer."""
 
     def layer(request: ChatRequest, below: Source) -> Stream:
-        if model.native_calls:
+        if is_native(model, request):
             return below(request)
         offered = request.functions and str(request.generate.get("function_choice") or "auto") != "none"
         if offered or (model.small and has_calls(request.messages)):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.llm.calling.catalog import TEMPLATES
 from core.llm.picture_tokens import item_tokens
+from core.llm.request import is_native
 from core.llm.wire.notes import note
 from core.messages.message import USER, Message
 
@@ -43,7 +44,7 @@ class Costs:
         generate, count = request.generate, self._model.counter.count
         if not request.functions or str(generate.get("function_choice") or "auto") == "none":
             return 0
-        if self._model.native_calls:
+        if is_native(self._model, request):
             return sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
         default = "json_schema" if self._model.small else "nous"
         template = TEMPLATES[str(generate.get("fncall_prompt_type") or default)]()

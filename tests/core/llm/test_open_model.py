@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import SettingsError, UnknownNameError
+from core.llm.catalog import LLM_REGISTRY
 from core.llm.open_model import deduced_type, get_chat_model
 from core.testing.scripted_model import ScriptedModel
 
@@ -22,6 +23,19 @@ def test_a_model_is_itself():
         ({"api_base": "http://127.0.0.1:8000/v1"}, "openai"),
         ({"model": "qwen.gguf"}, "llama_cpp"),
         ({"model": "scripted"}, "scripted"),
+        ({"model": "gpt-4o", "azure_endpoint": "https://x.openai.azure.com"}, "azure"),
+        ({"model": "qwen-plus", "model_server": "http://127.0.0.1:8000/v1"}, "openai"),
+        ({"model": "qwen-plus", "model_server": "127.0.0.1:8000/v1"}, "openai"),
+        ({"model": "qwen-plus"}, "qwen_dashscope"),
+        ({"model": "Qwen3-235B-A22B"}, "qwen_dashscope"),
+        ({"model": "qwen-max", "model_server": "dashscope"}, "qwen_dashscope"),
+        ({"model": "deepseek-v3", "model_server": "dashscope"}, "qwen_dashscope"),
+        ({"model": "qwen-vl-max"}, "qwenvl_dashscope"),
+        ({"model": "Qwen2.5-VL-72B-Instruct"}, "qwenvl_dashscope"),
+        ({"model": "qvq-max"}, "qwenvl_dashscope"),
+        ({"model": "qwen-audio-turbo"}, "qwenaudio_dashscope"),
+        ({"model": "qwen-omni-turbo"}, "qwenomni_oai"),
+        ({"model": "qwq-plus"}, "qwen_dashscope"),
     ],
 )
 def test_the_type_follows_from_the_rest(cfg, model_type):
@@ -33,6 +47,28 @@ def test_an_unknown_type_offers_the_near_names():
         get_chat_model({"model": "m", "model_type": "opanai"})
 
 
+@pytest.mark.parametrize(("name", "near"), [("qwen_dashscop", "qwen_dashscope"), ("azur", "azure")])
+def test_a_bare_name_that_is_almost_a_type_is_no_model(name, near):
+    with pytest.raises(UnknownNameError, match=f"Did you mean '{near}'"):
+        get_chat_model(name)
+
+
+def test_a_folder_of_weights_is_a_local_model(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    assert deduced_type({"model": str(tmp_path)}) == "transformers"
+
+
+@pytest.mark.parametrize("cfg", [None, 7, ["qwen-max"]])
+def test_what_is_no_description_of_a_model_is_refused(cfg):
+    with pytest.raises(SettingsError, match="cannot be made of"):
+        get_chat_model(cfg)
+
+
+def test_the_table_holds_every_name_of_the_seed():
+    names = "qwen_dashscope qwenvl_dashscope qwenaudio_dashscope qwenomni_oai openai oai qwenvl_oai azure transformers"
+    assert {*names.split(), "llama_cpp"} <= set(LLM_REGISTRY)
+
+
 def test_nothing_is_an_error_that_says_what_is_missing():
     with pytest.raises(SettingsError, match="name no model"):
         get_chat_model({})
@@ -41,6 +77,14 @@ def test_nothing_is_an_error_that_says_what_is_missing():
 def test_a_setting_of_the_wrong_type_is_named():
     with pytest.raises(SettingsError, match="vision"):
         get_chat_model({"model": "m", "model_type": "openai", "vision": "perhaps"})
+
+
+@pytest.mark.parametrize("cfg", [{"model": "qwen-vl-max", "generate_cfg": {"stop": ["x"]}}, {"model": "scripted"}])
+def test_guessing_writes_nothing_into_the_dict(cfg):
+    before = str(cfg)
+    deduced_type(cfg)
+    get_chat_model({**cfg, "model_type": "scripted"}).generate_cfg["stop"] = ["y"]
+    assert str(cfg) == before
 
 
 def test_the_dict_stays_as_it_is():
