@@ -11,7 +11,7 @@ function held(text, files, refused) {
   if (['running', 'stopping'].includes(status()?.state)) return hint('busy'), true;
   const missing = refused();
   if (missing) return hint('without', { name: missing }), true;
-  const what = JSON.stringify([text, files]);
+  const what = JSON.stringify([status()?.conversation, text, files]);  // elsewhere the same may be asked again
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
   return false;

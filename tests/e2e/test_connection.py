@@ -50,8 +50,8 @@ def test_a_draft_outlives_a_reload_while_parlour_is_away(
             page.reload()
     app.start()
     page.goto(app.url)
-    page.reload(wait_until="commit")  # before the draft can have come back
-    page.reload()
+    page.goto(app.url, wait_until="commit")  # and away again, before the draft can have come back
+    page.goto(app.url)
     expect(composer(page)).to_have_value("A long question")
     ask_and_wait(page, "A long question", "You said: A long question")
     page.reload()

@@ -79,7 +79,7 @@ async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord]) -
         if fresh:
             await engine.delete_conversation(view.owner, conversation)
         raise
-    if fresh:
+    if fresh and not view.conversation_id:  # else the reader has turned to another one meanwhile
         view.show(conversation)
     view.resting = False
     view.poke(stale=True)

@@ -110,6 +110,24 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
     assert "New" in top
 
 
+async def test_a_reader_who_turned_to_another_conversation_while_a_question_was_sent_stays_there(
+    engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = (await engine.conversations.create("alice", "Other")).id
+    request = tab("turning")
+    view = view_of(handlers, request)
+    real = engine.send
+
+    async def turning(*given: Any) -> Any:
+        view.show(other)
+        return await real(*given)
+
+    monkeypatch.setattr(engine, "send", turning)
+    await handlers.send({"text": "Tell me", "files": []}, request)
+    assert view.conversation_id == other
+    assert len(await engine.conversations.list("alice")) == 2
+
+
 async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Engine, handlers: Handlers) -> None:
     talk = (await engine.conversations.create("alice")).id
     request = tab("late", talk)
