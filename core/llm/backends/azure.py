@@ -13,6 +13,8 @@ from core.llm.backends.openai import OpenAIModel
 from core.llm.backends.openai_config import OpenAIConfig, address_of
 
 if TYPE_CHECKING:
+    from collections.abc import Hashable
+
     import httpx2
 
 
@@ -42,6 +44,7 @@ class AzureModel(OpenAIModel):
     model_type = "azure"
     default_model = "gpt-4o"
     config_class = AzureConfig
+    usual_address: ClassVar[str] = "https://openai.azure.com"
     always_native: ClassVar[bool] = True
 
     def _place(self, config: OpenAIConfig) -> str | None:
@@ -52,18 +55,27 @@ class AzureModel(OpenAIModel):
         parts = urlsplit(address)
         return f"{parts.scheme}://{parts.netloc}{parts.path.partition('/openai')[0]}"
 
+    def _kept_apart(self) -> Hashable:
+        config = cast("AzureConfig", self._config)
+        return "azure", super()._kept_apart(), config.azure_deployment or self.model, config.api_version, self._token()
+
+    def _token(self) -> str | None:
+        given = cast("AzureConfig", self._config).azure_ad_token
+        token = given.get_secret_value() if given else None
+        self._translator.learn(token or "")
+        return token
+
     def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         config = cast("AzureConfig", self._config)
         if self._base_url and _is_new(self._base_url):
             return super()._made(http)
-        token = config.azure_ad_token.get_secret_value() if config.azure_ad_token else None
         try:
             return openai.AsyncAzureOpenAI(
                 azure_endpoint=cast("str", self._base_url),  # `None` leaves it to the SDK's variable
                 azure_deployment=config.azure_deployment or self.model,
                 api_version=config.api_version,
                 api_key=self._api_key,
-                azure_ad_token=token,
+                azure_ad_token=self._token(),
                 max_retries=0,
                 http_client=http,
             )

@@ -28,7 +28,7 @@ from core.llm.wire.tool_names import ToolNames
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 
 OFFICIAL: Final = "https://api.openai.com/v1"
 _SEES: Final = re.compile(
@@ -64,6 +64,7 @@ class OpenAIModel(BaseChatModel):
     model_type = "openai"
     default_model = "gpt-5-mini"
     config_class: ClassVar[type[OpenAIConfig]] = OpenAIConfig
+    usual_address: ClassVar[str] = OFFICIAL
     always_sees: ClassVar[bool] = False
     always_hears: ClassVar[bool] = False
     always_native: ClassVar[bool] = False
@@ -74,7 +75,7 @@ class OpenAIModel(BaseChatModel):
         self._config = config = read_config(self.config_class, self.cfg)
         self._base_url = self._place(config)
         self._api_key = config.api_key.get_secret_value() if config.api_key else None
-        address = self._base_url or OFFICIAL
+        address = self._base_url or self.usual_address
         host = urlsplit(address).hostname or address
         self.label = f"{self.model} · {host}"
         official = self.always_native or host == urlsplit(OFFICIAL).hostname
@@ -185,9 +186,13 @@ class OpenAIModel(BaseChatModel):
         return _Limits(seconds, seconds)
 
     async def _client(self) -> openai.AsyncOpenAI:
-        client = await client_pool().client(self, (type(self), self._base_url, self._api_key), self._made)
+        client = await client_pool().client(self, self._kept_apart(), self._made)
         self._translator.learn(client.api_key)
         return client
+
+    def _kept_apart(self) -> Hashable:
+        """What tells the client of this service from any other."""
+        return self._base_url, self._api_key
 
     def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         """The vendor's client for this service, upon connections that are shared."""
@@ -213,7 +218,7 @@ class OpenAIModel(BaseChatModel):
         )
         try:
             return (await stack.enter_async_context(opening)).http_response
-        except openai.BadRequestError as error:
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             if not self._quirks.learn(error.response.text, whole):
                 raise
         return await self._opened(stack, body, limits)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -19,15 +17,15 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
+from core.llm.retry_after import seconds_until
+from core.llm.wire.refusals import without_keys
 
-_SECRETS = re.compile(r"\b(?:sk|pk|rk|key|hf|gsk|xai)[-_][A-Za-z0-9*_-]{6,}|(?<=Bearer )[^\s\"']{6,}|AIza[\w-]{20,}")
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|context (?:length|size|window)|prompt is too long|too many tokens"
     r"|range of input length",
     re.IGNORECASE,
 )
 _INSPECTED = re.compile(r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE)
-_LONGEST_MESSAGE = 500
 # A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
 _FOREIGN = re.compile(
     r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
@@ -50,11 +48,11 @@ class Translator:
     def __init__(self, base_url: str, api_key: str, model: str) -> None:
         self.host = urlsplit(base_url).netloc.rpartition("@")[2] or base_url
         self.about: dict[str, Any] = {"host": self.host, "model": model}
-        self._api_key = api_key
+        self._keys = {api_key} if api_key else set[str]()
 
     def learn(self, api_key: str) -> None:
         """Take this key out of messages too: the SDK may have found it by itself."""
-        self._api_key = api_key if len(api_key) > 7 else self._api_key
+        self._keys.add(api_key)  # one too short to be a key hides nothing
 
     def translated(self, error: Exception, *, spoke: bool = False) -> ModelServiceError:
         """Parlour's error for one of `VENDOR_ERRORS`.
@@ -85,7 +83,7 @@ class Translator:
                 return self.html(str(error.status_code))
             text = ""
         said = str(body.get("message") or body.get("detail") or text or f"HTTP status {error.status_code}")
-        return self.said(error.status_code, str(body.get("code") or ""), said, seconds(headers.get("retry-after")))
+        return self.said(error.status_code, str(body.get("code") or ""), said, seconds_until(headers.get("retry-after")))
 
     def said(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
         """An error by status, the service's own code and its words."""
@@ -169,10 +167,7 @@ class Translator:
 
     def redacted(self, text: str) -> str:
         """The text, short and without anything that looks like a key."""
-        if self._api_key:
-            text = text.replace(self._api_key, "…")
-        text = _SECRETS.sub("…", text)
-        return text if len(text) <= _LONGEST_MESSAGE else f"{text[:_LONGEST_MESSAGE]}…"
+        return without_keys(text, *self._keys)
 
     def _slow(self, error: Exception) -> ModelServiceError:
         if isinstance(error, httpx2.ConnectTimeout) or isinstance(error.__cause__, httpx2.ConnectTimeout):
@@ -200,18 +195,3 @@ def _reason(error: Exception) -> str:
 
 def _mapping(body: object) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", body) if isinstance(body, Mapping) else {}
-
-
-def seconds(retry_after: str | None) -> float | None:
-    """A `Retry-After` header as seconds from now: it holds seconds, or a date."""
-    if not retry_after:
-        return None
-    try:
-        return max(float(retry_after), 0.0)
-    except ValueError:
-        pass
-    try:
-        when = parsedate_to_datetime(retry_after)
-    except ValueError:
-        return None
-    return max((when - datetime.now(UTC)).total_seconds(), 0.0)

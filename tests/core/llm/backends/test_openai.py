@@ -18,7 +18,7 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
-from core.llm.backends.openai_errors import Translator, seconds
+from core.llm.backends.openai_errors import Translator
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
@@ -229,8 +229,13 @@ def test_the_service_says_when_to_come_back(server, opened):
         opened().quick_chat("q")
     assert caught.value.retry_after == 7.0
     later = datetime.now(UTC) + timedelta(seconds=30)
-    assert 25 < (seconds(format_datetime(later, usegmt=True)) or 0) <= 30
-    assert (seconds("soon"), seconds(None), seconds("-3")) == (None, None, 0.0)
+    server.add(refusal(429, retry_after=format_datetime(later, usegmt=True)), refusal(429, retry_after="soon"))
+    with pytest.raises(ModelUnavailableError) as caught:
+        opened().quick_chat("q")
+    assert 15 < (caught.value.retry_after or 0) <= 30
+    with pytest.raises(ModelUnavailableError) as caught:
+        opened().quick_chat("q")
+    assert caught.value.retry_after is None
 
 
 def test_retries_are_ours_and_off_in_the_library(server, opened):

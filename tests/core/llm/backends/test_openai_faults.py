@@ -1,0 +1,119 @@
+"""What networks and servers do to a reply: it comes out whole, or as far as it came with one clear error."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
+from core.messages.message import USER, Message
+from core.testing.script import Reply, html_page, refusal
+
+WEATHER = {"name": "weather", "description": "", "parameters": {"type": "object", "properties": {}}}
+WHOLE = {"reasoning": "先想 a little", "text": "你好, all 😀 is well.", "calls": [("weather", {"城市": "北京 😀"})]}
+
+
+def asked(model) -> tuple[str, str, list[tuple[str, str]]]:
+    """Thought, text and calls of one reply."""
+    said = model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)
+    calls = [(m.function_call.name, m.function_call.arguments) for m in said if m.function_call]
+    return "".join(m.reasoning_content or "" for m in said), "".join(m.get_text_content() for m in said), calls
+
+
+@pytest.mark.parametrize("split", [0, 1, 2, 3, 7, 64])
+@pytest.mark.parametrize(
+    "fault", [{}, {"crlf": True}, {"comments": True}, {"done": False}, {"crlf": True, "comments": True, "done": False}]
+)
+def test_however_the_bytes_come_the_reply_is_whole(server, opened, fault, split):
+    server.add(Reply(**WHOLE, split=split, **fault))
+    assert asked(opened(generate_cfg={"use_raw_api": True})) == (
+        WHOLE["reasoning"],
+        WHOLE["text"],
+        [("weather", '{"城市": "北京 😀"}')],
+    )
+
+
+def test_a_pause_within_the_limit_does_no_harm(server, opened):
+    server.add(Reply(text="one two three", stall_after=2, stall=0.15))
+    assert opened(generate_cfg={"request_timeout": 5}).quick_chat("q") == "one two three"
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "key"),
+    [
+        ({"stall_after": 3, "stall": 5.0}, ModelUnavailableError, "model_slow"),
+        ({"hang_after": 3}, ModelUnavailableError, "model_slow"),
+        ({"reset_after": 3}, ModelMisbehavedError, "model_cut_off"),
+        ({"cut_after": 3}, ModelMisbehavedError, "model_cut_off"),
+        ({"error_after": 3, "error": {"error": {"message": "The engine died.", "code": "server_error"}}},
+         ModelUnavailableError, "model_unavailable"),
+        ({"error_after": 3, "error": {"error": {"message": "Something."}}}, ModelMisbehavedError, "model_misbehaved"),
+    ],
+)  # fmt: skip
+def test_what_had_come_before_a_fault_is_kept(server, opened, fault, kind, key):
+    server.add(Reply(text="one two three four", pace=0.01, **fault), Reply(text="fine"))
+    model = opened(generate_cfg={"request_timeout": 0.5})
+    seen = []
+    with pytest.raises(ModelServiceError) as caught:
+        seen.extend(model.chat([{"role": "user", "content": "q"}]))
+    assert seen[-1][0]["content"] == "one two"
+    assert (type(caught.value), caught.value.words_key) == (kind, key)
+    assert caught.value.hint
+    assert model.quick_chat("the next question works") == "fine"
+
+
+@pytest.mark.parametrize(
+    ("reply", "kind", "key"),
+    [
+        (Reply(silent=True), ModelUnavailableError, "model_unreachable"),
+        (Reply(text="a", reset_after=0), ModelUnavailableError, "model_unreachable"),
+        (Reply(text="a", cut_after=0), ModelUnavailableError, "model_unreachable"),
+        (html_page(), ModelMisbehavedError, "model_html"),
+        (Reply(body='{"version": "0.9"}'), ModelMisbehavedError, "model_misbehaved"),
+        (Reply(body="[]"), ModelMisbehavedError, "model_misbehaved"),
+        (Reply(body="Ollama is running", content_type="text/plain"), ModelMisbehavedError, "model_misbehaved"),
+        (Reply(body='data: {"choices": [{"delta": 5}]}\n\n', content_type="text/event-stream"),
+         ModelMisbehavedError, "model_misbehaved"),
+        (Reply(body='data: {"choices": 5}\n\n', content_type="text/event-stream"),
+         ModelMisbehavedError, "model_misbehaved"),
+        (Reply(body="data: \xff\xfe\n\n".encode("latin-1"), content_type="text/event-stream"),
+         ModelMisbehavedError, "model_misbehaved"),
+    ],
+)  # fmt: skip
+def test_what_is_no_reply_is_said_to_be_none(server, opened, reply, kind, key):
+    server.add(reply, Reply(text="fine"))
+    model = opened()
+    with pytest.raises(ModelServiceError) as caught:
+        model.quick_chat("q")
+    assert (type(caught.value), caught.value.words_key) == (kind, key)
+    assert caught.value.hint
+    assert model.quick_chat("the next question works") == "fine"
+
+
+# -- what a service turns out not to take -----------------------------------------------------------------------------
+
+
+def test_a_model_that_does_not_stream_is_asked_for_the_whole(server, opened):
+    refused = refusal(400, "Your organization must be verified to stream this model.")
+    server.add(refused, Reply(text="a", reasoning="hm"), Reply(text="b"))
+    model = opened()
+    assert (model.quick_chat("q"), model.quick_chat("q")) == ("a", "b")
+    assert [request.body["stream"] for request in server.requests] == [True, False, False]
+    assert "stream_options" not in server.requests[1].body
+
+
+def test_a_model_that_calls_its_limit_by_another_name_gets_it_so(server, opened):
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
+    server.add(refusal(400, said), Reply(text="a"), Reply(text="b"))
+    model = opened(generate_cfg={"max_tokens": 9})
+    assert (model.quick_chat("q"), model.quick_chat("q")) == ("a", "b")
+    limits = [
+        (request.body.get("max_tokens"), request.body.get("max_completion_tokens")) for request in server.requests
+    ]
+    assert limits == [(9, None), (None, 9), (None, 9)]
+
+
+def test_a_service_that_refuses_again_and_again_is_not_asked_for_ever(server, opened):
+    server.add(*(refusal(422, "stream_options: extra inputs are not permitted") for _ in range(9)))
+    with pytest.raises(ModelServiceError):
+        opened().quick_chat("q")
+    assert len(server.requests) == 2
