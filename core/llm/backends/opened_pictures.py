@@ -10,8 +10,9 @@ from urllib.parse import unquote_to_bytes
 
 import httpx
 
-from core.errors import ModelRefusedError
-from core.llm.pictures import data_uri
+from core.llm.pictures import data_uri, unreadable
+from core.llm.wire.notes import item_name
+from core.messages.content import ContentItem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -39,12 +40,13 @@ async def opened_pictures(turns: Iterable[Json]) -> list[Any]:
 
 
 async def _opened(address: str) -> Any:
+    name = item_name(ContentItem(image=address))
     if address.startswith(("http://", "https://")):
-        raw = await _fetched(address)
+        raw = await _fetched(address, name)
     else:
         uri = address if address.startswith("data:") else await asyncio.to_thread(data_uri, address)
         raw = _decoded(uri)
-    return await asyncio.to_thread(_image, raw)
+    return await asyncio.to_thread(_image, raw, name)
 
 
 def _decoded(uri: str) -> bytes:
@@ -52,10 +54,10 @@ def _decoded(uri: str) -> bytes:
     try:
         return b64decode(body) if head.endswith(";base64") else unquote_to_bytes(body)
     except ValueError as error:
-        raise _refused("is damaged") from error
+        raise unreadable("", "is damaged") from error
 
 
-async def _fetched(address: str) -> bytes:
+async def _fetched(address: str, name: str) -> bytes:
     raw = bytearray()
     try:
         async with (
@@ -66,21 +68,24 @@ async def _fetched(address: str) -> bytes:
             async for piece in response.aiter_bytes():
                 raw += piece
                 if len(raw) > _LARGEST:
-                    raise _refused("is larger than 64 MB")
+                    raise unreadable(name, "is larger than 64 MB")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise _refused("could not be fetched") from error
+        raise unreadable(name, "could not be fetched") from error
     return bytes(raw)
 
 
-def _image(raw: bytes) -> Any:
-    from PIL import Image
+def _image(raw: bytes, name: str) -> Any:
+    """The picture as it was held, on white where one can look through it."""
+    from PIL import Image, ImageOps
 
     try:
-        with Image.open(BytesIO(raw)) as picture:
-            return picture.convert("RGB")
+        with Image.open(BytesIO(raw)) as opened:
+            picture = ImageOps.exif_transpose(opened)
+            if not picture.has_transparency_data:
+                return picture.convert("RGB")
+            seen = picture.convert("RGBA")
+            whole = Image.new("RGB", seen.size, "white")
+            whole.paste(seen, mask=seen.getchannel("A"))
+            return whole
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise _refused("is none, or is damaged") from error
-
-
-def _refused(why: str) -> ModelRefusedError:
-    return ModelRefusedError(message=f"The picture {why}.", key="picture_unreadable")
+        raise unreadable(name, "is none, or is damaged") from error

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _CHATML: Final = (
     "{% for turn in messages %}<|im_start|>{{ turn.role }}\n{{ turn.content }}<|im_end|>\n{% endfor %}"
-    "<|im_start|>assistant\n"
+    "<|im_start|>assistant{{ '\\n' }}"  # a line break at the end of a template is none
 )
 _PLAIN: Final = (
     "{% for turn in messages %}{{ names[turn.role] }}{{ turn.content }}\n\n{% endfor %}{{ names.assistant.strip() }}"
