@@ -25,7 +25,9 @@ LONGEST_SHOWN = 20_000
 _EXCERPT = 600
 _TITLE = 60
 
-_PROMISES_A_DOCUMENT = {".pdf", ".docx", ".txt", ".md", ".html", ".htm", ".csv"}
+_PROMISES_A_DOCUMENT = frozenset(
+    {".pdf", ".docx", ".pptx", ".xlsx", ".xls", ".ods", ".epub", ".txt", ".md", ".html", ".htm", ".csv", ".json"}
+)
 _ASK: Mapping[Lang, str] = {"en": "What is in {names}?", "zh": "{names} 讲了什么？"}
 _NOT_TAKEN: Mapping[Kind, str] = {
     "picture": "picture_not_taken",

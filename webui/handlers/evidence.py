@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError
+from core.rag.parsers.catalog import PICTURES
 from webui.panels.evidence import ShownPage, evidence_html
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ async def _page(desk: Desk, view: View, document_id: str, page: int | None) -> S
 def _shown_page(library: Library, document_id: str, page: int) -> ShownPage | None:
     try:
         document = library.document(document_id)
+        if document.media_type not in PICTURES:  # slides and sheets are numbered too, but nothing draws them
+            return None
         return ShownPage(
             document_id=document_id,
             document=document.name,

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 PARSERS: Mapping[str, Entry] = {
     "pdf": Entry("core.rag.parsers.pdf:PdfParser"),
     "word": Entry("core.rag.parsers.word:WordParser"),
+    "slides": Entry("core.rag.parsers.slides:SlidesParser"),
+    "workbook": Entry("core.rag.parsers.workbook:WorkbookParser"),
+    "book": Entry("core.rag.parsers.book:BookParser"),
     "web_page": Entry("core.rag.parsers.web_page:WebPageParser"),
     "sheet": Entry("core.rag.parsers.sheet:SheetParser"),
+    "data_text": Entry("core.rag.parsers.data_text:DataTextParser"),
     "plain": Entry("core.rag.parsers.plain:PlainParser"),
 }
 PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
@@ -24,22 +28,29 @@ PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
 # What reads the pages of a media type as pictures.
 PICTURES: Mapping[str, str] = {"application/pdf": "core.rag.parsers.pdf_file"}
 
-READABLE = ("PDF", "DOCX", "TXT", "MD", "HTML", "CSV")
+READABLE = ("PDF", "DOCX", "PPTX", "XLSX", "XLS", "ODS", "EPUB", "TXT", "MD", "HTML", "CSV", "JSON")
 
 HEAD = 64 * 1024
-# What a name promises; text cannot live up to the first two, other bytes to none.
+# What a name promises; the first are no text, the others nothing else.
 _PROMISES = {
     ".pdf": "PDF",
     ".docx": "DOCX",
+    ".pptx": "PPTX",
+    ".xlsx": "XLSX",
+    ".ods": "ODS",
+    ".epub": "EPUB",
     ".txt": "TXT",
     ".md": "MD",
     ".html": "HTML",
     ".htm": "HTML",
     ".csv": "CSV",
     ".tsv": "TSV",
+    ".json": "JSON",
 }
-_OFFICE = frozenset({".docx", ".xlsx", ".pptx"})
+_NO_TEXT = frozenset({"PDF", "DOCX", "PPTX", "XLSX", "ODS", "EPUB"})
+_OFFICE = frozenset({".docx", ".xlsx", ".xlsm", ".pptx"})
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_CONTAINERS = frozenset({"", "ZIP", "Office 97"})  # of documents that are read
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "PNG"),
     (b"\xff\xd8\xff", 0, "JPEG"),
@@ -81,9 +92,9 @@ def parser_for(name: str, head: bytes) -> tuple[str, str]:
     if head.startswith(_OLD_OFFICE) and ending(name) in _OFFICE:
         raise LockedDocumentError("The file asks for a password.", hint="Save a copy without one.")
     promised = _PROMISES.get(ending(name), "")
-    for parser in PARSERS if kind in {"", "ZIP"} or b"%PDF-" in head[:1024] else ():
+    for parser in PARSERS if kind in _CONTAINERS or b"%PDF-" in head[:1024] else ():
         media_type = PARSER_REGISTRY[parser]().accepts(name, head)
-        if media_type.startswith("text/") and promised in {"PDF", "DOCX"}:
+        if media_type.startswith("text/") and promised in _NO_TEXT:
             break
         if media_type:
             return parser, media_type

@@ -18,6 +18,7 @@ PROSE = MARKDOWN | {"", ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex"
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
+_MARGIN = re.compile(r"\n[ \t]*(?:\n[ \t]*)*\n(?=[^\s)\]}])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 
 
@@ -37,8 +38,10 @@ class PlainParser:
         yield About(title=_front_title(text) if kind in MARKDOWN else "")
         if kind in MARKDOWN:
             yield from markdown_blocks(text)
+        elif kind in PROSE:
+            yield from paragraphs(text, "paragraph")
         else:
-            yield from paragraphs(text, "paragraph" if kind in PROSE else "code")
+            yield from _definitions(text)
 
 
 def paragraphs(text: str, kind: BlockKind) -> Iterator[Block]:
@@ -46,6 +49,13 @@ def paragraphs(text: str, kind: BlockKind) -> Iterator[Block]:
     for piece in re.split(r"\n[ \t]*\n", text):
         if piece.strip():
             yield Block(kind, piece.strip("\n").rstrip() if kind == "code" else piece.strip())
+
+
+def _definitions(text: str) -> Iterator[Block]:
+    """Source code in pieces that begin at the margin after a blank line: a class stays with its methods."""
+    for piece in _MARGIN.split(text):
+        if piece.strip():
+            yield Block("code", piece.strip("\n").rstrip())
 
 
 def _front_title(text: str) -> str:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import errors
-from core.rag.document import About, Block, PageShape
+from core.rag.document import About, Block, PageShape, row_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -76,7 +76,9 @@ def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
                     parsed.shapes.append(PageShape(page, width, height, tuple(box) if box else None))
                 case {"block": [kind, text, page, lines, level, cells]}:
                     places = tuple((start, tuple(place)) for start, place in lines)
-                    parsed.blocks.append(Block(kind, text, page, places, level, tuple(map(tuple, cells))))
+                    rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
+                    text = "\n".join(map(row_text, rows)) if rows else text
+                    parsed.blocks.append(Block(kind, text, page, places, level, rows))
                 case _:
                     pass
     return parsed
@@ -189,7 +191,7 @@ class _Worker:
             return errors.BrokenDocumentError(
                 "The file takes too long to read.", key="document_too_slow", hint="Split it into smaller ones."
             )
-        if any(word in said for word in ("MemoryError", "bad_alloc", "malloc", "calloc")):
+        if any(word in said for word in ("MemoryError", "bad_alloc", "malloc", "calloc", "memory allocation")):
             return _too_large()
         return errors.BrokenDocumentError("The file is damaged: its reader crashed.")
 

@@ -15,11 +15,16 @@ if TYPE_CHECKING:
 
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
 # Source code may open with a page in a string; a name that says so is believed.
-_OPEN_TO_DOUBT = _ENDINGS | {"", ".txt"}
+# and many a program writes a page and calls it a sheet.
+_OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls"}
 _START = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*+-->\s*+)*+<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
 )
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([a-zA-Z0-9_-]+)", re.IGNORECASE)
+
+_CLOSED = re.compile(
+    r"<(?!(?:area|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][a-z0-9]*)(\s[^<>]*|)/>"
+)
 
 _SILENT = frozenset(
     {"script", "style", "noscript", "template", "head", "svg", "iframe", "object", "select", "datalist"}
@@ -81,6 +86,15 @@ class WebPageParser:
         yield About(title=" ".join(title.text().split()) if title else "")
         if tree.body is not None:
             yield from _Walk().blocks(tree.body)
+
+
+def strict_page(data: bytes) -> Iterator[Block]:
+    """The blocks of a page that is written as XML, as in books: there `<title/>` is a whole element."""
+    from selectolax.lexbor import LexborHTMLParser
+
+    tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", _decoded(data)))
+    if tree.body is not None:
+        yield from _Walk().blocks(tree.body)
 
 
 def _decoded(data: bytes) -> str:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import Found, clean, ending
-from core.rag.parsers.zip_limits import check_zip
+from core.rag.parsers.base import Found, clean
+from core.rag.parsers.zip_limits import check_zip, zip_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,8 +29,7 @@ class WordParser:
 
     def accepts(self, name: str, head: bytes) -> str:
         """A zip that is a Word document by what it holds, or by its name."""
-        is_word = head.startswith(b"PK\x03\x04") and (b"word/" in head or ending(name) == ".docx")
-        return MEDIA_TYPE if is_word else ""
+        return MEDIA_TYPE if zip_kind(name, head) == ".docx" else ""
 
     def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
         """Walks the body itself: the library's own walk leaves out content controls, where forms keep their text.

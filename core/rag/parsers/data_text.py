@@ -1,0 +1,174 @@
+"""Data in text: JSON, and JSON line by line."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from core.errors import BrokenDocumentError
+from core.rag.document import About, Block, table
+from core.rag.parsers.base import Found, clean, ending
+from core.rag.parsers.charset import decode, looks_like_text
+from core.rag.parsers.plain import markdown_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_ENDINGS = frozenset({".json", ".geojson", ".jsonl", ".ndjson", ".ipynb"})
+_ROWS = 500  # in one block
+_COLUMNS = 50
+_FEW = 8  # values that need no heading of their own
+_LINES = 200  # in one block
+
+
+class DataTextParser:
+    """Reads values with the names that lead to them; lists of records become tables."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """Text whose name says that it is JSON."""
+        return "application/json" if ending(name) in _ENDINGS and looks_like_text(head) else ""
+
+    def parse(self, path: Path, name: str) -> Iterator[Found]:
+        """Lines of the form `a.b[2].c: value`, tables, and a heading for each larger part.
+
+        Raises:
+            BrokenDocumentError: It is no JSON, or its parts stand in each other too deep.
+        """
+        yield About()
+        value = _loaded(decode(path.read_bytes()))
+        if ending(name) == ".ipynb" and _is_map(value) and "cells" in value:
+            yield from _notebook(value)
+        else:
+            yield from _blocks(value)
+
+
+def _loaded(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise BrokenDocumentError("The file's parts stand in each other too deep.") from error
+    except ValueError as error:
+        records = _by_lines(text)
+        if records is None:
+            raise BrokenDocumentError("The file is called JSON, but is none.") from error
+        return records
+
+
+def _by_lines(text: str) -> list[Any] | None:
+    """One value on each line; a last line that is cut off is passed over."""
+    lines = [line for line in text.split("\n") if line.strip()]
+    values: list[Any] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            values.append(json.loads(line))
+        except (ValueError, RecursionError):
+            return values if values and number == len(lines) > 1 else None
+    return values
+
+
+def _blocks(value: Any) -> Iterator[Block]:
+    """The first names become headings where much stands under them."""
+    if not _is_map(value) or len(value) == 1:
+        yield from _under("", value)
+        return
+    small: dict[str, Any] = {}
+    for name, part in value.items():
+        if _is_small(part):
+            small[name] = part
+            continue
+        yield from _under("", small)
+        small = {}
+        title = clean(name).strip() or "-"
+        yield Block("heading", title, level=1)
+        yield from _under(title, part)
+    yield from _under("", small)
+
+
+def _is_small(value: Any) -> bool:
+    members = _members(value)
+    return members is None or (len(members) <= _FEW and all(_members(one) is None for one in members))
+
+
+def _is_map(value: object) -> TypeGuard[dict[str, Any]]:
+    return isinstance(value, dict)
+
+
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
+def _members(value: object) -> list[Any] | None:
+    """What stands in a list or under names; `None` for a plain value."""
+    if _is_map(value):
+        return list(value.values())
+    return value if _is_list(value) else None
+
+
+def _under(start: str, value: Any) -> Iterator[Block]:
+    """The values below a name, in order. It does not recurse: depth is somebody else's choice."""
+    lines: list[str] = []
+    waiting: list[tuple[str, Any]] = [(start, value)]
+    while waiting:
+        name, here = waiting.pop()
+        records = _records(here)
+        if records or len(lines) >= _LINES:
+            yield from _paragraph(lines)
+            lines = []
+        if records:
+            if name and name != start:
+                yield Block("heading", name, level=2)
+            yield from records
+        elif _is_map(here):
+            waiting.extend((_below(name, key), one) for key, one in reversed(here.items()))
+        elif _is_list(here) and any(_members(one) is not None for one in here):
+            waiting.extend((f"{name}[{at}]", here[at]) for at in range(len(here) - 1, -1, -1))
+        elif text := _text(here):
+            lines.append(f"{name}: {text}" if name else text)
+    yield from _paragraph(lines)
+
+
+def _below(name: str, key: str) -> str:
+    return f"{name}.{clean(key)}" if name else clean(key)
+
+
+def _records(value: Any) -> list[Block]:
+    """A list of records with the same names, as tables."""
+    records = list(filter(_is_map, value)) if _is_list(value) else []
+    if len(records) < 2 or len(records) < len(value):
+        return []
+    names = list(dict.fromkeys(name for one in records for name in one))
+    cells = sum(map(len, records))
+    flat = all(_is_small(part) for one in records for part in one.values())
+    if not names or len(names) > _COLUMNS or not flat or cells * 2 < len(names) * len(records):
+        return []
+    rows = [tuple(_text(one.get(name)) for name in names) for one in records]
+    return [table([tuple(map(clean, names)), *rows[at : at + _ROWS]]) for at in range(0, len(rows), _ROWS)]
+
+
+def _text(value: object) -> str:
+    if isinstance(value, str):
+        return clean(value).strip()
+    if _is_list(value):
+        return ", ".join(map(_text, value))
+    if _is_map(value):
+        return ", ".join(f"{clean(name)}: {_text(one)}" for name, one in value.items())
+    return "" if value is None else json.dumps(value)
+
+
+def _paragraph(lines: list[str]) -> Iterator[Block]:
+    if lines:
+        yield Block("paragraph", "\n".join(lines))
+
+
+def _notebook(value: dict[str, Any]) -> Iterator[Block]:
+    """A notebook's texts and programs; what the programs printed is left out."""
+    for cell in value["cells"]:
+        if not _is_map(cell):
+            continue
+        source: object = cell.get("source") or ""
+        text = clean("".join(map(str, source)) if _is_list(source) else str(source))
+        if cell.get("cell_type") == "markdown":
+            yield from markdown_blocks(text)
+        elif text.strip():
+            yield Block("code", text.strip("\n").rstrip())
