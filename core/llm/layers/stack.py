@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
 from core.llm.layers.record import record, stages
 from core.llm.layers.retry import retry
 from core.llm.layers.thoughts import thoughts
+from core.llm.layers.uploads import uploads
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
@@ -17,7 +19,16 @@ if TYPE_CHECKING:
 
 def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    return [record(model), fit_context(model), call_prompting(model), thoughts, stages, retry(model)]
+    return [
+        record(model),
+        uploads(model),
+        fit_context(model),
+        call_prompting(model),
+        thoughts,
+        stages,
+        cache(model),
+        retry(model),
+    ]
 
 
 def stacked(model: BaseChatModel, source: Source) -> Source:

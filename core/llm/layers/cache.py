@@ -1,0 +1,121 @@
+"""Answers the same request again from the disk, where the user asked for that with `cache_dir`."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import aclosing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from core.errors import SettingsError
+from core.messages.events import MessageFinished
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.llm.reply_store import ReplyStore
+    from core.llm.request import ChatRequest, Layer, Source, Stream
+    from core.llm.service import Served
+    from core.messages.events import Event
+
+_LONGEST_LOOK = 5.0  # seconds; a cache that takes longer is no help
+
+
+def cache(model: Served) -> Layer:
+    """The layer for one model. Without `cache_dir`, in `generate_cfg` or beside it, it adds nothing.
+
+    `cache_size` is the limit in bytes (256 MiB), `cache_age` the one in seconds (30 days). Only whole replies are
+    kept; they stream again, marked as a hit, and cost nothing. A damaged entry is a miss.
+
+    Raises:
+        SettingsError: One of the three has a wrong value.
+    """
+
+    def layer(request: ChatRequest, below: Source) -> Stream:
+        place = request.generate.get("cache_dir") or model.cfg.get("cache_dir")
+        return (
+            _cached(_Shelf.at(place, request.generate, model.cfg), model, request, below) if place else below(request)
+        )
+
+    return layer
+
+
+async def _cached(shelf: _Shelf, model: Served, request: ChatRequest, below: Source) -> Stream:
+    key, known = await shelf.look(model, request)
+    if known:
+        if request.notes is not None:
+            request.notes.cache_hit = True
+        for event in known:
+            yield event
+        return
+    seen: list[Event] = []
+    async with aclosing(below(request)) as events:
+        async for event in events:
+            seen.append(event)
+            if key and isinstance(event, MessageFinished):
+                await shelf.keep(key, seen)
+            yield event
+
+
+@dataclass(frozen=True, slots=True)
+class _Shelf:
+    """Where replies are, and for how long."""
+
+    store: ReplyStore
+    age: float
+
+    @classmethod
+    def at(cls, place: Any, *settings: Mapping[str, Any]) -> _Shelf:
+        from core.llm.reply_store import DEFAULT_BYTES, DEFAULT_SECONDS, reply_store
+
+        if not isinstance(place, str | Path):
+            raise SettingsError("'cache_dir' must be the path of a folder.", hint="Correct it in generate_cfg.")
+        size = _number("cache_size", DEFAULT_BYTES, *settings)
+        age = _number("cache_age", DEFAULT_SECONDS, *settings)
+        return cls(reply_store(Path(place).expanduser(), int(size)), age)
+
+    async def look(self, model: Served, request: ChatRequest) -> tuple[str | None, list[Event]]:
+        """The request's key, and the reply that was kept under it, empty where there is none."""
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK):
+                return await asyncio.to_thread(self._look, model, request)
+        except TimeoutError:
+            return None, []
+
+    async def keep(self, key: str, seen: list[Event]) -> None:
+        """Keep a reply that is over."""
+        try:
+            async with asyncio.timeout(_LONGEST_LOOK):
+                await asyncio.to_thread(self._keep, key, seen)
+        except TimeoutError:  # the thread goes on; nobody waits for it
+            return
+
+    def _look(self, model: Served, request: ChatRequest) -> tuple[str | None, list[Event]]:
+        from core.llm.cache_key import cache_key
+        from core.llm.reply_json import unpacked
+
+        key = cache_key(model, request)
+        kept = self.store.find(key, self.age) if key else None
+        try:
+            return key, unpacked(kept) if kept is not None else []
+        except ValueError:
+            return key, []
+
+    def _keep(self, key: str, seen: list[Event]) -> None:
+        from core.llm.reply_json import packed
+
+        reply = packed(seen)
+        if reply is not None:
+            self.store.keep(key, reply, self.age)
+
+
+def _number(name: str, default: float, *settings: Mapping[str, Any]) -> float:
+    given = next((cfg[name] for cfg in settings if cfg.get(name) is not None), default)
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = 0.0
+    if number <= 0:
+        raise SettingsError(f"{name!r} must be a number above zero.", hint="Correct it in generate_cfg.")
+    return number
