@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from core.errors import ModelRefusedError, ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
@@ -108,6 +108,7 @@ class OpenAIModel(BaseChatModel):
 
     def stream(self, request: ChatRequest) -> Stream:
         """As for every model. A service that turns out to have no calls of its own gets tools in the prompt."""
+        checked(request.functions)  # before any layer writes them down
         native = self.native_calls and bool(request.functions)
         return self._native_first(request) if native else super().stream(request)
 
@@ -127,8 +128,6 @@ class OpenAIModel(BaseChatModel):
                     yield event
 
     async def _stream(self, request: ChatRequest) -> Stream:
-        if not request.messages:
-            raise ModelRefusedError(code="400", message="There is no message to answer.", hint="Give at least one.")
         limits = self._limits(request)
         names = ToolNames(str(function.get("name")) for function in checked(request.functions))
         reader = ChunkReader(call_ids(request.messages), names)
@@ -174,16 +173,7 @@ class OpenAIModel(BaseChatModel):
 
     def _limits(self, request: ChatRequest) -> _Limits:
         asked = request.generate.get("request_timeout")
-        if asked is None:
-            return _Limits(self._first_byte, _IDLE_SECONDS)
-        try:
-            seconds = float(asked)
-        except (TypeError, ValueError):
-            seconds = 0.0
-        if not seconds > 0:
-            hint = "Give seconds, such as 60."
-            raise SettingsError(f"request_timeout must be a number above 0, not {asked!r}.", hint=hint)
-        return _Limits(seconds, seconds)
+        return _Limits(float(asked), float(asked)) if asked else _Limits(self._first_byte, _IDLE_SECONDS)
 
     async def _client(self) -> openai.AsyncOpenAI:
         client = await client_pool().client(self, self._kept_apart(), self._made)

@@ -67,8 +67,8 @@ def address_of(given: str | None) -> str | None:
     """
     if not given or not given.strip():
         return None
-    address = _NAMED.get(given.strip(), given.strip()).rstrip("/")
-    address = address if "://" in address else f"http://{address}"
+    address = _NAMED.get(given.strip(), given.strip())
+    address = (address if "://" in address else f"http://{address}").rstrip("/")
     try:
         parts = urlsplit(address)
         fine = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0

@@ -83,7 +83,9 @@ class Translator:
                 return self.html(str(error.status_code))
             text = ""
         said = str(body.get("message") or body.get("detail") or text or f"HTTP status {error.status_code}")
-        return self.said(error.status_code, str(body.get("code") or ""), said, seconds_until(headers.get("retry-after")))
+        return self.said(
+            error.status_code, str(body.get("code") or ""), said, seconds_until(headers.get("retry-after"))
+        )
 
     def said(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
         """An error by status, the service's own code and its words."""

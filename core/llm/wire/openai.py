@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from core.errors import SettingsError
-from core.llm.request import OUR_KEYS, ChatRequest, Lang
+from core.llm.request import OUR_KEYS, ChatRequest, Lang, is_on
 from core.llm.wire.functions import check_choice, checked
 from core.llm.wire.notes import note
 from core.llm.wire.tool_names import ToolNames
@@ -21,7 +20,6 @@ if TYPE_CHECKING:
 Json: TypeAlias = dict[str, Any]
 
 _FORMATS: Final = {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}
-_LIMITS: Final = ("max_tokens", "max_completion_tokens")
 _CHOICES: Final = frozenset({"auto", "none"})
 
 _WORDS: Final = {
@@ -70,16 +68,10 @@ def settings_json(request: ChatRequest, names: ToolNames | None = None) -> Json:
 
     Raises:
         ModelRefusedError: A tool cannot be sent as it is, or `function_choice` names none of them.
-        SettingsError: A limit is below one.
     """
     generate = request.generate
     settings: Json = {key: value for key, value in generate.items() if key not in OUR_KEYS and value is not None}
     settings.update(cast("Json", settings.pop("extra_body", None) or {}))
-    for limit in _LIMITS:
-        if isinstance(settings.get(limit), int | float) and settings[limit] < 1:
-            raise SettingsError(
-                f"{limit} must be at least 1, not {settings[limit]}.", hint="Leave it out for no limit."
-            )
     if not request.functions:
         return settings
     functions = checked(request.functions)
@@ -91,7 +83,7 @@ def settings_json(request: ChatRequest, names: ToolNames | None = None) -> Json:
     named = {"type": "function", "function": {"name": sent(choice)}}
     settings["tool_choice"] = choice if choice in _CHOICES else named
     if "parallel_function_calls" in generate:
-        settings["parallel_tool_calls"] = bool(generate["parallel_function_calls"])
+        settings["parallel_tool_calls"] = is_on(generate["parallel_function_calls"])
     return settings
 
 

@@ -173,3 +173,40 @@ def test_the_messages_are_not_changed():
     before = [message.model_dump() for message in messages]
     sent(*messages)
     assert [message.model_dump() for message in messages] == before
+
+
+def test_what_systems_say_is_one_message_at_the_top():
+    messages = sent(Message(SYSTEM, "one"), QUESTION, Message(SYSTEM, ""), Message(SYSTEM, "two"), QUESTION)
+    assert [(message["role"], message["content"]) for message in messages] == [
+        ("system", "one\n\ntwo"),
+        ("user", "q"),
+        ("user", "q"),
+    ]
+
+
+def test_recordings_and_videos_go_as_parts_of_their_own():
+    senses = Senses(pictures=True, audio=True, video=True)
+    items = [
+        ContentItem(audio="data:audio/mpeg;base64,AAAA"),
+        ContentItem(audio="data:audio/x-wav;base64,BBBB"),
+        ContentItem(audio="https://example.org/talk.ogg?x=1"),
+        ContentItem(audio={"data": "CCCC", "format": "flac"}),
+        ContentItem(video="data:video/mp4;base64,DDDD"),
+        ContentItem(video=["https://example.org/1.png", "https://example.org/2.png"]),
+    ]
+    (message,) = sent(Message(USER, items), senses=senses)
+    assert message["content"] == [
+        {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+        {"type": "input_audio", "input_audio": {"data": "BBBB", "format": "wav"}},
+        {"type": "input_audio", "input_audio": {"data": "https://example.org/talk.ogg?x=1", "format": "ogg"}},
+        {"type": "input_audio", "input_audio": {"data": "CCCC", "format": "flac"}},
+        {"type": "video_url", "video_url": {"url": "data:video/mp4;base64,DDDD"}},
+        {"type": "video", "video": ["https://example.org/1.png", "https://example.org/2.png"]},
+    ]
+
+
+def test_what_the_assistant_drew_or_spoke_is_told_by_its_words():
+    spoken = Message(ASSISTANT, [ContentItem(text="Good"), ContentItem(text=" day"), ContentItem(audio="a.wav")])
+    drawn = Message(ASSISTANT, [ContentItem(image="https://example.org/a.png")])
+    assert sent(QUESTION, spoken, QUESTION)[1]["content"] == "Good day"
+    assert sent(QUESTION, drawn, QUESTION)[1]["content"] == "[picture a.png]\n"

@@ -170,7 +170,7 @@ async def test_picture(service, picture):
     assert reply[-1].get_text_content()
     if service.row.scripted:
         sees = model.support_multimodal_input
-        assert (service.row.picture in service.sent(), "dot.png]" in service.sent()) == (sees, not sees)
+        assert (service.row.picture in service.sent(), "dot.png" in service.sent()) == (sees, not sees)
 
 
 async def test_no_picture(service, picture):
