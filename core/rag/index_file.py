@@ -1,4 +1,4 @@
-"""The one SQLite file of a library: documents, chunks, pages and the keyword index.
+"""The one SQLite file of a library: documents, chunks, pages, vectors and the keyword index.
 
 Write-ahead logging lets several processes read while one writes; a writer waits for its turn.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-VERSION = 1
+VERSION = 2
 _WAIT = 30.0  # seconds for another process to finish writing
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -54,6 +54,13 @@ CREATE TABLE IF NOT EXISTS pages (
     text_box TEXT,
     PRIMARY KEY (document_id, page)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS vectors (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    model TEXT NOT NULL,
+    chunk_id INTEGER NOT NULL REFERENCES chunks (id) ON DELETE CASCADE,
+    vector BLOB NOT NULL,
+    UNIQUE (chunk_id, model)
+);
 """
 
 

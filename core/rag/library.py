@@ -25,13 +25,13 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from core.errors import DocumentError, NotFoundError
 from core.rag import records
 from core.rag.config import RAGConfig
+from core.rag.finding import Finder
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
 from core.rag.originals import Known, Originals, Taken
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
 from core.rag.pictures import Pictures
 from core.rag.reading import Reading, display_name, read_file, read_text
-from core.rag.search.catalog import SEARCHER_REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Mapping
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from core.rag.config import RetrievalType
     from core.rag.document import Document, PageShape, Passage, Rectangle
-    from core.rag.search.base import Searcher
 
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -64,7 +63,7 @@ class Library:
         self._originals = Originals(folder / "originals")
         self._pictures = Pictures(folder / "pictures")
         self._file, lost = _opened(folder / "library.sqlite")
-        self._searcher = SEARCHER_REGISTRY[config.retrieval_type](self._file)
+        self._finder = Finder(self._file, config)
         self._reading: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
@@ -90,6 +89,7 @@ class Library:
         """Let go of files and threads; what is being read is finished first."""
         self._readers.shutdown()
         self._finders.shutdown()
+        self._finder.close()
         self._file.close()
 
     def __enter__(self) -> Library:
@@ -143,7 +143,7 @@ class Library:
         """
         with self._file.writing() as db:
             _present(records.get(db, document_id))
-            self._searcher.remove(db, records.chunk_ids(db, document_id))
+            self._finder.words.remove(db, records.chunk_ids(db, document_id))
             db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
         self._originals.drop(document_id)
         self._pictures.drop(document_id)
@@ -183,12 +183,8 @@ class Library:
         Raises:
             StorageError: The library cannot be read.
         """
-        searcher = self._searcher if retrieval_type is None else SEARCHER_REGISTRY[retrieval_type](self._file)
         most = self._config.top_k if k is None else k
-        try:
-            scored = searcher.find(question, most, documents)
-        except DamagedIndexError:
-            scored = self._mended(searcher).find(question, most, documents)
+        scored = self._finder.scored(question, most, retrieval_type, documents)
         with self._file.reading() as db:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
@@ -205,6 +201,14 @@ class Library:
             each = -(-most // len(wanted)) if wanted else 0
             ids = [chunk_id for document_id in wanted for chunk_id in sorted(records.chunk_ids(db, document_id))[:each]]
             return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids[:most]])
+
+    def wait_for_vectors(self, seconds: float | None = None) -> bool:
+        """Wait until search by meaning knows every chunk, `seconds` at most; whether it does.
+
+        Search by words knows them as soon as `add` returns, and stands in until then. Where the library searches by
+        words alone there is nothing to wait for.
+        """
+        return self._finder.wait_for_vectors(seconds)
 
     # ---- showing
 
@@ -276,18 +280,6 @@ class Library:
 
     # ---- inside
 
-    def _mended(self, searcher: Searcher) -> Searcher:
-        """Build a damaged search index anew from the chunks."""
-        _log.warning("The search index is damaged; it is built anew.", exc_info=True)
-        try:
-            with self._file.writing() as db:
-                searcher.rebuild(db, records.chunk_texts(db))
-        except DamagedIndexError as error:
-            self._file.give_up()
-            error.hint = "Start Parlour again: the documents are then read again from their originals."
-            raise
-        return searcher
-
     @staticmethod
     async def _within(pool: ThreadPoolExecutor, work: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **kwargs))
@@ -330,12 +322,13 @@ class Library:
         document = reading.document
         title = document.title or document.name
         texts = [records.searched_text(title, chunk.heading, chunk.text) for chunk in reading.chunks]
-        prepared = self._searcher.prepare(texts)
+        prepared = self._finder.words.prepare(texts)
         with self._file.writing() as db:
             if records.get(db, document.id):  # another process was faster
                 return
             ids = records.insert(db, document, reading.chunks, reading.shapes)
-            self._searcher.add(db, ids, prepared)
+            self._finder.words.add(db, ids, prepared)
+        self._finder.changed()
 
     def _restore(self) -> None:
         """Read every original again, after the index was lost."""

@@ -11,14 +11,15 @@ import tempfile
 import threading
 from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core import errors
+from core.rag.child import environment
 from core.rag.document import About, Block, PageShape, row_text
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
+    from pathlib import Path
 
     from core.rag.document import Rectangle
 
@@ -120,7 +121,7 @@ class _Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._log,
-            env=_environment(),
+            env=environment(),
         )
         self._clock = self._started_clock(2 * limits.seconds)
 
@@ -214,23 +215,3 @@ _CLASSES: Mapping[str, type[errors.ParlourError]] = {
 def _raised(wrong: Mapping[str, Any]) -> errors.ParlourError:
     kind = _CLASSES.get(wrong["class"], errors.DocumentError)
     return kind(wrong["message"], hint=wrong["hint"], key=wrong["key"], **wrong["details"])
-
-
-def _environment() -> dict[str, str]:
-    """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order."""
-    home = str(Path(__file__).resolve().parents[3])
-    places = [place or str(Path.cwd()) for place in sys.path]
-    if home not in places:
-        places.append(home)
-    found = {"PYTHONPATH": _PATH_MARK.join(places), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-    if sys.platform == "win32":
-        import ctypes
-
-        # Python on Windows finds its random numbers through this folder.
-        folder = ctypes.create_unicode_buffer(260)
-        ctypes.windll.kernel32.GetWindowsDirectoryW(folder, 260)
-        found["SYSTEMROOT"] = folder.value
-    return found
-
-
-_PATH_MARK = ";" if sys.platform == "win32" else ":"

@@ -13,5 +13,8 @@ if TYPE_CHECKING:
 
 SEARCHERS: Mapping[str, Entry] = {
     "keyword": Entry("core.rag.search.keyword:KeywordSearcher"),
+    "vector": Entry("core.rag.search.vector:VectorSearcher"),
+    "hybrid": Entry("core.rag.search.hybrid:HybridSearcher"),
+    "front_page": Entry("core.rag.search.front_page:FrontPageSearcher"),
 }
 SEARCHER_REGISTRY: Registry[type[Searcher]] = Registry("way of searching", SEARCHERS)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from core.rag.index_file import IndexFile
     from core.rag.search.base import Entry
+    from core.rag.vectors import Vectors
 
 # Terms come ready made: SQLite only has to part them at spaces.
 _TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS chunk_terms USING fts5 (terms, tokenize = 'unicode61 remove_diacritics 0')"
@@ -29,9 +30,11 @@ class KeywordSearcher:
 
     Args:
         file: The library's file.
+        vectors: Not needed.
     """
 
-    def __init__(self, file: IndexFile) -> None:
+    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = ()) -> None:
+        del vectors
         self._file = file
         with file.reading() as db:
             is_there = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'chunk_terms'").fetchone()

@@ -1,0 +1,25 @@
+"""What a child process is given of its parent: where modules are, and nothing else."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+_PATH_MARK = ";" if sys.platform == "win32" else ":"
+
+
+def environment() -> dict[str, str]:
+    """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order."""
+    home = str(Path(__file__).resolve().parents[2])
+    places = [place or str(Path.cwd()) for place in sys.path]
+    if home not in places:
+        places.append(home)
+    found = {"PYTHONPATH": _PATH_MARK.join(places), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    if sys.platform == "win32":
+        import ctypes
+
+        # Python on Windows finds its random numbers through this folder.
+        folder = ctypes.create_unicode_buffer(260)
+        ctypes.windll.kernel32.GetWindowsDirectoryW(folder, 260)
+        found["SYSTEMROOT"] = folder.value
+    return found

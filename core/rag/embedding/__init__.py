@@ -1,0 +1,1 @@
+"""Text into vectors: models that ship in packages, and services."""

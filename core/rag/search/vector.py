@@ -1,0 +1,39 @@
+"""Search by meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from core.rag.search.keyword import KeywordSearcher
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
+    from core.rag.index_file import IndexFile
+    from core.rag.vectors import Vectors
+
+
+class VectorSearcher(KeywordSearcher):
+    """Chunks that mean what the question means; while there are no vectors yet, those that hold its words.
+
+    Args:
+        file: The library's file.
+        vectors: Those of each model, the best first.
+    """
+
+    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = ()) -> None:
+        super().__init__(file)
+        self._vectors = vectors
+
+    def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """Chunks by the cosine with the best model that has vectors for all of them."""
+        if k < 1:
+            return []
+        for vectors in self._vectors:
+            likeness = vectors.like(question, documents)
+            if likeness is not None and likeness.whole:
+                order = np.argsort(-likeness.cosines, kind="stable")[:k]
+                return [(int(likeness.ids[at]), float(likeness.cosines[at])) for at in order]
+        return super().find(question, k, documents)
