@@ -16,6 +16,7 @@ _LEAST: Final[Mapping[str, float]] = {
     "max_input_tokens": 0,
     "max_retries": 0,
     "request_timeout": 0.001,
+    "turn_timeout": 0,
     "max_tokens": 1,
     "max_completion_tokens": 1,
     "max_new_tokens": 1,
@@ -24,6 +25,7 @@ _MEANS: Final[Mapping[str, str]] = {
     "max_input_tokens": "0 turns the limit off",
     "max_retries": "0 means none",
     "request_timeout": "it is in seconds",
+    "turn_timeout": "it is in seconds, and 0 means no limit",
 }
 
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
 
 from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
 from core.bridge.sync import run
+from core.errors import ModelServiceError, ParlourError
 from core.llm.asking import check_limits, check_messages
+from core.llm.batch import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.request import (
@@ -152,7 +154,7 @@ class BaseChatModel:
         """Ask and wait for the whole reply.
 
         Raises:
-            ModelServiceError: The model failed.
+            ModelServiceError: The model failed; what had come by then is in its `extra["partial"]`.
         """
         asked, _ = as_messages(messages)
         return await self._reply(self._request(asked, functions, extra_generate_cfg))
@@ -193,6 +195,58 @@ class BaseChatModel:
             return self.chat(messages, functions, extra_generate_cfg=extra)
         return self.chat(messages, functions, stream=False, extra_generate_cfg=extra)
 
+    def batch(
+        self,
+        list_of_messages: Sequence[Sequence[Given]],
+        functions: Sequence[dict[str, Any]] | None = None,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+        keep_errors: bool = False,
+    ) -> list[Reply | ParlourError]:
+        """Ask many questions, `concurrency` at the same time; the replies come in the order of the questions.
+
+        Args:
+            list_of_messages: One conversation for each question; dicts in, dicts out, as in `chat`.
+            functions: Tools on offer, to all.
+            concurrency: How many are asked at the same time.
+            extra_generate_cfg: Over the model's own `generate_cfg`, for all.
+            keep_errors: Whether an error takes the place of its reply; else the first one ends all and is raised.
+
+        Raises:
+            ModelServiceError: The model failed.
+            SettingsError: `concurrency` is below 1.
+        """
+        as_dicts = [as_messages(messages)[1] for messages in list_of_messages]
+        asking = self.abatch(
+            list_of_messages,
+            functions,
+            concurrency=concurrency,
+            extra_generate_cfg=extra_generate_cfg,
+            keep_errors=keep_errors,
+        )
+        replies = run(asking)
+        return [
+            dumped(reply) if dicts and not isinstance(reply, ParlourError) else reply
+            for reply, dicts in zip(replies, as_dicts, strict=True)
+        ]
+
+    async def abatch(
+        self,
+        list_of_messages: Sequence[Sequence[Given]],
+        functions: Sequence[dict[str, Any]] | None = None,
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+        keep_errors: bool = False,
+    ) -> list[list[Message] | ParlourError]:
+        """As `batch`, from asynchronous code; replies are messages, as in `achat`."""
+
+        async def ask(messages: Sequence[Given]) -> list[Message]:
+            return await self.achat(messages, functions, extra_generate_cfg)
+
+        return await in_order(ask, list_of_messages, concurrency, keep_errors=keep_errors)
+
     # -- around it ------------------------------------------------------------------------------------------------
 
     def count_tokens(self, text: str) -> int:
@@ -208,6 +262,22 @@ class BaseChatModel:
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""
+
+    def warm_up(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Load the weights, or open the connection to the service, before the first question is asked.
+
+        Args:
+            progress: Told how far the weights are.
+
+        Raises:
+            ModelServiceError: The service cannot be reached, or the weights cannot be had.
+        """
+        run(self.awarm_up(progress))
+
+    async def awarm_up(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """As `warm_up`, from asynchronous code, for the loop that will ask."""
+        await self.prepare(progress)
+        await self._connect()
 
     def on_call(self, listen: OnCall) -> Callable[[], None]:
         """Be told of each call of this model when it is over, with its four stages (`ModelCall`).
@@ -236,6 +306,9 @@ class BaseChatModel:
     def _stream(self, request: ChatRequest) -> Stream:
         """The reply as events; `request.generate` is merged already. The default calls the synchronous hooks."""
         return hooks_stream(self._chat_stream, self._chat_no_stream, request)
+
+    async def _connect(self) -> None:
+        """Open the connection that the first question will use. A model in this process needs none."""
 
     def _chat_stream(
         self,
@@ -269,9 +342,14 @@ class BaseChatModel:
 
     async def _reply(self, request: ChatRequest) -> list[Message]:
         transcript = Transcript()
-        async with aclosing(self.stream(request)) as events:
-            async for event in events:
-                transcript.apply(event)
+        try:
+            async with aclosing(self.stream(request)) as events:
+                async for event in events:
+                    transcript.apply(event)
+        except ModelServiceError as error:
+            if said := transcript.messages():  # what had come is not lost with the rest
+                error.extra = {**(error.extra or {}), "partial": dumped(said)}
+            raise
         return transcript.messages()
 
 
