@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from contextlib import AsyncExitStack, aclosing
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -15,14 +16,14 @@ from core.llm.backends.dashscope_place import checked, placed
 from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
 from core.llm.backends.http_clients import http_pool
 from core.llm.base import BaseChatModel, is_true
-from core.llm.request import ChatRequest, Stream, call_ids
+from core.llm.request import ChatRequest, Progress, Stream, call_ids
 from core.llm.service import Service, service_of
 from core.llm.wire.dashscope import body_json
 from core.llm.wire.dashscope_chunks import DashScopeReader
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from core.messages.content import ContentItem
 
@@ -107,6 +108,12 @@ class DashScopeModel(BaseChatModel):
     def service(self) -> Service:
         """Where it is, whoever said so."""
         return service_of({"base_http_api_url": self._place.address}, self.model_type)
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Load what the first question needs, beside the loop. The service itself is not asked."""
+        del progress  # nothing is fetched
+        await http_pool().prepare()
+        await asyncio.to_thread(self.count_tokens, self.label)
 
     async def aclose(self) -> None:
         """Close this loop's connections, unless another model uses them."""

@@ -25,6 +25,14 @@ HTTP_ERRORS: Final = (httpx2.RequestError, httpx2.StreamError, httpx2.InvalidURL
 """What the HTTP layer and a timeout raise."""
 
 
+_PROTOCOL_ERRORS: Final = (httpx2.RemoteProtocolError, httpx2.ConnectError)
+# A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
+_FOREIGN: Final = re.compile(
+    r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
+    re.IGNORECASE,
+)
+
+
 class _Meaning(NamedTuple):
     """What an answer of the service means to a user."""
 
@@ -123,6 +131,8 @@ class Translator:
         """
         if isinstance(error, httpx2.ConnectTimeout):
             return self.cut_off(spoke=False)
+        if not spoke and isinstance(error, _PROTOCOL_ERRORS) and _FOREIGN.search(str(error)):
+            return self.foreign()
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
             said, hint = f"{self.host} took too long to answer.", "Ask again, or set request_timeout higher."
             return self._made(ModelUnavailableError, said, hint, "model_slow")
@@ -155,6 +165,12 @@ class Translator:
         """The service talks HTML: most often its address is a web page's."""
         said = f"{self.host} answered with a web page, not as a model service."
         return self._made(ModelMisbehavedError, said, "Check the service's address; it ends in /api/v1.", "model_html")
+
+    def foreign(self) -> ModelServiceError:
+        """Something else answers there."""
+        said = f"{self.host} answered, but not as a model service of the DashScope protocol."
+        hint = "Check the service's address and its model_type; the address ends in /api/v1."
+        return self._made(ModelMisbehavedError, said, hint, "")
 
     def cut_off(self, *, spoke: bool) -> ModelServiceError:
         """The connection ended before the reply was whole, or never stood."""
