@@ -196,6 +196,11 @@ def picture_address(picture: bytes | str) -> str:
     return f"data:image/png;base64,{b64encode(picture).decode('ascii')}"
 
 
+def recording_address(recording: bytes) -> str:
+    """What was said aloud as a `data:` URI."""
+    return f"data:audio/wav;base64,{b64encode(recording).decode('ascii')}"
+
+
 def _image_part(picture: bytes | str) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": picture_address(picture)}}
 

@@ -7,17 +7,19 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.llm.base import BaseChatModel
+from core.messages.content import ContentItem
 from core.messages.events import (
     CallDelta,
     CallStarted,
     Event,
+    ItemAdded,
     MessageFinished,
     MessageStarted,
     ReasoningDelta,
     TextDelta,
 )
 from core.messages.message import Usage
-from core.testing.script import Reply, arguments_text, pieces
+from core.testing.script import Reply, arguments_text, picture_address, pieces, recording_address
 
 if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Stream
@@ -85,13 +87,22 @@ def _events(reply: Reply, number: int) -> list[Event]:
     events: list[Event] = [MessageStarted()]
     events += [ReasoningDelta(piece) for piece in pieces(reply.reasoning)]
     events += [TextDelta(piece) for piece in pieces(reply.text)]
+    events += [ItemAdded(ContentItem(image=picture_address(picture))) for picture in reply.images]
+    if reply.audio:
+        events.append(ItemAdded(ContentItem(audio=recording_address(reply.audio))))
     for index, (name, arguments) in enumerate(reply.calls):
         call_id = f"call_{number}_{index}"
         events += [CallStarted(call_id, name), CallDelta(call_id, arguments_text(arguments))]
     usage = None
     if reply.usage:
         asked, answered = reply.usage
-        usage = Usage(prompt_tokens=asked, completion_tokens=answered, total_tokens=asked + answered)
+        usage = Usage(
+            prompt_tokens=asked,
+            completion_tokens=answered,
+            total_tokens=asked + answered,
+            reasoning_tokens=reply.reasoning_tokens,
+            cached_tokens=reply.cached_tokens,
+        )
     return [*events, MessageFinished("calls" if reply.calls else "stop", usage)]
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
 from core.llm.wire.openai_chunks import ChunkReader
-from core.messages.events import CallDelta, CallStarted, MessageFinished, ReasoningDelta, TextDelta
+from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageFinished, ReasoningDelta, TextDelta
 from core.messages.message import Usage
 from core.messages.transcript import Transcript
 
@@ -218,3 +218,57 @@ def test_any_cut_of_the_bytes_gives_the_same_reply(texts, arguments, cuts):
     ]
     assert "".join(e.text for e in cut_up if isinstance(e, TextDelta)) == "".join(texts)
     assert "".join(e.arguments for e in cut_up if isinstance(e, CallDelta)) == "".join(arguments)
+
+
+# -- fields that services differ in -----------------------------------------------------------------------------------
+
+
+def line(delta: dict, **more) -> bytes:
+    return f"data: {json.dumps({'choices': [{'delta': delta, **more}]})}\n\n".encode()
+
+
+END = line({}, finish_reason="stop") + b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        {"reasoning_content": "hm"},
+        {"reasoning": "hm"},
+        {"thinking": "hm"},
+        {"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]},
+        {"reasoning": None, "reasoning_content": "hm"},
+        {"reasoning_details": [{"type": "reasoning.summary", "summary": "h"}, {"text": "m"}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]},
+        {"content": [{"type": "thinking", "thinking": "hm"}]},
+    ],
+)
+def test_thought_is_read_from_whichever_field_holds_it(delta):
+    reader = ChunkReader()
+    events = [*reader.feed(line(delta) + line({"content": "yes"}) + END), *reader.close()]
+    assert events == [ReasoningDelta("hm"), TextDelta("yes"), MessageFinished("stop")]
+
+
+def test_a_models_own_refusal_is_text():
+    reader = ChunkReader()
+    events = [*reader.feed(line({"content": None, "refusal": "I will "}) + line({"refusal": "not."}) + END)]
+    assert events == [TextDelta("I will not.")]
+
+
+def test_pictures_come_as_parts_or_beside_the_text():
+    part = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    reader = ChunkReader()
+    raw = line({"content": [{"type": "text", "text": "see"}, part]}) + line({"images": [part, "b.png", {}]}) + END
+    assert [event.item.image for event in reader.feed(raw) if isinstance(event, ItemAdded)] == [
+        "https://example.org/a.png",
+        "https://example.org/a.png",
+        "b.png",
+    ]
+
+
+@pytest.mark.parametrize("piece", [{"data": "AAAA"}, {"data": "!"}, {"data": None, "transcript": "hi"}, {}])
+def test_odd_pieces_of_speech_do_no_harm(piece):
+    reader = ChunkReader()
+    events = [*reader.feed(line({"audio": piece}) + line({"content": "yes"}) + END), *reader.close()]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("yes")
+    assert isinstance(events[-1], MessageFinished)
