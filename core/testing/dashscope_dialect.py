@@ -157,7 +157,7 @@ class DashScopeDialect:
         form: dict[str, str] = {}
         raw = b""
         for part in asked.raw.split(boundary)[1:-1]:
-            head, _, value = part.strip(b"\r\n").partition(b"\r\n\r\n")
+            head, _, value = part.removeprefix(b"\r\n").removesuffix(b"\r\n").partition(b"\r\n\r\n")
             found = _FIELD.search(head)
             if found and found["file"] is not None:
                 raw = value
