@@ -122,6 +122,11 @@ class Engine:
         """The installation's model, once it is made; whether it can answer yet is in `readiness`."""
         return self._loader.model
 
+    @property
+    def default_label(self) -> str:
+        """What the page calls the installation's model; empty before it is made."""
+        return self._loader.label
+
     async def chosen(self, owner: str) -> Chosen:
         """The model that answers an owner, with its own readiness. Raises StorageError."""
         return await self._models.of(owner)

@@ -13,6 +13,7 @@ from starlette.routing import Match, Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from webui.assets_folder import assets_folder
+from webui.handlers.models import ModelRoutes
 from webui.incoming import TooLargeError
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Routes:
         self._engine = context.engine
         self._words = context.words
         self._uploads = uploads
+        self._models = ModelRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -62,6 +64,7 @@ class Routes:
             Route("/pages/{document_id}/{page:int}.png", self.page, methods=["GET"]),
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
+            *self._models.table(),
             _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
         ]
 

@@ -12,7 +12,20 @@ from gradio.themes import Base, Font
 
 from webui.words import SCRIPT_WORDS
 
-STYLES = ("tokens", "icons", "shell", "history", "talk", "prose", "bubbles", "composer", "evidence", "room", "narrow")
+STYLES = (
+    "tokens",
+    "icons",
+    "shell",
+    "history",
+    "talk",
+    "prose",
+    "bubbles",
+    "composer",
+    "evidence",
+    "room",
+    "narrow",
+    "models",
+)
 
 _PAPER = ("background_fill_primary", "background_fill_secondary", "body_background_fill", "panel_background_fill")
 _VALUES: dict[str, str] = {

@@ -1,6 +1,7 @@
 // Clicks. Links of ours carry a class that no model can write; a link with only `#…` does nothing.
 import { ask } from './bus.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
+import { openModels } from './models.js';
 import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
 import { keepPlace, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
@@ -17,6 +18,7 @@ const BUTTONS = {
   page: (button) => ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n) }),
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
+  models: () => { const card = document.querySelector('.p-ready[open]'); if (card) card.open = false; openModels(); },
 };
 
 const LINKS = {
@@ -74,9 +76,9 @@ function clicked(event) {
 }
 
 function pressed(event) {
-  if (event.key === 'Escape' && !event.isComposing) {
+  if (event.key === 'Escape' && !event.isComposing && !document.querySelector('dialog[open]')) {
     const card = document.querySelector('.p-ready[open]');
-    if (closeMenu() || (card && !(card.open = false)) || escape()) event.stopPropagation();
+    if (closeMenu({ back: true }) || (card && !(card.open = false)) || escape()) event.stopPropagation();
   }
   const link = event.target.closest?.('a[role="button"]');
   if (link && event.key === ' ') { event.preventDefault(); link.click(); }

@@ -1,14 +1,20 @@
 // Small questions to the reader: a row's menu, a new title, a deletion, a changed question.
 import { ask } from './bus.js';
+import { keepFocus } from './focus.js';
 import { say } from './words.js';
 
 let menu = null;
 
-export function closeMenu() {
+// A row is drawn anew after each change: its button is found again by the row's name.
+const rowOf = (id) => `#history .p-menu[data-id="${CSS.escape(id)}"]`;
+
+export function closeMenu({ back = false } = {}) {
   if (!menu) return false;
-  menu.button.setAttribute('aria-expanded', 'false');
-  menu.element.remove();
+  const { button, element } = menu;
   menu = null;
+  button.setAttribute('aria-expanded', 'false');
+  element.remove();
+  if (back) keepFocus(rowOf(button.dataset.id));
   return true;
 }
 
@@ -31,7 +37,8 @@ export function openMenu(button) {
   element.addEventListener('keydown', (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     const items = [...element.children];
-    if (step) items.at((items.indexOf(document.activeElement) + step) % items.length).focus();
+    if (step) { event.preventDefault(); items.at((items.indexOf(document.activeElement) + step) % items.length).focus(); }
+    if (event.key === 'Tab') closeMenu({ back: true });
   });
   element.firstChild.focus();
   menu = { button, element };
@@ -40,7 +47,7 @@ export function openMenu(button) {
 function item(label, className, act) {
   const element = Object.assign(document.createElement('button'), { type: 'button', className, textContent: label });
   element.setAttribute('role', 'menuitem');
-  element.addEventListener('click', () => { closeMenu(); act(); });
+  element.addEventListener('click', () => { closeMenu({ back: true }); act(); });
   return element;
 }
 
@@ -49,13 +56,17 @@ function rename(id, title) {
   dialog(say('title'), input, say('save'), () => {
     const text = input.value.trim();
     if (text && text !== title) ask({ do: 'rename', id, title: text });
-  });
+  }, { back: [rowOf(id)] });
   input.select();
 }
 
 function remove(id, title) {
   const text = Object.assign(document.createElement('p'), { textContent: say('delete_ask', { title }) });
-  dialog('', text, say('delete'), () => ask({ do: 'delete', id }), 'p-danger');
+  // Where the row was, the next one is; after the last, the one before; else what begins a new conversation.
+  const row = document.querySelector(rowOf(id))?.closest('li');
+  const near = [row?.nextElementSibling, row?.previousElementSibling].map((one) => one?.querySelector('.p-menu')?.dataset.id);
+  const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#history .p-new', '#composer textarea'];
+  dialog('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
 }
 
 export function editQuestion(id, text) {
@@ -67,14 +78,15 @@ export function editQuestion(id, text) {
   area.setSelectionRange(text.length, text.length);
 }
 
-function dialog(label, body, verb, act, kind = 'p-main') {
+function dialog(label, body, verb, act, { kind = 'p-main', back = [] } = {}) {
   const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
   const form = Object.assign(document.createElement('form'), { method: 'dialog' });
+  body.id = 'p-field';
   if (label) {
-    const caption = Object.assign(document.createElement('label'), { textContent: label, htmlFor: 'p-field' });
-    body.id = 'p-field';
+    const caption = Object.assign(document.createElement('label'), { id: 'p-caption', textContent: label, htmlFor: 'p-field' });
     form.append(caption);
   }
+  element.setAttribute('aria-labelledby', label ? 'p-caption' : 'p-field');
   const row = Object.assign(document.createElement('div'), { className: 'p-row' });
   const no = Object.assign(document.createElement('button'), { type: 'button', className: 'p-button', textContent: say('cancel') });
   const yes = Object.assign(document.createElement('button'), { className: `p-button ${kind}`, textContent: verb });
@@ -84,7 +96,7 @@ function dialog(label, body, verb, act, kind = 'p-main') {
     if (event.key === 'Enter' && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit(yes);
   });
   element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
-  element.addEventListener('close', () => element.remove());
+  element.addEventListener('close', () => { element.remove(); if (back.length) keepFocus(...back); });
   row.append(no, yes);
   form.append(body, row);
   element.append(form);

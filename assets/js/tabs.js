@@ -7,6 +7,7 @@ let resting = false;
 let timer = 0;
 let last = null;
 let told = false;
+let channel = null;
 
 function look() {
   if (document.hidden) return;
@@ -14,8 +15,11 @@ function look() {
   ask({ do: 'look' });
 }
 
+// What this tab did shows in the others too.
+export function tellOthers() { channel?.postMessage('look'); }
+
 export function start() {
-  const channel = 'BroadcastChannel' in window ? new BroadcastChannel('parlour') : null;
+  channel = 'BroadcastChannel' in window ? new BroadcastChannel('parlour') : null;
   channel?.addEventListener('message', () => {
     told = true;
     if (!resting) look();
@@ -29,7 +33,7 @@ export function start() {
     const mine = { conversation: now.conversation, running: now.state === 'running', asked };
     const began = last && (mine.running && !last.running || mine.conversation === last.conversation && mine.asked > last.asked);
     // The other tabs do not know yet; what another tab told is not told again.
-    if (began && !told) channel?.postMessage('look');
+    if (began && !told) tellOthers();
     last = mine;
   });
   document.addEventListener('visibilitychange', () => {

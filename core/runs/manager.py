@@ -201,13 +201,14 @@ class Runs:
 
     async def _past_reply(self, owner: str, message: StoredMessage) -> Reply:
         events: list[LoggedEvent] = []
-        error = None
+        error, model = None, ""
         if message.run_id is not None:
             record = await self._store.get(owner, message.run_id)
-            events, error = await self.events(owner, message.run_id), record.error
+            events, error, model = await self.events(owner, message.run_id), record.error, record.model
         if not events:
             events = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(message.parts), start=1)]
         reply = Reply(events)
+        reply.model = model
         if message.status != "running":
             reply.apply(
                 LoggedEvent(reply.seen + 1, events[-1].at if events else 0.0, RunFinished(message.status, error))

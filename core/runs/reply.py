@@ -109,6 +109,7 @@ class Reply:
 
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
+    `model` is what the page calls the model that wrote it, where that is known.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running") -> None:
@@ -117,6 +118,7 @@ class Reply:
         self.status: RunStatus = status
         self.error: dict[str, Any] | None = None
         self.usage: Usage | None = None
+        self.model = ""
         self.seen = 0
         self._calls: dict[str, CallBlock] = {}
         self._speaker: str | None = None

@@ -62,6 +62,7 @@ class Run:
         self._store = store
         self._limit = limit
         self._reply = Reply()
+        self._reply.model = record.model
         self._transcript = Transcript(one.event for one in earlier if not isinstance(one.event, RunFinished))
         last = earlier[-1].event if earlier else None
         self._broken_off = last.text if isinstance(last, TextDelta) else ""

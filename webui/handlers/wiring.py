@@ -17,12 +17,14 @@ from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.guard import guarded, toast, untouched
 from webui.handlers.send import Draft, send
+from webui.panels.top import with_readiness
 from webui.views import Views
 
 if TYPE_CHECKING:
     from webui.context import WebContext
     from webui.layout import Handles
     from webui.uploads import Uploads
+    from webui.views import View
 
 _log = logging.getLogger(__name__)
 
@@ -80,10 +82,20 @@ class Handlers:
         view = self._desk.views.of(request)
         try:
             async for frame in self._frames.follow(view):
-                yield cast("tuple[Any, ...]", frame) if frame is not None else (untouched(),) * len(Frame._fields)
+                if frame is None:
+                    yield (untouched(),) * len(Frame._fields)
+                else:
+                    yield cast("tuple[Any, ...]", await self._with_own_model(view, frame))
         except StorageError as error:  # also where the house is being closed
             _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)
+
+    async def _with_own_model(self, view: View, frame: Frame) -> Frame:
+        """The frame with the readiness of the model that this owner chose."""
+        chosen = await self._desk.engine.chosen(view.owner)
+        if chosen.readiness is self._desk.engine.readiness:
+            return frame
+        return frame._replace(top=with_readiness(frame.top, chosen.readiness, view.words))
 
     def _run_changed(self, owner: str, conversation_id: str) -> None:
         if self._desk.engine.runs.live(conversation_id) is None:

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
 
 _MB = 1_000_000
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
-# What a reader puts in front of the start command, and what each is for.
-_SETTINGS = ("PARLOUR_BASE_URL=https://…/v1", "PARLOUR_API_KEY=…")
-_NAME_SETTING = "PARLOUR_MODEL=…"
 
 
 def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool | None = None) -> str:
@@ -26,22 +23,38 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
         words: The reader's.
         built_in: Whether the model runs inside Parlour; read from its label if left out.
     """
+    menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
+    settings = escaped(words("models.settings"))
+    return (
+        f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
+        f'aria-controls="side"></button>'
+        f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
+        f"{_ready_html(readiness, words, built_in)}"
+        f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
+        f'aria-label="{settings}" title="{settings}"></button>'
+        f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
+        f'aria-controls="evidence"></button></div>'
+    )
+
+
+def with_readiness(top: str, readiness: Readiness, words: Words) -> str:
+    """The markup of `top_html`, with the readiness of another model: an owner may have chosen one."""
+    before, start, rest = top.partition("<details")
+    after = rest.partition("</details>")[2]
+    return before + _ready_html(readiness, words) + after if start else top
+
+
+def _ready_html(readiness: Readiness, words: Words, built_in: bool | None = None) -> str:  # noqa: FBT001 - as it came
     model = readiness["model"]
     inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in
     name = model.label.removesuffix(", built in") if inside else model.label
     said = _said(model, words, inside=inside)
     label = words("ready.inside", model=name) if inside and name else name
-    menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     return (
-        f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
-        f'aria-controls="side"></button>'
-        f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
         f'<span class="p-st {_SHAPES[model.state]}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
         f'<div class="p-card">{_card(model, name, words, inside=inside)}</div></details>'
-        f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
-        f'aria-controls="evidence"></button></div>'
     )
 
 
@@ -58,7 +71,7 @@ def _said(model: Part, words: Words, *, inside: bool) -> str:
 
 
 def _card(model: Part, name: str, words: Words, *, inside: bool) -> str:
-    """What answers, what that means, and how to connect something better."""
+    """What answers, what that means, and the way to something better."""
     lines: list[str] = []
     if model.state == "failed":
         happened, remedy = words.error_parts({"key": model.remedy_key, "details": model.details or {}})
@@ -66,12 +79,8 @@ def _card(model: Part, name: str, words: Words, *, inside: bool) -> str:
         lines += [f"<p>{escaped(words('ready.none'))}</p>", _retry(words)]
     elif name:
         lines.append(f"<p>{escaped(words('ready.built_in' if inside else 'ready.remote', model=name))}</p>")
-    if inside or model.state == "failed" or not name:
-        settings = "".join(f"<code>{escaped(setting)}</code>" for setting in _SETTINGS)
-        lines.append(f'<p>{escaped(words("ready.better"))}</p><p class="p-settings">{settings}</p>')
-        lines.append(
-            f'<p>{escaped(words("ready.name"))}</p><p class="p-settings"><code>{escaped(_NAME_SETTING)}</code></p>'
-        )
+    choose = escaped(words("models.open"))
+    lines.append(f'<p><button type="button" class="p-button" data-do="models">{choose}</button></p>')
     return "".join(lines)
 
 

@@ -60,7 +60,7 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
-        entries.append(_foot(message, reply.status, words, last=last))
+        entries.append(_foot(message, reply.status, words, last=last, model=reply.model))
     return entries
 
 
@@ -147,15 +147,16 @@ def _error(error: dict[str, object], words: Words) -> str:
     return f'<div class="p-error"><p class="p-what">{escaped(happened)}</p>{then}</div>'
 
 
-def _foot(message: StoredMessage, status: RunStatus, words: Words, *, last: bool) -> Entry:
-    """How it ended, and what can be done with it."""
+def _foot(message: StoredMessage, status: RunStatus, words: Words, *, last: bool, model: str = "") -> Entry:
+    """How it ended, what can be done with it, and which model wrote it."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
     cut = status in {"stopped", "interrupted", "error"}
     acts = [act for act, offered in (("continue", last and cut), ("regenerate", last)) if offered]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    return said("assistant", f'<p class="p-acts">{said_first}{links}</p>')
+    by = f' <span class="p-by">{escaped(words.model(model))}</span>' if model else ""
+    return said("assistant", f'<p class="p-acts">{said_first}{links}{by}</p>')
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from webui.words.models_en import MODELS
+
 WORDS: dict[str, str] = {
+    **MODELS,
     # the page
     "page.name": "Parlour",
     "page.opening": "Parlour is opening …",
@@ -58,9 +61,6 @@ WORDS: dict[str, str] = {
     "ready.none": "No model can answer yet. You can look around, read old conversations and add documents.",
     "ready.inside": "{model}, built in",
     "ready.retry": "Try again",
-    "ready.better": "To connect another model, start Parlour with two settings: the address of a service that speaks "
-    "the OpenAI protocol, and its key.",
-    "ready.name": "A third one names the model:",
     "ready.close": "Close",
     # the reply
     "reply.thinking": "Thinking",
@@ -178,25 +178,27 @@ WORDS: dict[str, str] = {
     "error.model_unavailable": "The model server did not answer",
     "error.model_unavailable.do": "Your message is kept. Check that it is running, then press Regenerate.",
     "error.model_refused": "The model service refused the request",
-    "error.model_refused.do": "Your message is kept. Check the key and the model's name in the settings.",
+    "error.model_refused.do": "Your message is kept. Check key and model in the model settings.",
     "error.bad_messages": "This conversation cannot be sent to a model as it is",
     "error.bad_messages.do": "Begin a new conversation.",
     "error.context_too_long": "This is more than the model can read at once",
     "error.context_too_long.do": "Ask with less text, or begin a new conversation.",
     "error.model_misbehaved": "The model service answered something that is not a reply",
-    "error.model_misbehaved.do": "Your message is kept. Check the address in the settings, then press Regenerate.",
+    "error.model_misbehaved.do": "Your message is kept. Check the address in the model settings, then Regenerate.",
     "error.model_key_wrong": "{host} does not accept the API key",
-    "error.model_key_wrong.do": "Your message is kept. Check PARLOUR_API_KEY and what the key may use.",
+    "error.model_key_wrong.do": "Your message is kept. Check the key in the model settings, and what it may use.",
     "error.model_key_missing": "{host} wants an API key",
-    "error.model_key_missing.do": "Set PARLOUR_API_KEY, then start Parlour again. Your message is kept.",
+    "error.model_key_missing.do": "Your message is kept. Type the key in the model settings.",
     "error.model_unknown": "{host} knows no model named {model}",
-    "error.model_unknown.do": "Your message is kept. Check PARLOUR_MODEL and PARLOUR_BASE_URL.",
+    "error.model_unknown.do": "Your message is kept. Choose another model in the model settings.",
     "error.model_overloaded": "{host} is busy",
     "error.model_overloaded.do": "Your message is kept. Wait a little, then press Regenerate.",
     "error.model_quota": "The account with {host} is used up",
     "error.model_quota.do": "Your message is kept. Check its balance or limits with the service.",
     "error.model_content_refused": "{host} declined to answer this",
     "error.model_content_refused.do": "Put the question in other words.",
+    "error.content_refused": "This was stopped by moderation: {reason}",
+    "error.content_refused.do": "Put the question in other words.",
     "error.model_unreachable": "{host} cannot be reached",
     "error.model_unreachable.do": "Your message is kept. Check that it is running, then press Regenerate.",
     "error.model_slow": "{host} took too long to answer",
@@ -204,7 +206,7 @@ WORDS: dict[str, str] = {
     "error.model_resting": "{host} failed several times in a row",
     "error.model_resting.do": "Your message is kept. Wait {seconds} s, then press Regenerate.",
     "error.model_html": "{host} answered with a web page, not as a model",
-    "error.model_html.do": "Your message is kept. Check PARLOUR_BASE_URL; it often ends in /v1.",
+    "error.model_html.do": "Your message is kept. Check the address in the model settings; it often ends in /v1.",
     "error.model_cut_off": "{host} broke off the reply",
     "error.model_cut_off.do": "What had come is kept. Press Continue, or Regenerate.",
     "error.model_not_named": "No model is named in the settings",
@@ -241,7 +243,7 @@ WORDS: dict[str, str] = {
     "error.video_unreadable.do": "Save it as MP4 of less than 20 MB and send it again.",
     "error.document_failed": "{name} cannot be read",
     "error.document_unsupported": "{name} is of a kind that Parlour does not read",
-    "error.document_unsupported.do": "It reads PDF, DOCX, TXT, MD, HTML and CSV.",
+    "error.document_unsupported.do": "It reads PDF, DOCX, PPTX, XLSX, XLS, ODS, EPUB, TXT, MD, HTML, CSV, JSON and source code.",
     "error.document_broken": "{name} is damaged and cannot be read",
     "error.document_broken.do": "Open it in another program, save it again, and send that.",
     "error.document_damaged": "{name} is damaged; some of it may be missing",

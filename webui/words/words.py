@@ -63,10 +63,18 @@ class Words:
 
     def error(self, error: ParlourError | Mapping[str, Any]) -> str:
         """What happened and what to do, in a line: for a toast."""
-        happened, remedy = self.error_parts(error)
+        return self.line(*self.error_parts(error))
+
+    def line(self, happened: str, remedy: str = "") -> str:
+        """Two sentences, of which the first may lack its stop, in a line."""
         stop = "。" if self.lang == "zh" else "."
         sentence = happened if happened.endswith((".", "。", "?", "？")) else happened + stop
         return sentence + ("" if self.lang == "zh" or not remedy else " ") + remedy
+
+    def model(self, label: str) -> str:
+        """What the page calls a model, by the label that it has everywhere."""
+        name = label.removesuffix(", built in")
+        return self("ready.inside", model=name) if name != label else label
 
     def seconds(self, seconds: float, *, whole: bool = False) -> str:
         """A duration: tenths below ten seconds (unless `whole`), whole seconds above, minutes above a hundred."""

@@ -13,7 +13,7 @@ from core.storage.base import Conversation
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.room import STARTERS, room_html, starter
-from webui.panels.top import top_html
+from webui.panels.top import top_html, with_readiness
 from webui.render.status import status_html
 from webui.words import LANGUAGES, Words
 from webui.words.words import Lang
@@ -89,11 +89,20 @@ def test_the_top_line_says_which_model_answers_and_whether_it_is_ready() -> None
     assert one(chinese, ".p-model").text() == "Qwen2.5-Coder 0.5B，内置"
 
 
-def test_the_card_says_that_the_built_in_model_is_small_and_how_to_connect_another() -> None:
-    card = one(parsed(top_html("", ready("ready", label="Qwen 0.5B, built in"), EN)), ".p-card").text()
-    assert "small model" in card
-    assert "PARLOUR_BASE_URL" in card
-    assert "PARLOUR_API_KEY" in card
+def test_the_card_says_that_the_built_in_model_is_small_and_leads_to_another() -> None:
+    tree = parsed(top_html("", ready("ready", label="Qwen 0.5B, built in"), EN))
+    assert "small model" in one(tree, ".p-card").text()
+    assert one(tree, ".p-card button[data-do=models]").text() == "Choose a model"
+    assert one(tree, ".p-top > button[data-do=models]").attributes["aria-label"] == "Model settings"
+
+
+def test_the_top_line_can_be_given_the_readiness_of_an_owners_own_model() -> None:
+    top = top_html("My <details>", ready("loading", label="Qwen 0.5B, built in"), EN)
+    own = ready("ready", label=EVIL, answered=True)
+    tree = parsed(with_readiness(top, own, EN))
+    assert with_readiness(top, own, EN) == top_html("My <details>", own, EN)
+    assert (one(tree, "[data-ready=ready] .p-model").text() or "").startswith("<img")
+    assert with_readiness("", own, EN) == ""
 
 
 def test_the_card_of_a_remote_model_says_where_words_go() -> None:

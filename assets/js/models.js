@@ -1,0 +1,195 @@
+// Which model answers: a dialog that speaks with the server by requests of its own, so that a key stands nowhere else.
+import { ask } from './bus.js';
+import { keepFocus } from './focus.js';
+import { hint } from './hint.js';
+import { fields, grouped, make } from './models_form.js';
+import { tellOthers } from './tabs.js';
+import { say } from './words.js';
+
+let open = null;
+
+async function request(what, body) {
+  const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  try {
+    const answer = await fetch(`./models/${what}`, { cache: 'no-store', credentials: 'same-origin', ...options });
+    return answer.ok ? await answer.json() : { failed: say('models_failed') };
+  } catch {
+    return { failed: say('models_failed') };
+  }
+}
+
+export function openModels() {
+  if (open) return;
+  open = new Dialog();
+  open.show();
+}
+
+class Dialog {
+  constructor() {
+    this.menu = null;
+    this.gone = false;   // the kept key is to be removed
+    this.turn = 0;       // of the newest question to the server: an older answer says nothing any more
+    this.parts = fields();
+    const { element, form, service, address, key, model, remove, close, test, save } = this.parts;
+    service.addEventListener('change', () => this.choose());
+    address.addEventListener('input', () => { this.list([]); this.drawKey(); });
+    for (const field of [address, key]) field.addEventListener('change', () => this.offered());
+    for (const field of [address, key, model]) field.addEventListener('input', () => this.tell());
+    key.addEventListener('input', () => { this.gone = false; this.drawKey(); });
+    remove.addEventListener('click', () => { this.gone = true; key.value = ''; this.drawKey(); key.focus(); });
+    close.addEventListener('click', () => element.close());
+    test.addEventListener('click', () => this.test());
+    save.addEventListener('click', () => this.save());
+    form.addEventListener('submit', (event) => { event.preventDefault(); this.use(); });
+    element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
+    element.addEventListener('close', () => this.left());
+  }
+
+  async show() {
+    const { element, service } = this.parts;
+    document.body.append(element);
+    element.showModal();
+    this.tell('run', say('models_loading'));
+    const menu = await request('menu');
+    if (menu.failed) return this.tell('bad', menu.failed);
+    this.tell();
+    this.take(menu);
+    service.focus();
+  }
+
+  left() {
+    this.turn += 1;
+    this.parts.key.value = '';
+    this.parts.element.remove();
+    open = null;
+    keepFocus('#top .p-open-models');
+  }
+
+  get chosen() { return this.menu?.services.find((one) => one.name === this.parts.service.value); }
+
+  // The kept key is for the server that it was given for, and for no other.
+  get keeps() {
+    const { chosen } = this;
+    return Boolean(chosen?.has_key) && !this.gone && place(this.parts.address.value) === place(chosen.address);
+  }
+
+  get draft() {
+    const { service, address, model, key } = this.parts;
+    const typed = key.value.trim();
+    const draft = { service: service.value, address: address.value, model: model.value };
+    return typed || this.gone ? { ...draft, key: typed } : draft;
+  }
+
+  take(menu, wanted = menu.used) {
+    this.menu = menu;
+    const { service } = this.parts;
+    service.replaceChildren(...grouped(menu));
+    service.value = wanted;
+    this.choose();
+  }
+
+  choose() {
+    const { chosen, parts } = this;
+    this.gone = false;
+    parts.key.value = '';
+    parts.address.value = chosen?.address ?? '';
+    parts.model.value = chosen?.model ?? '';
+    parts.captions.model.textContent = say(chosen?.kind === 'azure' ? 'models_deployment' : 'models_model');
+    parts.rows.address.hidden = !chosen?.typed;
+    parts.rows.model.hidden = !chosen;
+    parts.rows.key.hidden = !chosen || chosen.key === 'none';
+    parts.save.disabled = !chosen;
+    this.list(chosen?.models ?? []);
+    this.tell();
+    this.drawKey();
+    this.offered();
+  }
+
+  drawKey() {
+    const { chosen, keeps, parts } = this;
+    const empty = say(chosen?.key === 'optional' ? 'models_key_none' : 'models_key_type');
+    parts.key.placeholder = keeps ? say('models_key_kept', { end: chosen.key_end }) : this.gone ? say('models_key_gone') : empty;
+    parts.remove.hidden = !keeps || Boolean(parts.key.value);
+    const goes = chosen && chosen.key !== 'none' ? [say('models_goes', { host: place(parts.address.value) || '…' })] : [];
+    const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
+    const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
+    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [say('models_key_note')])].join(' ');
+  }
+
+  // Which names the service has; nothing is asked before there is an address and, where one is needed, a key.
+  async offered() {
+    const { chosen, parts } = this;
+    const turn = ++this.turn;
+    if (!chosen || chosen.typed && !parts.address.value.trim()) return;
+    if (chosen.key === 'needed' && !this.keeps && !parts.key.value.trim()) return;
+    const answer = await request('offered', this.draft);
+    if (turn === this.turn && answer.models) this.list(answer.models);
+  }
+
+  list(names) {
+    const { models, count, model } = this.parts;
+    models.replaceChildren(...names.map((name) => make('option', { value: name })));
+    count.textContent = names.length > 1 ? say('models_offered', { n: names.length }) : '';
+    if (!model.value && names.length === 1) [model.value] = names;
+  }
+
+  tell(shape = '', text = '') {
+    const { told } = this.parts;
+    told.replaceChildren(...(text ? [make('span', { className: `p-st p-${shape}` }), make('span', { textContent: text })] : []));
+  }
+
+  // Only the newest question may speak, and nothing else can be pressed while it runs.
+  async run(what, draft) {
+    const { test, save, use } = this.parts;
+    const turn = ++this.turn;
+    const buttons = [test, save, use].filter((button) => !button.disabled);
+    for (const button of buttons) button.setAttribute('aria-disabled', 'true');
+    this.busy = true;
+    const answer = await request(what, draft);
+    this.busy = false;
+    for (const button of buttons) button.removeAttribute('aria-disabled');
+    if (turn !== this.turn) return null;
+    if (!answer.failed) return answer;
+    this.tell('bad', answer.failed);
+    return null;
+  }
+
+  async test() {
+    if (this.busy) return;
+    this.tell('run', say('models_testing'));
+    const answer = await this.run('test', this.draft);
+    if (answer) this.tell('ok', answer.said);
+  }
+
+  async save() {
+    if (this.busy) return;
+    const service = this.parts.service.value;
+    const answer = await this.run('save', this.draft);
+    if (!answer) return;
+    this.take(answer, service);
+    this.tell('ok', answer.said);
+    this.changed();
+  }
+
+  async use() {
+    if (this.busy || !this.menu) return;
+    const answer = await this.run('use', this.draft);
+    if (!answer) return;
+    this.parts.element.close();
+    if (answer.model) hint('models_used', { model: answer.model });
+    this.changed();
+  }
+
+  changed() {
+    ask({ do: 'look' });
+    tellOthers();
+  }
+}
+
+function place(address) {
+  try {
+    return new URL(address.includes('://') ? address : `http://${address}`).host;
+  } catch {
+    return '';
+  }
+}

@@ -1,0 +1,213 @@
+"""The dialog about models over HTTP: each owner's own, and no key ever comes back."""
+
+from __future__ import annotations
+
+import html
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.errors import ModelRefusedError, NotFoundError, ParlourError
+from core.model_menu import MENU, menu
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from tests.e2e.app_process import AppProcess
+from tests.webui.server.raw_page import RawPage
+from webui.panels.models import failure, menu_data
+from webui.words import Words
+
+KEY = "sk-CANARY-0123456789abcdef"
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[ModelServer]:
+    with ModelServer(lambda request: Reply(text="From the service."), api_key=KEY, models=["one", "two"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app of one person at one machine."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("models") / "home", model).start()
+        yield app
+        app.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app whose browsers are owners of their own, as on a network."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie"}).start()
+        yield app
+        app.stop()
+
+
+@pytest.fixture
+def page(app: AppProcess) -> Iterator[RawPage]:
+    tab = RawPage(app.url).open()
+    yield tab
+    tab.close()
+
+
+@pytest.fixture
+def alice(shared: AppProcess) -> Iterator[RawPage]:
+    tab = RawPage(shared.url).open()
+    yield tab
+    tab.close()
+
+
+@pytest.fixture
+def bob(shared: AppProcess) -> Iterator[RawPage]:
+    tab = RawPage(shared.url).open()
+    yield tab
+    tab.close()
+
+
+def top_of(tab: RawPage) -> str:
+    told = tab.run(tab.after(tab.loading()))
+    return html.unescape(str(next(event["output"]["data"][3] for event in told if event["msg"] == "process_completed")))
+
+
+def ask(tab: RawPage, what: str, **asked: Any) -> dict[str, Any]:
+    answer = tab.client.post(f"{tab.url}/models/{what}", json=asked)
+    assert answer.status_code == 200
+    assert answer.headers["cache-control"] == "no-store"
+    assert KEY not in answer.text
+    return dict(answer.json())
+
+
+def menu_of(tab: RawPage) -> dict[str, Any]:
+    return dict(tab.client.get(f"{tab.url}/models/menu").json())
+
+
+def entry(told: dict[str, Any], name: str) -> dict[str, Any]:
+    return next(one for one in told["services"] if one["name"] == name)
+
+
+def everything(home: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in home.rglob("*") if path.is_file())
+
+
+def test_a_model_is_tried_kept_used_and_left_again(page: RawPage, app: AppProcess, service: ModelServer) -> None:
+    given = {"service": "compatible", "address": service.base_url, "model": "one", "key": KEY}
+    assert menu_of(page)["used"] == ""
+    assert ask(page, "offered", **given)["models"] == ["one", "two"]
+    assert ask(page, "test", **given)["said"].startswith("one · 127.0.0.1 began to answer after 0.")
+    kept = entry(ask(page, "save", **given), "compatible")
+    assert (kept["kept"], kept["has_key"], kept["key_end"]) == (True, True, "cdef")
+    told = ask(page, "use", service="compatible", address=service.base_url, model="two")
+    assert (told["used"], told["model"]) == ("compatible", "two · 127.0.0.1")
+    page.send("Hello?")
+    chat, _ = page.paint(page.number("composer", "submit"))
+    assert "From the service." in chat
+    assert "two" in chat  # which model wrote it
+    assert service.requests[-1].body["model"] == "two"
+    config = page.client.get(page.url + "/config").text
+    assert KEY not in config + chat + page.client.get(page.url + "/").text
+    assert ask(page, "use", service="")["used"] == ""
+    assert KEY.encode() not in everything(app.home) + app.log.read_bytes()
+
+
+def test_a_wrong_key_is_told_without_it(page: RawPage, service: ModelServer) -> None:
+    given = {"service": "compatible", "address": service.base_url, "model": "one"}
+    said = ask(page, "test", **given, key="sk-wrong-CANARY")["failed"]
+    assert said.endswith("does not accept the API key. Check the key, and what it may use.")
+    assert "Your message" not in said
+
+
+@pytest.mark.parametrize("what", ["save", "use", "test", "offered"])
+def test_only_the_pages_own_requests_are_understood(page: RawPage, app: AppProcess, what: str) -> None:
+    address = f"{app.url}/models/{what}"
+    with httpx.Client() as stranger:
+        assert stranger.get(address).status_code in {404, 405}
+    send = page.client.post
+    assert send(address, data={"service": "openai"}).status_code == 400
+    assert send(address, content=b"[1]", headers={"content-type": "application/json"}).status_code == 400
+    assert send(address, content=b"{", headers={"content-type": "application/json"}).status_code == 400
+    assert send(address, json={"service": "x" * 40_000}).status_code == 400
+    assert send(address, json={}, headers={"origin": "https://evil.example"}).status_code == 403
+    odd = b'{"service": 1, "key": {}, "model": null, "address": "\\ud800"}'
+    assert send(address, content=odd, headers={"content-type": "application/json"}).status_code == 200
+
+
+def test_an_unforeseen_failure_is_told_in_words(page: RawPage) -> None:
+    assert (
+        ask(page, "save", service="martian", key=KEY)["failed"]
+        == "This service cannot be chosen here. Choose another one."
+    )
+
+
+def test_who_has_no_cookie_gets_nothing(shared: AppProcess) -> None:
+    with httpx.Client(base_url=shared.url) as nobody:
+        assert nobody.get("/models/menu").status_code == 401
+        assert nobody.post("/models/use", json={"service": ""}).status_code == 401
+
+
+def test_on_a_shared_page_each_reader_chooses_alone_and_never_this_machine(
+    shared: AppProcess, service: ModelServer, alice: RawPage, bob: RawPage
+) -> None:
+    offered = {one["name"] for one in menu_of(alice)["services"]}
+    assert offered == set(menu(local=False))
+    assert not offered & {"llama_cpp", "ollama"}
+    for address in (service.base_url, "https://localhost", "https://169.254.169.254/v1"):
+        for what in ("save", "use", "test", "offered"):
+            told = ask(alice, what, service="compatible", address=address, model="m", key=KEY)
+            assert "shared page" in told["failed"]
+    assert not service.requests or service.requests[-1].body["model"] != "m"
+    ask(alice, "use", service="openai", key=KEY)
+    assert entry(menu_of(alice), "openai")["key_end"] == "cdef"
+    assert not entry(menu_of(bob), "openai")["kept"]
+    assert menu_of(bob)["used"] == ""
+    assert "gpt-5-mini" in top_of(alice)
+    assert "gpt-5-mini" not in top_of(bob)
+    assert KEY.encode() not in everything(shared.home) + shared.log.read_bytes()
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_every_service_has_a_name_in_both_languages(lang: Any) -> None:
+    told = menu_data((), "Small 0.5B, built in", "", Words(lang), local=True)
+    assert [one["name"] for one in told["services"]] == [*MENU]
+    assert all(one["label"] and one["group"] for one in told["services"])
+    assert "Small 0.5B" in told["default"]
+
+
+def test_what_a_service_said_is_passed_on_where_nothing_better_is_known() -> None:
+    refused = ModelRefusedError(None, "400", "temperature must be 1")
+    assert failure(refused, Words("en")) == "The model service refused the request. It said: temperature must be 1"
+    assert failure(NotFoundError("x"), Words("en")) == "That is not here any more."
+    assert failure(ParlourError("x", key="key_wrong_form"), Words("zh")) == (
+        "这不是 API 密钥。请重新复制：它是一行字母和数字。"
+    )
+
+
+@pytest.mark.anyio
+async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+    from types import SimpleNamespace
+    from typing import cast
+
+    from starlette.applications import Starlette
+
+    from webui.handlers.models import ModelRoutes
+
+    class Broken:
+        async def save(self, owner: str, draft: Any, *, use: bool) -> None:
+            raise ZeroDivisionError(f"with {draft.key}")
+
+    context = cast("Any", SimpleNamespace(engine=SimpleNamespace(choosing=Broken()), words=Words.of))
+    routes = Starlette(routes=ModelRoutes(context).table())
+
+    async def owned(scope: Any, receive: Any, send: Any) -> None:
+        await routes({**scope, "owner": "local"}, receive, send)
+
+    caplog.set_level(logging.DEBUG)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(owned), base_url="http://test") as client:
+        answer = await client.post("/models/save", json={"service": "openai", "key": KEY})
+    assert answer.json()["failed"].startswith("Something went wrong")
+    assert "ZeroDivisionError" in caplog.text
+    assert KEY not in caplog.text + answer.text

@@ -1,0 +1,137 @@
+"""Choosing a model: routes of our own, so that a key travels in one request and stands nowhere on the page."""
+
+from __future__ import annotations
+
+import json
+import logging
+import traceback
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.choosing import Draft
+from core.errors import ParlourError
+from core.own_models import is_local
+from webui.panels.models import failure, menu_data
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from webui.context import WebContext
+    from webui.words import Words
+
+_log = logging.getLogger(__name__)
+
+_LONGEST = 32 * 1024
+_LEAST_SAID = 0.1
+_PRIVATE = {"cache-control": "no-store"}
+
+
+class ModelRoutes:
+    """`GET /models/menu`, and `POST /models/save`, `use`, `test` and `offered`, each for the owner of the request."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [
+            Route("/models/menu", self._answering(self.menu), methods=["GET"]),
+            Route("/models/save", self._answering(self.save), methods=["POST"]),
+            Route("/models/use", self._answering(self.use), methods=["POST"]),
+            Route("/models/test", self._answering(self.test), methods=["POST"]),
+            Route("/models/offered", self._answering(self.offered), methods=["POST"]),
+        ]
+
+    async def menu(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """What can be chosen, what the owner set up, and what answers."""
+        del draft
+        kept = await self._engine.choosing.kept(owner)
+        used = next((one.service for one in kept if one.in_use), "")
+        return menu_data(kept, self._engine.default_label, used, words, local=is_local(owner))
+
+    async def save(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """Keep a choice; what answers stays as it is."""
+        await self._engine.choosing.save(owner, draft, use=False)
+        told = await self.menu(owner, draft, words)
+        return {**told, "said": words("models.saved_in_use" if told["used"] == draft.service else "models.saved")}
+
+    async def use(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """Keep a choice, and let it answer from the next question on."""
+        if draft.service:
+            await self._engine.choosing.save(owner, draft, use=True)
+        else:
+            await self._engine.choosing.use(owner, "")
+        label = (await self._engine.chosen(owner)).loader.label
+        return {**await self.menu(owner, draft, words), "model": words.model(label)}
+
+    async def test(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """Ask one tiny question."""
+        label, seconds = await self._engine.choosing.test(owner, draft)
+        return {"said": words("models.works", model=words.model(label), seconds=words.seconds(max(seconds, _LEAST_SAID)))}
+
+    async def offered(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """The names of the models that the service offers."""
+        del words
+        return {"models": await self._engine.choosing.offered(owner, draft)}
+
+    def _answering(
+        self, work: Callable[[str, Draft, Words], Awaitable[dict[str, Any]]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Reads the request, does the work, and tells what went wrong in a sentence that holds no key."""
+
+        async def answer(request: Request) -> Response:
+            words = self._words(request.headers.get("accept-language", ""))
+            owner = request.scope["owner"]
+            if owner is None:
+                return JSONResponse({}, 401, _PRIVATE)
+            draft = await _draft(request)
+            if draft is None:
+                return JSONResponse({}, 400, _PRIVATE)
+            try:
+                return JSONResponse(await work(owner, draft, words), headers=_PRIVATE)
+            except ParlourError as error:
+                said = _without(draft.key, failure(error, words))
+            except Exception:
+                _log.error("Choosing a model failed.\n%s", _without(draft.key, traceback.format_exc()))
+                said = words.error({"key": "unexpected"})
+            return JSONResponse({"failed": said}, 200, _PRIVATE)
+
+        return answer
+
+
+async def _draft(request: Request) -> Draft | None:
+    """What was typed; `None` where the request is not one of the page's own."""
+    if request.method == "GET":
+        return Draft("")
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return None  # a form of another site could send anything else
+    raw = b""
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > _LONGEST:
+            return None
+    try:
+        asked = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(asked, dict):
+        return None
+    given = cast("dict[str, Any]", asked)
+    texts = {name: _text(given.get(name)) for name in ("service", "address", "model")}
+    return Draft(**texts, key=_text(given["key"]) if isinstance(given.get("key"), str) else None)
+
+
+def _text(value: object) -> str:
+    """A text fit to be stored: half a character is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+
+
+def _without(key: str | None, text: str) -> str:
+    return text.replace(key.strip(), "…") if key and key.strip() else text

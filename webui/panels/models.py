@@ -1,0 +1,66 @@
+"""What the dialog about models is told: the menu, what the reader set up, and how a test went. Never a key."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.errors import ModelServiceError
+from core.model_menu import BUILT_IN, menu
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.errors import ParlourError
+    from core.model_menu import MenuService
+    from core.storage.model_services import ModelService
+    from webui.words import Words
+
+_LONGEST_SAID = 240
+
+
+def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Words, *, local: bool) -> dict[str, Any]:
+    """The dialog's contents.
+
+    Args:
+        kept: What the reader set up.
+        default: The label of the installation's model.
+        used: The service that answers; empty for the installation's model.
+        words: The reader's.
+        local: Whether it is whoever runs Parlour.
+    """
+    mine = {one.service: one for one in kept}
+    first = words("models.default", model=words.model(default)) if default else words("models.default_unnamed")
+    services = [_service(name, one, mine.get(name), words) for name, one in menu(local=local).items()]
+    return {"default": first, "used": used, "local": local, "services": services}
+
+
+def _service(name: str, service: MenuService, kept: ModelService | None, words: Words) -> dict[str, Any]:
+    label = service.label or words("models.built_in" if name == BUILT_IN else "models.compatible")
+    known = kept is not None and kept.key is not None
+    return {
+        "name": name,
+        "label": label,
+        "group": words("models.group_here" if service.here else "models.group_net"),
+        "address": kept.address if kept is not None and service.typed else service.address,
+        "typed": service.typed,
+        "key": service.wants_key,
+        "kind": service.model_type,
+        "model": kept.model if kept is not None else next(iter(service.models), ""),
+        "models": list(service.models),
+        "kept": kept is not None,
+        "has_key": known,
+        "key_end": kept.key_end if kept is not None and known else "",
+    }
+
+
+def failure(error: ParlourError, words: Words) -> str:
+    """What went wrong with a choice, in the dialog's words: no message of a conversation is at stake here."""
+    happened, remedy = words.error_parts(error)
+    own = f"try.{error.words_key}"
+    if own in words:
+        remedy = words(own)
+    elif isinstance(error, ModelServiceError) and error.code:
+        remedy = words("try.said", said=error.message[:_LONGEST_SAID])
+    elif isinstance(error, ModelServiceError) and error.words_key != "model_silent":
+        remedy = ""
+    return words.line(happened, remedy)
