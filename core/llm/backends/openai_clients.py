@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable
 
 _CONNECT_SECONDS = 5.0
-_NEEDED_LATER = ("openai.resources.chat.completions",)  # what the SDK imports at a client's first request
+_NEEDED_LATER = ("openai.resources.chat.chat", "openai.resources.chat.completions.completions")  # at a first request
 
 Make: TypeAlias = "Callable[[httpx2.AsyncClient], AsyncOpenAI]"
 

@@ -1,0 +1,101 @@
+"""The first of many questions at once pays for nothing on the loop."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+import threading
+
+import httpx2
+import openai
+import pytest
+
+from core.llm.backends.openai_clients import ClientPool
+from core.testing.script import Reply
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def loaded_by(monkeypatch) -> list[str]:
+    """The threads in which the list of trusted certificates was read, by name."""
+    threads: list[str] = []
+    read = httpx2.create_ssl_context
+
+    def told(*args, **more):
+        threads.append(threading.current_thread().name)
+        return read(*args, **more)
+
+    monkeypatch.setattr(httpx2, "create_ssl_context", told)
+    return threads
+
+
+def made(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(api_key="any", base_url="http://127.0.0.1:9/v1", http_client=http)
+
+
+async def test_certificates_are_read_once_and_beside_the_loop(loaded_by):
+    pool = ClientPool()
+    clients = await asyncio.gather(*(pool.client(user, "service", made) for user in map(str, range(30))))
+    assert len(set(map(id, clients))) == 1
+    assert len(loaded_by) == 1
+    assert loaded_by[0] != threading.current_thread().name
+    for user in map(str, range(30)):
+        await pool.release(user)
+
+
+async def test_services_have_clients_of_their_own_and_share_connections(loaded_by):
+    pool = ClientPool()
+    one, other = await pool.client("user", "one", made), await pool.client("user", "other", made)
+    assert one is not other
+    assert one._client is other._client
+    await pool.release("user")
+    assert one._client.is_closed
+    again = await pool.client("user", "one", made)
+    assert not again._client.is_closed
+    await pool.release("user")
+    assert len(loaded_by) == 1
+
+
+async def test_a_client_that_cannot_be_made_leaves_nothing_behind():
+    pool = ClientPool()
+
+    def failing(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        raise openai.OpenAIError("no key")
+
+    with pytest.raises(openai.OpenAIError):
+        await pool.client("user", "service", failing)
+    assert (await pool.client("user", "service", made)).api_key == "any"
+    await pool.release("user")
+
+
+async def test_fifty_first_questions_at_once_are_answered(server, opened):
+    server.add(*(Reply(text="a") for _ in range(50)))
+    model = opened()
+    await model.prepare()
+    replies = await asyncio.gather(*(model.achat([{"role": "user", "content": "q"}]) for _ in range(50)))
+    await model.aclose()
+    assert [reply[0].content for reply in replies] == ["a"] * 50
+
+
+def test_after_preparing_the_first_question_imports_nothing():
+    script = """
+import asyncio, sys
+from core.llm.open_model import get_chat_model
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+
+async def main():
+    with ModelServer(Reply(text="a")) as server:
+        model = get_chat_model({"model": "m", "base_url": server.base_url, "api_key": "any"})
+        await model.prepare()
+        known = set(sys.modules)
+        await model.achat([{"role": "user", "content": "q"}])
+        await model.aclose()
+    print(sorted(name for name in set(sys.modules) - known if name.split(".")[0] != "encodings"))
+
+asyncio.run(main())
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
