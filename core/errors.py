@@ -4,7 +4,7 @@
     ├── SettingsError                UnknownNameError (near names) · MissingExtraError (the command)
     ├── ModelServiceError            .code .message .extra .retry_after   (= ModelError)
     │   ├── ModelUnavailableError    network, 408, 429, 5xx, timeout: may be tried again
-    │   ├── ModelRefusedError        400, 401, 403, 404 …: never tried again
+    │   ├── ModelRefusedError        400, 401, 403, 404 …: never tried again; ContentRefusedError by moderation
     │   │   └── BadMessagesError     nothing to answer, two system messages, an answer before any question
     │   ├── ContextTooLongError      the messages do not fit, whatever is left out
     │   └── ModelMisbehavedError     broken stream, HTML instead of JSON, unreadable reply
@@ -131,6 +131,12 @@ class ModelRefusedError(ModelServiceError):
     """The service refused the request: trying the same again cannot help."""
 
     key = "model_refused"
+
+
+class ContentRefusedError(ModelRefusedError):
+    """Moderation refused what was asked (`details["side"]` is `in`) or answered (`out`); `message` is its reason."""
+
+    key = "content_refused"
 
 
 class BadMessagesError(ModelRefusedError, ValueError):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
+from core.llm.layers.moderation import moderation
 from core.llm.layers.record import record, stages
 from core.llm.layers.retry import retry
 from core.llm.layers.thoughts import thoughts
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
     return [
+        moderation(model),
         record(model),
         uploads(model),
         fit_context(model),

@@ -1,0 +1,166 @@
+"""Lets somebody look at what goes in and out of a model, and stop it. Off unless the model's `moderation` says so."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+
+from core.errors import ContentRefusedError, SettingsError
+from core.messages.events import CallDelta, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.message import FUNCTION, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.llm.request import ChatRequest, Layer, Source, Stream
+    from core.llm.service import Served
+    from core.messages.events import Event
+    from core.messages.message import Message
+
+Side: TypeAlias = Literal["in", "out"]
+Verdict: TypeAlias = "str | bool | None"
+Look: TypeAlias = Callable[[str, Side], "Verdict | Awaitable[Verdict]"]
+"""Given a text and its side, returns why it is refused; nothing, or an empty reason, lets it pass."""
+
+_STEP: Final = 400  # characters of a reply that are held until they were looked at
+_SEEN_AT_ONCE: Final = 4000
+_REMEMBERED: Final = 4096
+_SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
+_HINT: Final = "Give a function of a text and its side, or base_url, api_key, model and sides (in, out, both)."
+
+
+def moderation(model: Served) -> Layer:
+    """The layer for one model; without `moderation` in its settings it adds nothing.
+
+    `moderation` is a function of the user's own (plain or async; see `Look`), or a dict that names a service of
+    OpenAI's form: `base_url`, `api_key` (both the model's own where left out), `model`, and `sides`: `in`, `out` or
+    `both`. Going in, the texts of users and tools are looked at, each once; coming out, the reply's text, thought and
+    arguments, which are held until then. Pictures and sounds are not looked at. Where the service cannot be asked,
+    nothing passes.
+
+    Raises:
+        ContentRefusedError: Something was refused, with the reason.
+        SettingsError: `moderation` is neither.
+    """
+    guards: list[_Guard] = []
+
+    def layer(request: ChatRequest, below: Source) -> Stream:
+        given = model.cfg.get("moderation")
+        if given is None or given is False:
+            return below(request)
+        if not guards:
+            guards.append(_guard(given, model))
+        return _moderated(guards[0], request, below)
+
+    return layer
+
+
+async def _moderated(guard: _Guard, request: ChatRequest, below: Source) -> Stream:
+    if "in" in guard.sides:
+        await guard.look_at(request.messages)
+    async with aclosing(below(request)) as events:
+        if "out" not in guard.sides:
+            async for event in events:
+                yield event
+            return
+        reply = _Reply()
+        async for event in events:
+            if reply.take(event):
+                await guard.check(reply.text[-_SEEN_AT_ONCE:], "out")
+                for passed in reply.released():
+                    yield passed
+
+
+@dataclass(slots=True)
+class _Reply:
+    """What came of a reply, and what of it is still held."""
+
+    text: str = ""
+    _held: list[Event] = field(default_factory=list["Event"])
+    _new: int = 0
+
+    def take(self, event: Event) -> bool:
+        """Hold an event; whether it is time to look."""
+        self._held.append(event)
+        if isinstance(event, MessageStarted | MessageFinished):
+            return True
+        if isinstance(event, TextDelta | ReasoningDelta):
+            self._add(event.text)
+        elif isinstance(event, CallDelta):
+            self._add(event.arguments)
+        return self._new >= _STEP
+
+    def released(self) -> list[Event]:
+        """What was looked at."""
+        passed, self._held, self._new = self._held, [], 0
+        return passed
+
+    def _add(self, text: str) -> None:
+        self.text += text
+        self._new += len(text)
+
+
+@dataclass(slots=True)
+class _Guard:
+    """Asks whoever decides, and remembers what has passed."""
+
+    look: Look
+    sides: tuple[Side, ...]
+    service: str
+    _passed: dict[bytes, None] = field(default_factory=dict[bytes, None])
+
+    async def look_at(self, messages: Sequence[Message]) -> None:
+        """The texts of users and tools that were not looked at before."""
+        for message in messages:
+            text = message.get_text_content()
+            if message.role not in {USER, FUNCTION} or not text.strip():
+                continue
+            mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+            if mark not in self._passed:
+                await self.check(text, "in")
+                self._passed[mark] = None
+                if len(self._passed) > _REMEMBERED:
+                    del self._passed[next(iter(self._passed))]
+
+    async def check(self, text: str, side: Side) -> None:
+        """Let a text pass.
+
+        Raises:
+            ContentRefusedError: It may not.
+        """
+        reason = await self._verdict(text, side) if text.strip() else None
+        if reason:
+            said = "flagged" if reason is True else str(reason)
+            error = ContentRefusedError(None, "moderation", said, {"side": side}, hint="Put it in other words.")
+            error.details |= {"reason": said, "side": side, "host": self.service}
+            raise error
+
+    async def _verdict(self, text: str, side: Side) -> Verdict:
+        look: Any = self.look
+        if inspect.iscoroutinefunction(look) or inspect.iscoroutinefunction(getattr(look, "__call__", None)):  # noqa: B004 - an object may be called too
+            return await look(text, side)
+        verdict = await asyncio.to_thread(look, text, side)
+        return await cast("Awaitable[Verdict]", verdict) if inspect.isawaitable(verdict) else verdict
+
+
+def _guard(given: object, model: Served) -> _Guard:
+    if given is True:
+        given = {}
+    if callable(given):
+        return _Guard(cast("Look", given), _SIDES["both"], model.service.name)
+    if not isinstance(given, Mapping):
+        raise SettingsError("The model's 'moderation' is wrong.", hint=_HINT)
+    cfg = dict(cast("Mapping[str, Any]", given))
+    sides = _SIDES.get(str(cfg.pop("sides", "both")))
+    if sides is None:
+        raise SettingsError("The 'sides' of the model's 'moderation' are wrong.", hint=_HINT)
+    from core.llm.backends.moderation import ModerationService
+
+    own = {"base_url": model.service.address or None, "api_key": model.cfg.get("api_key")}
+    service = ModerationService({**own, **cfg} if "base_url" not in cfg else cfg)
+    return _Guard(service.look, sides, service.host)
