@@ -16,7 +16,7 @@ import openai
 from core.errors import ModelRefusedError, ModelServiceError
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
-from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
+from core.llm.backends.openai_errors import NO_CALLS, VENDOR_ERRORS, Translator
 from core.llm.backends.openai_quirks import Quirks
 from core.llm.base import BaseChatModel, is_true
 from core.llm.media import inlined
@@ -38,7 +38,6 @@ _SEES: Final = re.compile(
 )
 _HEARS: Final = re.compile(r"gpt-4o(?:-mini)?-audio|gpt-audio|omni|voxtral|qwen\d?-audio|gemini", re.IGNORECASE)
 _WATCHES: Final = re.compile(r"qwen.*vl|vl.*qwen|qvq|omni|minicpm-v|internvl|gemini", re.IGNORECASE)
-_NO_CALLS: Final = re.compile(r"does not support (?:tools|function)|auto.{0,3} tool choice requires", re.IGNORECASE)
 _CONNECT_SECONDS: Final = 5.0
 _FIRST_BYTE_SECONDS: Final = 60.0
 _FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model or read a long prompt first
@@ -119,7 +118,7 @@ class OpenAIModel(BaseChatModel):
                     yield event
             return
         except ModelRefusedError as error:
-            if not _NO_CALLS.search(error.message):
+            if not NO_CALLS.search(error.message):
                 raise
         self.native_calls = False
         async with aclosing(super().stream(request)) as events:

@@ -26,6 +26,14 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 _INSPECTED = re.compile(r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE)
+NO_CALLS = re.compile(
+    r"does not support (?:tool|function)|auto.{0,3} tool choice requires|tools? param requires|support tool use"
+    r"|tool.?call(?:ing|s)?['\"`]* (?:is |are )?not supported|tools['\"`]* (?:is|are) not supported"
+    r"|argument supplied: tools",
+    re.IGNORECASE,
+)
+"""How services without calls of their own say so."""
+
 # A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
 _FOREIGN = re.compile(
     r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
@@ -83,9 +91,7 @@ class Translator:
                 return self.html(str(error.status_code))
             text = ""
         said = str(body.get("message") or body.get("detail") or text or f"HTTP status {error.status_code}")
-        return self.said(
-            error.status_code, str(body.get("code") or ""), said, seconds_until(headers.get("retry-after"))
-        )
+        return self.said(error.status_code, str(body.get("code") or ""), said, _pause(headers))
 
     def said(self, status: int, code: str, message: str, retry_after: float | None = None) -> ModelServiceError:
         """An error by status, the service's own code and its words."""
@@ -102,6 +108,8 @@ class Translator:
             return made(ModelRefusedError, "model_content_refused", "Rephrase the question.")
         if status in {400, 413, 422} and (_TOO_LONG.search(about) or status == 413):
             return made(ContextTooLongError, hint="Start a new conversation, or shorten the message.")
+        if NO_CALLS.search(message):  # some call it an error of theirs
+            return made(ModelRefusedError, "", "Leave use_raw_api out: the tools go into the prompt then.")
         if status in {401, 403}:
             return made(ModelRefusedError, "model_key_wrong", "Check the API key and what it may use.")
         if status == 404:
@@ -187,6 +195,12 @@ class Translator:
         self, kind: type[ModelServiceError], code: str | None, said: str, hint: str, key: str
     ) -> ModelServiceError:
         return kind(None, code, said, self.about, hint=hint, key=key)
+
+
+def _pause(headers: Mapping[str, str]) -> float | None:
+    """Seconds that the service asks to wait; a few say it in milliseconds."""
+    exact = headers.get("retry-after-ms", "")
+    return int(exact) / 1000 if exact.isdecimal() else seconds_until(headers.get("retry-after"))
 
 
 def _reason(error: Exception) -> str:

@@ -19,11 +19,13 @@ class Quirks:
     Args:
         usage: Tokens are asked for; older servers refuse the option.
         streams: The reply comes in pieces; a few models give only whole ones.
+        parallel: `parallel_tool_calls` may be said; models that reason refuse it.
         short_limit: The limit is called `max_tokens`; newer models of OpenAI's want `max_completion_tokens`.
     """
 
     usage: bool = True
     streams: bool = True
+    parallel: bool = True
     short_limit: bool = True
 
     def fitted(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -35,6 +37,8 @@ class Quirks:
             whole.pop("stream_options", None)
         if not self.short_limit and "max_tokens" in whole:
             whole["max_completion_tokens"] = whole.pop("max_tokens")
+        if not self.parallel:
+            whole.pop("parallel_tool_calls", None)
         return whole
 
     def learn(self, refusal: str, asked: dict[str, Any]) -> bool:
@@ -43,6 +47,8 @@ class Quirks:
             self.usage = False
         elif asked["stream"] and _STREAM.search(refusal):
             self.streams = False
+        elif "parallel_tool_calls" in asked and "parallel_tool_calls" in refusal:
+            self.parallel = False
         elif "max_tokens" in asked and "max_completion_tokens" in refusal:
             self.short_limit = False
         else:

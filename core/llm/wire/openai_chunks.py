@@ -131,6 +131,8 @@ class ChunkReader:
                     text.append(more)
                 else:
                     self._delta(choice, text, events)
+            elif chunk.get("object") == "error":  # older servers, in place of `error`
+                self.error = chunk
             if chunk.get("usage"):
                 self.usage = usage_from(chunk["usage"]) or self.usage
             if chunk.get("error"):
@@ -190,7 +192,8 @@ class ChunkReader:
             self._speak(audio, text)
         for picture in cast("Sequence[Any]", delta.get("images") or ()):
             self._show(picture, text, events)
-        for call in cast("Sequence[Json]", delta.get("tool_calls") or ()):
+        old = delta.get("function_call")  # what calls were before there could be several
+        for call in cast("Sequence[Json]", delta.get("tool_calls") or ([{"index": 0, "function": old}] if old else ())):
             self._say(text, events)
             self._call(call, events)
         if reason := choice.get("finish_reason"):

@@ -10,13 +10,19 @@ class EventLines:
     """
 
     def __init__(self) -> None:
-        self._rest = b""
+        self._rest: list[bytes] = []  # of a line that is not over: a picture in one line is put together once
         self._data: list[bytes] = []
 
     def feed(self, piece: bytes) -> list[bytes]:
         """The data of the events that this piece completes."""
-        lines = (self._rest + piece if self._rest else piece).split(b"\n")
-        self._rest = lines.pop()
+        lines = piece.split(b"\n")
+        if len(lines) == 1:
+            self._rest.append(piece)
+            return []
+        if self._rest:
+            self._rest.append(lines[0])
+            lines[0] = b"".join(self._rest)
+        self._rest = [last] if (last := lines.pop()) else []
         found: list[bytes] = []
         data = self._data
         for line in lines:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -229,6 +230,11 @@ def test_the_service_says_when_to_come_back(server, opened):
         opened().quick_chat("q")
     assert caught.value.retry_after == 7.0
     later = datetime.now(UTC) + timedelta(seconds=30)
+    soon = refusal(429)
+    server.add(replace(soon, headers={"retry-after-ms": "1500", "Retry-After": "2"}))
+    with pytest.raises(ModelUnavailableError) as caught:
+        opened().quick_chat("q")
+    assert caught.value.retry_after == 1.5
     server.add(refusal(429, retry_after=format_datetime(later, usegmt=True)), refusal(429, retry_after="soon"))
     with pytest.raises(ModelUnavailableError) as caught:
         opened().quick_chat("q")
@@ -354,11 +360,18 @@ def test_native_calls_are_for_openai_itself_and_for_who_asks(opened):
 
 
 @pytest.mark.parametrize(
-    "said", ["registry/gemma:2b does not support tools", '"auto" tool choice requires --enable-auto-tool-choice']
+    ("status", "said"),
+    [
+        (400, "registry/gemma:2b does not support tools"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice'),
+        (400, "`tool calling` is not supported with this model"),
+        (404, "No endpoints found that support tool use."),
+        (500, "tools param requires --jinja flag"),
+    ],
 )
-def test_a_service_without_calls_of_its_own_gets_its_tools_in_the_prompt(server, opened, said):
+def test_a_service_without_calls_of_its_own_gets_its_tools_in_the_prompt(server, opened, status, said):
     in_text = '<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>'
-    server.add(refusal(400, said), Reply(text=in_text), Reply(text=in_text))
+    server.add(refusal(status, said), Reply(text=in_text), Reply(text=in_text))
     model = opened(generate_cfg={"use_raw_api": True})
     for _ in range(2):
         (call,) = model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)

@@ -112,6 +112,13 @@ def test_a_model_that_calls_its_limit_by_another_name_gets_it_so(server, opened)
     assert limits == [(9, None), (None, 9), (None, 9)]
 
 
+def test_a_model_that_cannot_be_told_about_parallel_calls_is_not_told(server, opened):
+    server.add(refusal(400, "Unsupported parameter: 'parallel_tool_calls'"), Reply(text="a"))
+    model = opened(generate_cfg={"use_raw_api": True, "parallel_function_calls": True})
+    assert model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)[0].content == "a"
+    assert ["parallel_tool_calls" in request.body for request in server.requests] == [True, False]
+
+
 def test_a_service_that_refuses_again_and_again_is_not_asked_for_ever(server, opened):
     server.add(*(refusal(422, "stream_options: extra inputs are not permitted") for _ in range(9)))
     with pytest.raises(ModelServiceError):

@@ -272,3 +272,18 @@ def test_odd_pieces_of_speech_do_no_harm(piece):
     events = [*reader.feed(line({"audio": piece}) + line({"content": "yes"}) + END), *reader.close()]
     assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("yes")
     assert isinstance(events[-1], MessageFinished)
+
+
+def test_calls_of_the_older_form_are_understood():
+    reader = ChunkReader()
+    raw = line({"function_call": {"name": "f", "arguments": ""}}) + line({"function_call": {"arguments": "{}"}})
+    events = [*reader.feed(raw + line({}, finish_reason="function_call")), *reader.close()]
+    assert [type(event) for event in events] == [CallStarted, CallDelta, MessageFinished]
+    assert (events[0].name, events[1].arguments, events[2].reason) == ("f", "{}", "calls")
+
+
+def test_errors_of_the_older_form_are_understood():
+    reader = ChunkReader()
+    assert reader.feed(b'data: {"object": "error", "message": "boom", "code": 400}\n\n') == []
+    assert reader.error
+    assert (reader.error["message"], reader.over) == ("boom", True)
