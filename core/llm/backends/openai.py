@@ -179,6 +179,17 @@ class OpenAIModel(BaseChatModel):
         self._translator.learn(client.api_key)
         return client
 
+    async def _connect(self) -> None:
+        try:
+            client = await self._client()
+            await client.get(
+                "/models", cast_to=httpx2.Response, options={"max_retries": 0, "timeout": _FIRST_BYTE_SECONDS}
+            )
+        except openai.APIStatusError:
+            return  # the connection stands, whatever the service thinks of the question
+        except VENDOR_ERRORS as error:
+            raise self._named(self._translator.translated(error)) from error
+
     def _kept_apart(self) -> Hashable:
         """What tells the client of this service from any other."""
         return self._base_url, self._api_key

@@ -170,16 +170,16 @@ class Service(ThreadingHTTPServer):
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Service
-
     def do_POST(self) -> None:
+        service = self.server
+        assert isinstance(service, Service)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        self.server.asked.append((f"{self.path} {self.headers['Authorization']}", body))
+        service.asked.append((f"{self.path} {self.headers['Authorization']}", body))
         flagged = "bomb" in body["input"]
         categories = {"violence": flagged, "hate": False, "illicit/violent": flagged}
-        answer = self.server.body or {"results": [{"flagged": flagged, "categories": categories}]}
+        answer = service.body or {"results": [{"flagged": flagged, "categories": categories}]}
         raw = json.dumps(answer).encode()
-        self.send_response(self.server.status)
+        self.send_response(service.status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
         self.end_headers()
