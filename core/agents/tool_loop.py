@@ -156,7 +156,7 @@ class ToolLoop:
         if last and functions:
             generate = {**generate, "function_choice": "none"}
             messages = [*messages, Message(USER, LAST_CALL[state.lang])]
-        events = self.model.stream(ChatRequest(tuple(messages), functions, generate, state.lang))
+        events = self.model.stream(ChatRequest(tuple(messages), functions, generate, state.lang, answers_calls=True))
         return cited(events, state.evidence) if state.evidence else events
 
     async def _open(self, opening: Opening, runner: ToolRunner, state: _State) -> Stream:

@@ -47,6 +47,7 @@ class ChatRequest:
         functions: Tools on offer: `{"name", "description", "parameters"}`, the parameters as JSON Schema.
         generate: The merged `generate_cfg`.
         lang: The language of what Parlour adds to a prompt.
+        answers_calls: Whether who asks answers every call, also one that cannot be read; else that one stays text.
         notes: What the layers learn about this call; the recording layer begins them.
     """
 
@@ -54,6 +55,7 @@ class ChatRequest:
     functions: tuple[dict[str, Any], ...] = ()
     generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
     lang: Lang = "en"
+    answers_calls: bool = False
     notes: CallNotes | None = field(default=None, compare=False, repr=False)
 
 
@@ -113,3 +115,19 @@ def _words(stop: str | list[str] | None) -> list[str]:
 def call_ids(messages: tuple[Message, ...]) -> set[str]:
     """The ids of calls and results that a conversation already holds."""
     return {str(m.extra["function_id"]) for m in messages if m.extra and m.extra.get("function_id")}
+
+
+def named_choice(request: ChatRequest) -> str:
+    """The one tool that must be called; empty where the model may choose, or none may be called."""
+    choice = str(request.generate.get("function_choice") or "auto")
+    return "" if choice in {"auto", "none"} else choice
+
+
+def is_off(setting: object) -> bool:
+    """Whether a switch is set to no, also in words as configuration files have it; one that is not set is not off."""
+    return setting is False or (isinstance(setting, str) and setting.strip().lower() in {"false", "0", "no", "off"})
+
+
+def is_on(setting: object) -> bool:
+    """Whether a switch is set to yes."""
+    return bool(setting) and not is_off(setting)

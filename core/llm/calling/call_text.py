@@ -1,4 +1,4 @@
-"""What models write as a call, read into a name and arguments."""
+"""What models write as a call, read into a name and arguments: strictly first, leniently where that failed."""
 
 from __future__ import annotations
 
@@ -7,62 +7,67 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from core.llm.calling.xml_calls import is_xml, read_xml
 from core.messages.events import CallDelta, CallStarted, Event
 from core.messages.json_text import compact, read_value
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Iterable, Mapping, Sequence
 
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\s]+)["']""")
+_CODE = re.compile(r"(.*?\})\s*<code>\n?(.*?)\n?(?:</code>)?\s*", re.DOTALL)
+
+Functions = "Sequence[Mapping[str, Any]]"
 
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """A call as it was read; `arguments` is JSON text, or what the model wrote where that cannot be read."""
+    """A call as it was read.
+
+    Args:
+        name: The tool; empty where none could be read.
+        arguments: JSON text; what the model wrote where the call is not `readable`.
+        readable: Whether it can be run.
+    """
 
     name: str
     arguments: str
+    readable: bool = True
 
 
-def read_calls(body: str, *, cut: bool = False) -> list[CallText]:
-    """The calls that the body of a call tag holds: one object, or a list of them.
+def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: bool = True) -> list[CallText]:
+    """The calls in the body of a call's tag: one object, a list of them, or XML. An empty body holds none.
 
-    A name with arguments that cannot be read is a call all the same, so that the model can be told;
-    without a name there is no call, and the list is empty. Where the reply was `cut` off inside the call nothing
-    is mended: half an argument must not be acted on.
+    Args:
+        body: What stands between the tags.
+        functions: The tools on offer; their schemas say what a value in XML is.
+        mend: Whether to mend what is not JSON. Where a reply was cut off, half an argument must not be acted on.
     """
+    body = body.strip()
+    if not body:
+        return []
+    if is_xml(body):
+        return _from_xml(body, functions, mend=mend)
+    code = _CODE.fullmatch(body)
     try:
-        value = json.loads(body) if cut else read_value(body)
+        value = _read(code.group(1) if code else body, mend=mend)
     except (ValueError, RecursionError):
-        found = _NAME.search(body)
-        return [CallText(found.group(1), body)] if found else []
-    entries = cast("list[Any]", value) if isinstance(value, list) else [value]
-    calls = [_call(entry) for entry in entries]
-    return [call for call in calls if call is not None]
+        return [unreadable(body)]
+    calls = [_call(entry) for entry in (cast("list[Any]", value) if isinstance(value, list) else [value])]
+    if code and len(calls) == 1 and calls[0].readable and (mend or "</code>" in body):
+        return [_with_code(calls[0], code.group(2))]
+    return calls
 
 
-def could_be_call(text: str, names: Collection[str]) -> bool:
-    """Whether `text` is, or may yet become, an untagged call of one of `names`: bare or in a code fence."""
-    squeezed = re.sub(r"\s", "", text).replace("'", '"')
-    for fence in ("```json", "```"):
-        if squeezed and fence.startswith(squeezed):
-            return True
-        if squeezed.startswith(fence):
-            squeezed = squeezed[len(fence) :]
-            break
-    starts = (f'{{"name":"{name}"' for name in names)
-    return any(squeezed.startswith(start) or start.startswith(squeezed) for start in starts)
+def unreadable(body: str) -> CallText:
+    """A call that cannot be read, with its name where one is to be seen."""
+    found = _NAME.search(body)
+    return CallText(found.group(1) if found else "", body, readable=False)
 
 
-def untagged_call(text: str, names: Collection[str], *, cut: bool = False) -> CallText | None:
-    """The call that `text` as a whole is, or `None`; where the reply was `cut` off, it is read as `read_calls` does."""
-    if not could_be_call(text, names):
-        return None
-    try:
-        call = next(iter(read_calls(text.strip(), cut=True)), None) if cut else _call(read_value(text))
-    except ValueError:
-        return None
-    return call if call is not None and call.name in names else None
+def may_be_mended(body: str) -> bool:
+    """Whether a call without an end is whole but for it: its last value has ended."""
+    return body.rstrip().endswith(("}", "]", "</parameter>", "</function>", "</code>"))
 
 
 def call_events(calls: Iterable[CallText], ids: Iterable[str]) -> list[Event]:
@@ -73,19 +78,50 @@ def call_events(calls: Iterable[CallText], ids: Iterable[str]) -> list[Event]:
     return events
 
 
-def _call(entry: object) -> CallText | None:
+def arguments_text(value: object) -> str:
+    """Arguments as JSON text: those that the model wrote as text itself, and none at all, are understood.
+
+    Raises:
+        ValueError: The text cannot be read.
+    """
+    if value is None:
+        return "{}"
+    if isinstance(value, str):
+        return compact(read_value(value)) if value.strip() else "{}"
+    return compact(value)
+
+
+def _read(body: str, *, mend: bool) -> object:
+    return read_value(body) if mend else json.loads(body, strict=False)
+
+
+def _call(entry: object) -> CallText:
+    """One call of whatever spelling: `parameters` for `arguments`, or the shape of a service's own calls."""
     if not isinstance(entry, dict):
-        return None
+        return CallText("", compact(entry), readable=False)
     fields = cast("dict[str, Any]", entry)
-    name = fields.get("name")
+    if isinstance(fields.get("function"), dict):
+        fields = cast("dict[str, Any]", fields["function"])
+    name = fields.get("name", fields.get("function"))
     if not isinstance(name, str) or not name.strip():
-        return None
-    arguments = fields.get("arguments", fields.get("parameters"))
-    if arguments is None:
-        return CallText(name.strip(), "{}")
-    if isinstance(arguments, str):  # arguments that the model already wrote as text
-        try:
-            arguments = read_value(arguments)
-        except ValueError:
-            return CallText(name.strip(), arguments if arguments.strip() else "{}")
-    return CallText(name.strip(), compact(arguments))
+        return CallText("", compact(entry), readable=False)
+    try:
+        arguments = arguments_text(fields.get("arguments", fields.get("parameters")))
+    except (ValueError, RecursionError):
+        return CallText(name.strip(), compact(entry), readable=False)
+    return CallText(name.strip(), arguments)
+
+
+def _with_code(call: CallText, code: str) -> CallText:
+    """The call with the code that the model wrote beside its arguments."""
+    arguments = json.loads(call.arguments)
+    if not isinstance(arguments, dict):
+        return call
+    return CallText(call.name, compact({**cast("dict[str, Any]", arguments), "code": code}))
+
+
+def _from_xml(body: str, functions: Sequence[Mapping[str, Any]], *, mend: bool) -> list[CallText]:
+    found = read_xml(body, functions, whole=not mend)
+    if found is None:
+        return [CallText("", body, readable=False)]
+    return [CallText(name, compact(arguments)) for name, arguments in found]

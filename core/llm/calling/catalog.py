@@ -13,6 +13,7 @@ TEMPLATES: Registry[type[CallTemplate]] = Registry(
     "calling template",
     {
         "nous": Entry("core.llm.calling.nous:NousTemplate"),
+        "qwen": Entry("core.llm.calling.qwen:QwenTemplate"),
         "json_schema": Entry("core.llm.calling.json_schema:JsonSchemaTemplate"),
     },
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.llm.calling.neutral import neutral
+from core.llm.calling.neutral import neutral_items, neutral_json
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 
@@ -34,13 +34,13 @@ def flattened(messages: Sequence[Message], lang: Lang) -> list[Message]:
     flat: list[Message] = []
     for message in messages:
         if message.role == FUNCTION:
-            items = [_harmless(item) for item in message.items] or [ContentItem(text=_NOTHING[lang])]
+            items = neutral_items(message.items) or [ContentItem(text=_NOTHING[lang])]
             _add_to_question(flat, [ContentItem(text=_RETURNED[lang]), *items])
         elif message.function_call is not None:
             if message.items:
                 flat.append(Message(ASSISTANT, message.content, name=message.name))
             call = message.function_call
-            text = _CALLED[lang].format(name=call.name, arguments=call.arguments)
+            text = _CALLED[lang].format(name=call.name, arguments=neutral_json(call.arguments))
             _add_to_question(flat, [ContentItem(text=text)])
         elif message.role != ASSISTANT or message.items:
             flat.append(message)
@@ -52,7 +52,3 @@ def _add_to_question(flat: list[Message], items: list[ContentItem]) -> None:
         flat[-1] = Message(USER, [*flat[-1].items, *items], name=flat[-1].name)
     else:
         flat.append(Message(USER, items))
-
-
-def _harmless(item: ContentItem) -> ContentItem:
-    return ContentItem(text=neutral(item.text or "")) if item.type == "text" else item

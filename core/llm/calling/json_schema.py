@@ -6,22 +6,24 @@ A model of half a billion parameters writes no reliable tags, but it fills in a 
 
 from __future__ import annotations
 
+import json
+import re
 from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from core.llm.calling.call_text import CallText, call_events, read_calls
 from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
-from core.llm.calling.neutral import neutral, without_tokens
+from core.llm.calling.neutral import neutral
 from core.llm.calling.nous import with_system
 from core.llm.calling.respond_reader import RespondReader
-from core.llm.request import call_ids
+from core.llm.request import call_ids, named_choice
 from core.messages.events import Event, TextDelta
-from core.messages.json_text import compact, read_object
+from core.messages.json_text import compact
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from core.llm.request import ChatRequest, Lang
 
@@ -38,14 +40,14 @@ class JsonSchemaTemplate:
             return replace(request, messages=tuple(facts_messages(request.messages, request.lang)), functions=())
         messages = _spoken(request.messages)
         messages = with_system(messages, router_text(request.functions, request.lang))
-        generate = {**request.generate, "response_format": response_format(request.functions, _choice(request))}
+        generate = {**request.generate, "response_format": response_format(request.functions, named_choice(request))}
         return replace(request, messages=tuple(messages), functions=(), generate=generate)
 
     def reader(self, request: ChatRequest) -> RouterReader | PlainReader:
         """Reads the choice; a reply about facts is plain text."""
         if not _routes(request):
             return PlainReader()
-        return RouterReader(call_ids(request.messages))
+        return RouterReader(request)
 
 
 class PlainReader:
@@ -64,10 +66,16 @@ class PlainReader:
 
 
 class RouterReader:
-    """Reads the constrained JSON: the answer's text as it grows, or one call when it is whole."""
+    """Reads the constrained JSON: the answer's text as it grows, or the call when it is whole.
 
-    def __init__(self, taken: Collection[str]) -> None:
+    Args:
+        request: What was asked, before the template prepared it.
+    """
+
+    def __init__(self, request: ChatRequest) -> None:
         self.calls = 0
+        self._request = request
+        taken = call_ids(request.messages)
         self._ids = (str(number) for number in count(1) if str(number) not in taken)
         self._respond = RespondReader()
 
@@ -81,19 +89,29 @@ class RouterReader:
         if self._respond.found:
             return []
         whole = self._respond.seen
-        if cut and (half := read_calls(whole, cut=True)):
-            self.calls += 1
-            return call_events(half[:1], self._ids)
-        try:
-            choice = read_object(whole)
-        except ValueError:
+        calls = [call for call in read_calls(_unfenced(whole), mend=not cut) if call.name]
+        if not calls:
             return [TextDelta(whole)] if whole.strip() else []
-        name, arguments = str(choice.get("name") or ""), choice.get("arguments")
-        if name in {"", RESPOND}:
-            text = cast("dict[str, Any]", arguments).get("text") if isinstance(arguments, dict) else None
-            return [TextDelta(str(text or whole))]
+        if calls[0].name == RESPOND:
+            return [TextDelta(_response(calls[0]) or whole)]
+        if not (calls[0].readable or self._request.answers_calls):
+            return [TextDelta(whole)]
         self.calls += 1
-        return call_events([CallText(name, compact(arguments if arguments is not None else {}))], self._ids)
+        return call_events(calls[:1], self._ids)
+
+
+def _unfenced(text: str) -> str:
+    found = re.fullmatch(r"\s*```\w*\s*\n(.*?)(?:```)?\s*", text, re.DOTALL)
+    return found.group(1) if found else text
+
+
+def _response(call: CallText) -> str:
+    """The text of an answer that did not come as one."""
+    try:
+        arguments = json.loads(call.arguments)
+    except ValueError:
+        return ""
+    return str(cast("dict[str, Any]", arguments).get("text") or "") if isinstance(arguments, dict) else ""
 
 
 def response_format(functions: Sequence[Mapping[str, Any]], only: str = "") -> dict[str, Any]:
@@ -128,7 +146,7 @@ def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
     if not results or messages[last].role != USER:  # nothing was found since the question, or there is none
         return _spoken(messages)
     said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
-    question = without_tokens(messages[last].get_text_content())
+    question = neutral(messages[last].get_text_content())
     asked = asked_about("\n".join(filter(None, results)), question, lang)
     return [*_spoken(messages[:last]), *asked, *said]
 
@@ -143,11 +161,6 @@ def _routes(request: ChatRequest) -> bool:
     return bool(request.functions) and not any(message.role == FUNCTION for message in after)
 
 
-def _choice(request: ChatRequest) -> str:
-    choice = str(request.generate.get("function_choice") or "auto")
-    return "" if choice in {"auto", "none"} else choice
-
-
 def _spoken(messages: Iterable[Message]) -> list[Message]:
     """What people and the model said; calls and results of earlier turns are left out, they would only confuse."""
     spoken: list[Message] = []
@@ -155,7 +168,7 @@ def _spoken(messages: Iterable[Message]) -> list[Message]:
         if message.role == SYSTEM:
             spoken.append(message)
         elif message.role in {USER, ASSISTANT} and not message.function_call and message.items:
-            text = without_tokens(message.get_text_content())
+            text = neutral(message.get_text_content())
             spoken.append(Message(message.role, text) if not message.is_multimodal() else message)
     return spoken
 

@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
+
+from core.messages.content import ContentItem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # `<|im_start|>` and its kin in any vendor's spelling, and the turn marks of Llama, Mistral and Gemma.
-_TOKENS = re.compile(r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos)>)|\[(?=/?INST\])", re.IGNORECASE)
-_TAGS = re.compile(r"<(?=\s*/?\s*(?:tool_call|tool_response|tools|think|system)\b)", re.IGNORECASE)
+_TOKENS = r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos)>)|\[(?=/?INST\])"
+_TAGS = r"<(?=\s*/?\s*(?:tool_call|tool_response|tools|think|system)\b)|✿(?=\s*(?:FUNCTION|ARGS|RESULT|RETURN)\s*✿)"
+_TOKEN = re.compile(_TOKENS, re.IGNORECASE)
+_TOKEN_OR_TAG = re.compile(f"{_TOKENS}|{_TAGS}", re.IGNORECASE)
 
 _BREAK = "\u200b"  # zero-width space: the text still reads the same, but is no token any more
 
 
 def without_tokens(text: str) -> str:
     """`text` with the special tokens of chat models broken apart."""
-    return _TOKENS.sub(_broken, text)
+    return _TOKEN.sub(_broken, text)
 
 
 def neutral(text: str) -> str:
-    """`text` with special tokens and our own tags broken apart, for results and documents."""
-    return _TAGS.sub(_broken, without_tokens(text))
+    """`text` with special tokens and our own tags broken apart."""
+    return _TOKEN_OR_TAG.sub(_broken, text)
+
+
+def neutral_json(text: str) -> str:
+    """JSON text that says the same, with what begins a token or a tag in one of its strings as an escape."""
+    return _TOKEN_OR_TAG.sub(_escaped, text)
+
+
+def neutral_items(items: Iterable[ContentItem]) -> list[ContentItem]:
+    """Content whose texts are neutral; what is no text stays the same object."""
+    return [_neutral_item(item) for item in items]
+
+
+def _neutral_item(item: ContentItem) -> ContentItem:
+    if item.type != "text":
+        return item
+    text = neutral(item.text or "")
+    return item if text == item.text else ContentItem(text=text)
 
 
 def _broken(match: re.Match[str]) -> str:
     return match.group() + _BREAK
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match.group()):04x}"

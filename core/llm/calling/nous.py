@@ -6,21 +6,21 @@ Source of the format: https://github.com/NousResearch/Hermes-Function-Calling
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import count
 from typing import TYPE_CHECKING
 
-from core.llm.calling.call_text import call_events, could_be_call, read_calls, untagged_call
-from core.llm.calling.neutral import neutral, without_tokens
-from core.llm.calling.tag_scanner import Piece, TagScanner
-from core.llm.request import call_ids
+from core.llm.calling.call_text import CallText, may_be_mended, read_calls
+from core.llm.calling.neutral import neutral_items, neutral_json
+from core.llm.calling.reply_reader import ReplyReader
+from core.llm.calling.tags import TAGGED
+from core.llm.request import is_off, named_choice
 from core.messages.content import ContentItem
-from core.messages.events import Event, ReasoningDelta, TextDelta
 from core.messages.json_text import compact
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
+    from core.llm.calling.tag_scanner import Piece
     from core.llm.request import ChatRequest
 
 # The models were trained on exactly these words.
@@ -42,6 +42,10 @@ _ONLY = {
     "en": "\n\nCall the function {name} now, and no other.",
     "zh": "\n\n现在请调用函数 {name}，不要调用其他函数。",
 }
+_ONE = {
+    "en": "\n\nCall one function at a time, and wait for its result.",
+    "zh": "\n\n每次只调用一个函数，并等待其结果。",
+}
 
 
 class NousTemplate:
@@ -51,74 +55,33 @@ class NousTemplate:
         """The request with everything about tools as text."""
         messages = [*_merged(request.messages)]
         tools = tools_text(request.functions)
-        choice = str(request.generate.get("function_choice") or "auto")
-        if choice not in {"auto", "none"}:
+        if choice := named_choice(request):
             tools += _ONLY[request.lang].format(name=choice)
+        elif is_off(request.generate.get("parallel_function_calls")):
+            tools += _ONE[request.lang]
         return replace(request, messages=tuple(with_system(messages, tools)), functions=())
 
-    def reader(self, request: ChatRequest) -> NousReader:
+    def reader(self, request: ChatRequest) -> ReplyReader:
         """Reads tagged calls, and a call that is the whole reply without its tag."""
-        return NousReader([str(f.get("name")) for f in request.functions], call_ids(request.messages))
+        return ReplyReader(request, TAGGED, TaggedBody())
 
 
-class NousReader:
-    """Turns the text of one reply into events.
+class TaggedBody:
+    """A call between `<tool_call>` and `</tool_call>`."""
 
-    Args:
-        names: The tools on offer.
-        taken: Call ids that the conversation already holds.
-    """
+    def read(self, piece: Piece, request: ChatRequest, *, cut: bool) -> tuple[list[CallText], str]:
+        """The calls; nothing else stands between the tags."""
+        mend = piece.closed or (not cut and may_be_mended(piece.text))
+        return read_calls(piece.text, request.functions, mend=mend), ""
 
-    def __init__(self, names: Collection[str], taken: Collection[str]) -> None:
-        self.calls = 0
-        self._names = names
-        self._ids = (str(number) for number in count(1) if str(number) not in taken)
-        self._scanner = TagScanner()
-        self._start: str | None = ""  # the reply so far, while all of it may be one untagged call
-
-    def feed(self, text: str) -> list[Event]:
-        """What is certain after more text."""
-        if self._start is not None:
-            self._start += text
-            if could_be_call(self._start, self._names):
-                return []
-            text, self._start = self._start, None
-        return self._events(self._scanner.feed(text))
-
-    def close(self, *, cut: bool = False) -> list[Event]:
-        """The rest, when no more text comes."""
-        pieces: list[Piece] = []
-        if self._start is not None:
-            call = untagged_call(self._start, self._names, cut=cut)
-            if call is not None:
-                self.calls += 1
-                return call_events([call], self._ids)
-            pieces, self._start = self._scanner.feed(self._start), None
-        return self._events([*pieces, *self._scanner.close()])
-
-    def _events(self, pieces: list[Piece]) -> list[Event]:
-        events: list[Event] = []
-        for piece in pieces:
-            if piece.mode == "text":
-                events.append(TextDelta(piece.text))
-            elif piece.mode == "thought":
-                events.append(ReasoningDelta(piece.text))
-            else:
-                events += self._call_events(piece)
-        return events
-
-    def _call_events(self, piece: Piece) -> list[Event]:
-        calls = read_calls(piece.text, cut=piece.cut)
-        if not calls:
-            closing = "" if piece.cut else "</tool_call>"
-            return [TextDelta(f"<tool_call>{piece.text}{closing}")] if piece.text.strip() else []
-        self.calls += len(calls)
-        return call_events(calls, self._ids)
+    def written(self, piece: Piece) -> str:
+        """The piece with its tags."""
+        return f"<tool_call>{piece.text}{'</tool_call>' if piece.closed else ''}"
 
 
 def tools_text(functions: Sequence[dict[str, object]]) -> str:
     """The block of the system message that describes the tools."""
-    lines = (compact({"type": "function", "function": function}) for function in functions)
+    lines = (neutral_json(compact({"type": "function", "function": function})) for function in functions)
     return _TOOLS.format(tools="\n".join(lines))
 
 
@@ -148,14 +111,19 @@ def _merged(messages: Sequence[Message]) -> Iterator[Message]:
 def _as_text(message: Message) -> Message:
     if message.role == FUNCTION:
         return Message(
-            USER, [ContentItem(text="<tool_response>\n"), *_data(message), ContentItem(text="\n</tool_response>")]
+            USER,
+            [
+                ContentItem(text="<tool_response>\n"),
+                *neutral_items(message.items),
+                ContentItem(text="\n</tool_response>"),
+            ],
         )
     if message.role == USER:
-        return Message(USER, [_harmless(item) for item in message.items], name=message.name)
+        return Message(USER, neutral_items(message.items), name=message.name)
     if message.role != ASSISTANT or message.function_call is None:
         return message
     call = message.function_call
-    name, arguments = compact(call.name), call.arguments.strip() or "{}"
+    name, arguments = compact(call.name), neutral_json(call.arguments.strip() or "{}")
     text = f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
     items = message.items
     gap = "\n" if items and items[-1].text and not items[-1].text.endswith("\n") else ""
@@ -180,11 +148,3 @@ def _joined(before: Message, fresh: Message) -> Message:
         items = [*items, ContentItem(text="\n")]
     thoughts = [m.reasoning_content for m in (before, fresh) if isinstance(m.reasoning_content, str)]
     return Message(before.role, [*items, *fresh.items], reasoning_content="\n".join(thoughts) or None)
-
-
-def _data(message: Message) -> list[ContentItem]:
-    return [ContentItem(text=neutral(item.text or "")) if item.type == "text" else item for item in message.items]
-
-
-def _harmless(item: ContentItem) -> ContentItem:
-    return ContentItem(text=without_tokens(item.text or "")) if item.type == "text" else item

@@ -1,16 +1,24 @@
-"""Splits a growing reply into text, thought and tagged calls, wherever the chunks were cut."""
+"""Splits a growing reply into text, thought and calls, wherever the chunks were cut: one scanner for every format."""
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import InitVar, dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-_THINK, _END_THINK = "<think>", "</think>"
-_CALL, _END_CALL = "<tool_call>", "</tool_call>"
-_OPENING = re.compile(f"{_THINK}|{_CALL}")
+from core.llm.calling.quotation import Quotation
+from core.llm.calling.tags import THINK, Guard, Marks, Tags, marks_of
+
+if TYPE_CHECKING:
+    import re
 
 Mode: TypeAlias = Literal["text", "thought", "call"]
+_GUARDED: dict[Guard, dict[str, Guard]] = {
+    "json": {'"': "string"},
+    "string": {'"': "json"},
+    "xml": {"<parameter=": "value"},
+    "value": {"</parameter>": "xml"},
+}
+"""Inside a call: what begins or ends a stretch in which a tag is but text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,181 +27,219 @@ class Piece:
 
     mode: Mode
     text: str
-    cut: bool = False
-    """Whether the reply ended inside this call."""
+    closed: bool = True
+    """Whether the call ended; one that did not is the last thing of the reply."""
 
 
 @dataclass(slots=True)
 class TagScanner:
     """Feed it text; it tells what is certain and holds back what may be the start of a tag.
 
-    A call inside a code fence, inline code or a thought is quotation, and stays text. The closing tag of a call
-    counts only outside its JSON strings. White space beside a call or a thought is dropped.
+    A tag in a code fence, in inline code or in a thought is quotation, and stays what it is. The end of a call counts
+    only outside its strings. White space beside a call or a thought is dropped.
+
+    Args:
+        tags: The format.
+        mode: `thought` for a reply that begins inside a thought.
+        after_tag: Whether a tag stood just before the reply: white space and a colon at its start belong to that.
     """
 
-    _mode: Mode = "text"
+    tags: Tags
+    mode: Mode = "text"
+    after_tag: InitVar[bool] = False
     _held: str = ""
     _space: str = ""
-    _line: str = ""
-    _fenced: bool = False
-    _begun: bool = False
-    _after_tag: bool = False
+    _said: bool = False  # whether there was text since the last tag
+    _tagged: bool = False  # whether there was a tag
+    _after: Literal["", "mark", "colon"] = ""  # what was left out just before: a colon and white space go with it
+    _calls: int = 0
+    _over: bool = False
     _body: list[str] = field(default_factory=list[str])
-    _string: bool = False
-    _escaped: bool = False
+    _guard: Guard = "undecided"
+    _quotation: Quotation = field(default_factory=Quotation)
+    _fresh: bool = True  # whether the thought or text has just begun: line breaks at its start are no part of it
+    _marks: Marks = field(init=False)
+
+    def __post_init__(self, after_tag: bool) -> None:
+        self._marks = marks_of(self.tags)
+        self._after = "mark" if after_tag else ""
+
+    @property
+    def settled(self) -> bool:
+        """Whether all that may still come is text."""
+        return self._over_thinking and self.mode == "text" and not self._held and not self._space
+
+    @property
+    def _over_thinking(self) -> bool:
+        return self.tags.thoughts == "start" and not self.tags.opens and self._said
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain after more text."""
-        self._held += text
         pieces: list[Piece] = []
+        if self._over:
+            return pieces
+        self._held += text
         while self._step(pieces):
             pass
         return pieces
 
-    def close(self) -> list[Piece]:
-        """The rest: an open call counts as closed, a tag that never ended is text."""
+    def close(self, *, cut: bool = False) -> list[Piece]:
+        """The rest, when no more text comes.
+
+        Args:
+            cut: Whether the reply was cut off: what stands in the last call is then not taken apart any more.
+        """
         pieces: list[Piece] = []
+        if self._over:
+            return pieces
         held, self._held = self._held, ""
-        if self._mode == "call":
-            self._end_call(pieces, "".join(self._body) + held, cut=True)
-        elif self._mode == "thought":
-            _add(pieces, "thought", held)
+        if self.mode == "call":
+            self._end_open_call(pieces, "".join(self._body) + held, cut=cut)
+        elif self.mode == "thought":
+            self._think(pieces, "" if self._marks.is_half_a_tag(held) else held)
         else:
-            self._say(pieces, held)
-            _add(pieces, "text", self._space if self._begun or not self._after_tag else "")
+            if not self._is_half_a_tag(held):
+                self._say(pieces, held)
+            if self._said or not self._tagged:
+                _add(pieces, "text", self._space)
             self._space = ""
         return pieces
 
+    # -- one step: up to the next mark ------------------------------------------------------------------------------
+
     def _step(self, pieces: list[Piece]) -> bool:
-        if not self._held:
-            return False
-        match self._mode:
-            case "text":
-                return self._text_step(pieces)
-            case "thought":
-                return self._thought_step(pieces)
-            case "call":
-                return self._call_step(pieces)
-
-    def _text_step(self, pieces: list[Piece]) -> bool:
-        found = _OPENING.search(self._held)
+        """Take what comes before the next mark, and the mark; tells whether there may be another."""
+        if self.mode == "call" and self._guard == "undecided":
+            self._guard = self.tags.guard(self._held)
+            if self._guard == "undecided":
+                return False
+        sought = self._marks.sought(self.mode, self._guard)
+        found = sought.pattern.search(self._held)
         if found is None:
-            keep = _open_end(self._held, (_THINK, _CALL))
-            self._say(pieces, self._held[: len(self._held) - keep])
-            self._held = self._held[len(self._held) - keep :]
+            at = len(self._held) - sought.open_end(self._held)
+            self._take(pieces, self._held[:at])
+            self._held = self._held[at:]
             return False
-        self._say(pieces, self._held[: found.start()])
+        self._take(pieces, self._held[: found.start()])
         self._held = self._held[found.end() :]
-        if self._fenced or self._line.endswith("`"):
-            self._say(pieces, found.group())
-            return True
-        self._start_text()
-        self._mode = "thought" if found.group() == _THINK else "call"
-        return True
+        self._mark(pieces, found)
+        return not self._over
 
-    def _thought_step(self, pieces: list[Piece]) -> bool:
-        before, closed, after = self._held.partition(_END_THINK)
-        if closed:
-            _add(pieces, "thought", before)
-            self._held = after
-            self._start_text()
-            return True
-        keep = _open_end(self._held, (_END_THINK,))
-        _add(pieces, "thought", self._held[: len(self._held) - keep])
-        self._held = self._held[len(self._held) - keep :]
-        return False
+    def _take(self, pieces: list[Piece], text: str) -> None:
+        if self.mode == "call":
+            self._body.append(text)
+        elif self.mode == "thought":
+            self._think(pieces, text)
+        else:
+            self._say(pieces, text)
 
-    def _call_step(self, pieces: list[Piece]) -> bool:
-        """Take the body character by character: a tag inside a string is part of the string."""
-        at = 0
-        while at < len(self._held):
-            if self._held[at] == "<" and not self._string:
-                rest = self._held[at:]
-                if rest.startswith(_END_CALL):
-                    self._take(at)
-                    self._held = self._held[len(_END_CALL) :]
-                    self._end_call(pieces, "".join(self._body))
-                    return True
-                if rest.startswith(_CALL):  # the closing tag was forgotten: the next call begins
-                    self._take(at)
-                    self._held = self._held[len(_CALL) :]
-                    self._end_call(pieces, "".join(self._body), then="call")
-                    return True
-                if _END_CALL.startswith(rest) or _CALL.startswith(rest):
-                    break
-            self._read(self._held[at])
-            at += 1
-        self._take(at)
-        return False
+    def _mark(self, pieces: list[Piece], found: re.Match[str]) -> None:
+        mark = found.group()
+        if self.mode == "thought":
+            self._mark_in_thought(pieces, mark)
+        elif self.mode == "text":
+            self._mark_in_text(pieces, mark)
+        elif mark in self._marks.tags_of_calls:
+            self._end_call(pieces, "".join(self._body), mark)
+        else:
+            self._body.append(mark)
+            self._guard = _GUARDED[self._guard].get(mark, self._guard)
 
-    def _take(self, count: int) -> None:
-        self._body.append(self._held[:count])
-        self._held = self._held[count:]
+    def _mark_in_thought(self, pieces: list[Piece], mark: str) -> None:
+        if mark != THINK:
+            self._begin("text")
+        elif not self._fresh:  # at the very start it opens the thought that was open already
+            self._think(pieces, mark)
 
-    def _read(self, character: str) -> None:
-        if self._escaped:
-            self._escaped = False
-        elif character == "\\":
-            self._escaped = self._string
-        elif character == '"':
-            self._string = not self._string
+    def _mark_in_text(self, pieces: list[Piece], mark: str) -> None:
+        if self._quotation.holds() or (mark == THINK and not self._may_think()):
+            self._say(pieces, mark)
+        elif mark == THINK:
+            self._begin("thought")
+        else:
+            self._meet(mark)
 
-    def _end_call(self, pieces: list[Piece], body: str, *, then: Mode = "text", cut: bool = False) -> None:
-        rest = ""
-        if cut and _END_CALL in body:  # a quote was never closed: the tag closes all the same
-            body, _, rest = body.partition(_END_CALL)
-            cut = False
-        pieces.append(Piece("call", body, cut))
-        self._body, self._string, self._escaped = [], False, False
-        self._start_text()
-        self._mode = then
-        if rest:
-            pieces.extend(self.feed(rest))
-            pieces.extend(self.close())
+    def _may_think(self) -> bool:
+        return self._quotation.at_line_start() and (self.tags.thoughts == "lines" or not (self._said or self._tagged))
 
-    def _start_text(self) -> None:
-        self._mode, self._space, self._line = "text", "", ""
-        self._begun, self._after_tag = False, True
+    def _meet(self, mark: str) -> None:
+        """A tag of a call, outside of one."""
+        if mark in self.tags.opens:
+            self._begin("call")
+        elif mark in self.tags.invents and self._calls:
+            self._over = True
+        elif mark in self.tags.closes:
+            self._begin("text")
+        else:  # it says nothing by itself
+            if self.mode == "text" and self._said:
+                self._space = self._space or "\n"
+            else:
+                self._begin("text")
+            self._after = "mark"
+
+    def _is_half_a_tag(self, held: str) -> bool:
+        if not self._marks.is_half_a_tag(held) or self._quotation.holds():
+            return False
+        return any(tag.startswith(held) for tag in self._marks.tags_of_calls) or self._may_think()
+
+    def _begin(self, mode: Mode) -> None:
+        self.mode, self._guard, self._body = mode, "undecided", []
+        self._space, self._said, self._tagged, self._after, self._fresh = "", False, True, "", True
+        self._quotation.new_line()
+
+    # -- calls ------------------------------------------------------------------------------------------------------
+
+    def _end_call(self, pieces: list[Piece], body: str, mark: str) -> None:
+        pieces.append(Piece("call", body))
+        self._calls += 1
+        self._meet(mark)
+
+    def _end_open_call(self, pieces: list[Piece], body: str, *, cut: bool) -> None:
+        """The reply is over. Where a string never ended, the first tag ends the call all the same."""
+        found = None if cut else self._marks.plain.pattern.search(body)
+        if found is None:
+            self._begin("text")
+            pieces.append(Piece("call", body, closed=False))
+            return
+        self._end_call(pieces, body[: found.start()], found.group())
+        pieces += self.feed(body[found.end() :])
+        pieces += self.close()
+
+    # -- what is shown ----------------------------------------------------------------------------------------------
+
+    def _think(self, pieces: list[Piece], text: str) -> None:
+        if self._fresh:
+            text = text.lstrip("\n")
+            self._fresh = not text
+        _add(pieces, "thought", text)
 
     def _say(self, pieces: list[Piece], text: str) -> None:
         """Pass text on, but hold back white space that may turn out to stand beside a call."""
         if not text:
             return
-        self._follow_fences(text)
+        self._quotation.add(text)
+        if self._after:
+            text = self._without_colon(text)
         body = self._space + text
-        if self._after_tag and not self._begun:
+        if self._tagged and not self._said:
             body = body.lstrip()
         said = body.rstrip()
+        if not self.tags.opens and (said or self._said):
+            said = body  # no call can stand beside it
         self._space = body[len(said) :]
         if said:
-            self._begun = True
+            self._said = True
             _add(pieces, "text", said)
 
-    def _follow_fences(self, text: str) -> None:
-        lines = text.split("\n")
-        for index, line in enumerate(lines):
-            if index:
-                self._end_line()
-            self._line += line
-        # Only the beginning of a line tells a fence, only its end tells inline code.
-        if len(self._line) > 80:
-            self._line = self._line[:40] + self._line[-8:]
-
-    def _end_line(self) -> None:
-        if self._line.lstrip(" ").startswith("```") and len(self._line) - len(self._line.lstrip(" ")) <= 3:
-            self._fenced = not self._fenced
-        self._line = ""
+    def _without_colon(self, text: str) -> str:
+        text = text.lstrip()
+        if self._after == "mark" and text.startswith(":"):
+            text, self._after = text[1:].lstrip(), "colon"
+        if text:
+            self._after = ""
+        return text
 
 
 def _add(pieces: list[Piece], mode: Mode, text: str) -> None:
     if text:
         pieces.append(Piece(mode, text))
-
-
-def _open_end(text: str, tags: tuple[str, ...]) -> int:
-    """How many characters at the end of `text` may be the start of a tag."""
-    at = text.rfind("<", max(0, len(text) - max(map(len, tags)) + 1))
-    if at < 0:
-        return 0
-    tail = text[at:]
-    return len(tail) if any(tag.startswith(tail) for tag in tags) else 0

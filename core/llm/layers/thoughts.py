@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from contextlib import aclosing
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING
 
+from core.llm.calling.tag_scanner import Piece, TagScanner
+from core.llm.calling.tags import ONLY_THOUGHTS
+from core.llm.request import is_on
 from core.messages.events import Event, MessageFinished, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Source, Stream
-
-_OPEN: Final = "<think>"
-_CLOSE: Final = "</think>"
 
 
 async def thoughts(request: ChatRequest, below: Source) -> Stream:
@@ -20,66 +19,27 @@ async def thoughts(request: ChatRequest, below: Source) -> Stream:
 
     With `generate_cfg["thought_in_content"]` the reply begins inside a thought, whose opening tag some services drop.
     """
-    splitter = ThoughtSplitter("thought" if request.generate.get("thought_in_content") else "start")
+    scanner = thought_scanner(inside=is_on(request.generate.get("thought_in_content")))
     async with aclosing(below(request)) as events:
         async for event in events:
-            if isinstance(event, TextDelta) and splitter.place != "text":
-                for found in splitter.feed(event.text):
-                    yield found
+            if isinstance(event, TextDelta) and not scanner.settled:
+                for piece in scanner.feed(event.text):
+                    yield _event(piece)
                 continue
             if isinstance(event, MessageFinished):
-                for found in splitter.close():
-                    yield found
+                for piece in scanner.close():
+                    yield _event(piece)
             yield event
 
 
-@dataclass(slots=True)
-class ThoughtSplitter:
-    """Tells thought from text, wherever the chunks were cut. A tag further on in the text is text."""
+def thought_scanner(*, inside: bool) -> TagScanner:
+    """Tells the thought at the start of a reply from its text; a tag further on in the text is text.
 
-    place: Literal["start", "thought", "gap", "text"] = "start"
-    _held: str = ""
-    _begun: bool = False
+    Args:
+        inside: Whether the reply begins inside the thought. An opening tag may stand there all the same.
+    """
+    return TagScanner(ONLY_THOUGHTS, "thought" if inside else "text")
 
-    def feed(self, text: str) -> list[Event]:
-        """What is certain after more text."""
-        self._held += text
-        events: list[Event] = []
-        if self.place == "start":
-            self._begin()
-        if self.place == "thought":
-            self._think(events)
-        if self.place == "gap" and (rest := self._held.lstrip()):
-            self._held, self.place = rest, "text"
-        if self.place == "text" and self._held:
-            events.append(TextDelta(self._held))
-            self._held = ""
-        return events
 
-    def close(self) -> list[Event]:
-        """The rest: what was held back, or a thought that never ended."""
-        held, self._held = self._held, ""
-        if not held or self.place == "gap":
-            return []
-        return [ReasoningDelta(held) if self.place == "thought" else TextDelta(held)]
-
-    def _begin(self) -> None:
-        start = self._held.lstrip()
-        if start.startswith(_OPEN):
-            self._held, self.place = start[len(_OPEN) :], "thought"
-        elif not _OPEN.startswith(start):
-            self.place = "text"
-
-    def _think(self, events: list[Event]) -> None:
-        if not self._begun:  # the line break after the opening tag
-            self._held = self._held.lstrip("\n")
-            self._begun = bool(self._held)
-        thought, closed, rest = self._held.partition(_CLOSE)
-        if not closed:
-            keep = next((size for size in range(len(_CLOSE) - 1, 0, -1) if thought.endswith(_CLOSE[:size])), 0)
-            thought, rest = thought[: len(thought) - keep], thought[len(thought) - keep :]
-        if thought:
-            events.append(ReasoningDelta(thought))
-        self._held = rest
-        if closed:
-            self.place = "gap"
+def _event(piece: Piece) -> Event:
+    return ReasoningDelta(piece.text) if piece.mode == "thought" else TextDelta(piece.text)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.calling.nous import NousReader, NousTemplate
+from core.llm.calling.base import CallReader
+from core.llm.calling.nous import NousTemplate
 from core.llm.request import ChatRequest
 from core.messages.events import CallDelta, CallStarted, Event, MessageFinished
 from core.messages.message import FunctionCall, Message
@@ -20,12 +21,20 @@ WEATHER = {
 }
 
 
-def reply(*chunks: str, names: tuple[str, ...] = ("f", "get_weather"), taken: tuple[str, ...] = ()) -> list[Message]:
-    reader = NousReader(names, taken)
+def reply(
+    *chunks: str, names: tuple[str, ...] = ("f", "get_weather"), taken: tuple[str, ...] = (), **given: Any
+) -> list[Message]:
+    reader = reader_of(*names, taken=taken, **given)
     events: list[Event] = []
     for chunk in chunks:
         events += reader.feed(chunk)
     return Transcript([*events, *reader.close(), MessageFinished("stop")]).messages()
+
+
+def reader_of(*names: str, taken: tuple[str, ...] = (), **given: Any) -> CallReader:
+    before = [Message("function", "", name="f", extra={"function_id": call_id}) for call_id in taken]
+    functions = tuple({"name": name} for name in names)
+    return NousTemplate().reader(ChatRequest(tuple(before), functions, **given))
 
 
 def prepared(*messages: Message, **generate: Any) -> list[dict[str, Any]]:
@@ -99,13 +108,13 @@ def test_what_cannot_be_read_stays_text_and_never_becomes_a_call_without_a_name(
 
 
 def test_a_call_that_was_cut_off_is_marked_unreadable_and_not_mended() -> None:
-    [message] = reply('<tool_call>{"name": "f", "arguments": {"path": "/home/a')
+    [message] = reply('<tool_call>{"name": "f", "arguments": {"path": "/home/a', answers_calls=True)
     assert message.extra == {"function_id": "1", "unreadable": True}
 
 
 def test_half_an_untagged_call_is_not_mended_where_the_reply_was_cut_off() -> None:
     half = '{"name": "f", "arguments": {"path": "/home/a'
-    reader = NousReader(["f"], [])
+    reader = reader_of("f", answers_calls=True)
     assert reader.feed(half) == []
     assert reader.close(cut=True) == [CallStarted("1", "f"), CallDelta("1", half)]
 

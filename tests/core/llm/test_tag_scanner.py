@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.llm.calling.tag_scanner import Piece, TagScanner
+from core.llm.calling.tags import TAGGED
 
 PARTS = st.sampled_from(
     [
@@ -15,7 +16,7 @@ REPLIES = st.lists(PARTS, max_size=14).map("".join)
 
 
 def scanned(pieces: list[str]) -> list[Piece]:
-    scanner = TagScanner()
+    scanner = TagScanner(TAGGED)
     found: list[Piece] = []
     for piece in pieces:
         found += scanner.feed(piece)
@@ -40,7 +41,7 @@ def test_any_split_of_a_reply_gives_the_same_pieces(reply: str, cuts: list[int])
 
 @given(REPLIES)
 def test_half_a_tag_is_never_shown(reply: str) -> None:
-    scanner, shown = TagScanner(), ""
+    scanner, shown = TagScanner(TAGGED), ""
     for character in reply:
         shown += "".join(piece.text for piece in scanner.feed(character) if piece.mode == "text")
         if not shown.endswith(("`<", "`<t", "<think", "<tool")):  # quoted tags are text
@@ -85,5 +86,5 @@ def test_a_forgotten_closing_tag_ends_the_call_at_the_next_one() -> None:
 
 def test_a_reply_that_ends_inside_a_call_says_that_it_was_cut() -> None:
     assert scanned(['<tool_call>{"name": "f", "arguments": {"city": "Par']) == [
-        Piece("call", '{"name": "f", "arguments": {"city": "Par', cut=True)
+        Piece("call", '{"name": "f", "arguments": {"city": "Par', closed=False)
     ]

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.layers.thoughts import ThoughtSplitter
-from core.messages.events import ReasoningDelta, TextDelta
+from core.llm.layers.thoughts import thought_scanner
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
 
-def split(pieces, place: Literal["start", "thought"] = "start"):
-    splitter = ThoughtSplitter(place)
-    events = [event for piece in pieces for event in splitter.feed(piece)]
-    events += splitter.close()
-    thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-    return thought, "".join(event.text for event in events if isinstance(event, TextDelta))
+def split(chunks, *, inside=False):
+    scanner = thought_scanner(inside=inside)
+    pieces = [piece for chunk in chunks for piece in scanner.feed(chunk)]
+    pieces += scanner.close()
+    thought = "".join(piece.text for piece in pieces if piece.mode == "thought")
+    return thought, "".join(piece.text for piece in pieces if piece.mode == "text")
 
 
 CASES = [
@@ -49,7 +47,8 @@ def test_any_cut_gives_the_same(case, cuts):
 
 
 def test_a_reply_may_begin_inside_its_thought():
-    assert split(["hm</thi", "nk>answer"], "thought") == ("hm", "answer")
+    assert split(["hm</thi", "nk>answer"], inside=True) == ("hm", "answer")
+    assert split(["\n<thi", "nk>\nhm</think>answer"], inside=True) == ("hm", "answer")
 
 
 def test_every_model_has_its_thoughts_told_apart():
