@@ -47,13 +47,18 @@ async def test_certificates_are_read_once_and_beside_the_loop(loaded_by):
 
 async def test_services_have_clients_of_their_own_and_share_connections(loaded_by):
     pool = ClientPool()
-    one, other = await pool.client("user", "one", made), await pool.client("user", "other", made)
-    assert one is not other
-    assert one._client is other._client
+    connections: list[httpx2.AsyncClient] = []
+
+    def noted(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        connections.append(http)
+        return made(http)
+
+    assert await pool.client("user", "one", noted) is not await pool.client("user", "other", noted)
+    assert connections[0] is connections[1]
     await pool.release("user")
-    assert one._client.is_closed
-    again = await pool.client("user", "one", made)
-    assert not again._client.is_closed
+    assert connections[0].is_closed
+    await pool.client("user", "one", noted)
+    assert not connections[2].is_closed
     await pool.release("user")
     assert len(loaded_by) == 1
 
