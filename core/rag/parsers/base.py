@@ -52,6 +52,8 @@ def ending(name: str) -> str:
 
 def clean(text: str) -> str:
     """The text without characters that cannot be seen or kept, line ends made one kind."""
+    if text.isprintable():  # so it mostly is
+        return text
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0b", "\n").replace("\x0c", "\n"))
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers.base import Found, clean, is_ideograph
-from core.rag.parsers.pdf_file import damage_told, opened, page_of, pymupdf
+from core.rag.parsers.pdf_file import View, damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
 
@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
-    from core.rag.document import Rectangle
-
 _PAGES = 5_000
+_LEARNT_FROM, _FIRST = 40, 8  # pages
 _BOLD = 1 << 4
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
 _GARBLED = "\ufffd"
@@ -52,18 +51,23 @@ class PdfParser:
             about = About(pages=count, title=_title(document))
             yield about
             headings = Headings(_outline(document))
-            pages = [self._page(document, number, headings) for number in range(1, count + 1)]
-            no_page = all(shape.width == 0 for shape, _ in pages)
-            no_text = not any(runs for _, runs in pages)
-            if no_page or (document.is_repaired and no_text and not _has_pictures(document)):
-                raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
-            margins = Margins(pages)
-            for shape, runs in pages:
+            known = {number: self._page(document, number, headings) for number in _sample(count)}
+            margins = Margins(list(known.values()))
+            any_page, any_text, whole = False, False, True
+            for number in range(1, count + 1):
+                shape, runs = known.pop(number, None) or self._page(document, number, headings)
+                any_page, any_text, whole = (
+                    any_page or shape.width > 0,
+                    any_text or bool(runs),
+                    whole and shape.width > 0,
+                )
                 yield shape
                 kept = margins.without(shape, runs)
-                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, shape.page))
+                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, number))
+            if not any_page or (document.is_repaired and not any_text and not _has_pictures(document)):
+                raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             # Only now is it known: pages are mended as they are opened.
-            if document.is_repaired or any(shape.width == 0 for shape, _ in pages):
+            if document.is_repaired or not whole:
                 yield replace(about, damaged=True)
 
     def _page(self, document: Any, number: int, headings: Headings) -> tuple[PageShape, list[list[Line]]]:
@@ -71,13 +75,26 @@ class PdfParser:
         if page is None:
             return PageShape(number, 0.0, 0.0), []
         runs: list[list[Line]] = []
+        view = View(page)
         for raw in _raw_blocks(page):
-            lines = [line for line in (_line(one, page) for one in raw["lines"]) if line]
+            lines = [line for line in (_line(one, view) for one in raw["lines"]) if line]
             if lines and not _is_garbled(lines):
                 headings.learn(lines)
                 runs.append(lines)
         box = union(tuple(line.rectangle for lines in runs for line in lines))
-        return PageShape(number, round(page.rect.width, 2), round(page.rect.height, 2), box), runs
+        return PageShape(number, round(view.width, 2), round(view.height, 2), box), runs
+
+
+def _sample(count: int) -> list[int]:
+    """The pages from which letters and margins are learnt; few of many, so that reading can begin at once.
+
+    The first ones, then left and right pages in turn.
+    """
+    if count <= 2 * _LEARNT_FROM:
+        return list(range(1, count + 1))
+    step = (count - _FIRST) / (_LEARNT_FROM - _FIRST)
+    spread = (_FIRST + 1 + round(step * at) for at in range(_LEARNT_FROM - _FIRST))
+    return [*range(1, _FIRST + 1), *(min(count, number + (number + at) % 2) for at, number in enumerate(spread))]
 
 
 def _title(document: Any) -> str:
@@ -116,18 +133,22 @@ def _raw_blocks(page: Any) -> list[dict[str, Any]]:
     return [block for block in blocks if block.get("lines")]
 
 
-def _line(raw: dict[str, Any], page: Any) -> Line | None:
+def _line(raw: dict[str, Any], view: View) -> Line | None:
     """A printed line with its place on the page as displayed; what lies outside the page is invisible, so left out."""
-    text = clean("".join(span["text"] for span in raw["spans"])).replace("\t", " ")
-    if not text.strip():
+    spans: list[dict[str, Any]] = raw["spans"]
+    text = clean("".join([span["text"] for span in spans])).replace("\t", " ")
+    if not text or text.isspace():
         return None
-    shown = pymupdf().Rect(raw["bbox"]) * page.rotation_matrix & page.rect
-    if shown.is_empty:
+    rectangle = view.shown(raw["bbox"])
+    if rectangle is None:
         return None
-    largest = max(raw["spans"], key=lambda span: len(span["text"].strip()))
-    bold = all(span["flags"] & _BOLD or "bold" in span["font"].lower() for span in raw["spans"] if span["text"].strip())
-    rectangle: Rectangle = (round(shown.x0, 2), round(shown.y0, 2), round(shown.x1, 2), round(shown.y1, 2))
-    return Line(text, rectangle, round(largest["size"] * 2) / 2, bold)
+    size, longest, bold = 0.0, -1, True
+    for span in spans:
+        letters = len(span["text"].strip())
+        if letters > longest:
+            size, longest = span["size"], letters
+        bold = bold and (not letters or bool(span["flags"] & _BOLD) or "bold" in span["font"].lower())
+    return Line(text, rectangle, round(size * 2) / 2, bold)
 
 
 def _is_garbled(lines: list[Line]) -> bool:

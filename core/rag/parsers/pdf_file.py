@@ -74,6 +74,28 @@ def page_of(document: Any, number: int) -> Any | None:
         return None
 
 
+class View:
+    """A page as it is displayed: turned, and cut to what is seen.
+
+    Plain numbers, for there are many lines on a page, and the library's own rectangles cost more than reading it.
+    """
+
+    def __init__(self, page: Any) -> None:
+        rect = page.rect
+        self.width, self.height = float(rect.width), float(rect.height)
+        self._turn: tuple[float, ...] | None = tuple(page.rotation_matrix) if page.rotation else None
+
+    def shown(self, box: Sequence[float]) -> Rectangle | None:
+        """Where a box of the page's own measures is seen; `None` outside."""
+        x0, y0, x1, y1 = box
+        if self._turn:
+            a, b, c, d, e, f = self._turn
+            x0, y0, x1, y1 = a * x0 + c * y0 + e, b * x0 + d * y0 + f, a * x1 + c * y1 + e, b * x1 + d * y1 + f
+            x0, x1, y0, y1 = min(x0, x1), max(x0, x1), min(y0, y1), max(y0, y1)
+        x0, y0, x1, y1 = max(x0, 0.0), max(y0, 0.0), min(x1, self.width), min(y1, self.height)
+        return (round(x0, 2), round(y0, 2), round(x1, 2), round(y1, 2)) if x0 < x1 and y0 < y1 else None
+
+
 def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
     """A page as PNG, with the places of `marks` (points, as displayed) under the marker pen.
 

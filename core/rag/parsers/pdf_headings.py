@@ -32,7 +32,7 @@ class Line:
 
 
 class Headings:
-    """Learns a document's letter sizes page by page, then says which lines are headings.
+    """Learns a document's letter sizes from some pages, then says which lines are headings.
 
     Args:
         outline: The bookmarks: level, title, page.
@@ -41,7 +41,7 @@ class Headings:
     def __init__(self, outline: Sequence[tuple[int, str, int]]) -> None:
         self._letters: Counter[float] = Counter()
         self._large_blocks: Counter[float] = Counter()
-        self._levels: dict[float, int] | None = None
+        self._sizes: list[float] | None = None
         self._body = 0.0
         self._bookmarks: dict[int, dict[str, int]] = defaultdict(dict)
         for level, title, page in outline:
@@ -56,7 +56,7 @@ class Headings:
 
     def parted(self, lines: Sequence[Line], page: int) -> Iterator[tuple[list[Line], int]]:
         """The lines in runs, each with its heading level, 0 for ordinary text."""
-        if level := self._bookmark(" ".join(line.text for line in lines), page):
+        if page in self._bookmarks and (level := self._bookmark(" ".join(line.text for line in lines), page)):
             yield list(lines), level
             return
         run: list[Line] = []
@@ -72,34 +72,36 @@ class Headings:
             yield run, self._sure(run, run_level)
 
     def _bookmark(self, text: str, page: int) -> int:
-        return self._bookmarks.get(page, {}).get(_key(text), 0)
+        here = self._bookmarks.get(page)
+        return here.get(_key(text), 0) if here else 0
 
     def _level(self, line: Line, page: int) -> int:
         if level := self._bookmark(line.text, page):
             return level
-        levels = self._size_levels()
-        if level := levels.get(line.size, 0):
-            return level
-        is_numbered = line.bold and _NUMBERED.match(line.text.strip()) and line.size >= self._body
-        return min(6, len(levels) + 1) if is_numbered and not line.text.rstrip().endswith(_SENTENCE_END) else 0
+        sizes = self._large_sizes()
+        if sizes and line.size >= self._body * _LARGER:
+            return min(6, 1 + sum(size > line.size for size in sizes))
+        is_numbered = line.bold and line.size >= self._body and _NUMBERED.match(line.text.strip())
+        return min(6, len(sizes) + 1) if is_numbered and not line.text.rstrip().endswith(_SENTENCE_END) else 0
 
     @staticmethod
     def _sure(run: Sequence[Line], level: int) -> int:
         """Large letters alone are no heading: a number, or a whole page of them, is not."""
+        if not level:
+            return 0
         text = " ".join(line.text for line in run)
         return level if len(text) <= _LONGEST and sum(letter.isalpha() for letter in text) >= 2 else 0
 
-    def _size_levels(self) -> dict[float, int]:
-        """Letter size to heading level; empty where large letters are too common to mean anything, as on slides."""
-        if self._levels is None:
+    def _large_sizes(self) -> list[float]:
+        """The sizes of headings; empty where large letters are too common to mean anything, as on slides."""
+        if self._sizes is None:
             self._body = self._letters.most_common(1)[0][0] if self._letters else 0.0
             large = {size: count for size, count in self._large_blocks.items() if size >= self._body * _LARGER}
             few = sum(large.values()) <= 0.35 * max(1, self._large_blocks.total())
-            sizes = sorted((size for size in self._letters if size >= self._body * _LARGER), reverse=True)
-            self._levels = {size: min(6, rank) for rank, size in enumerate(sizes, 1)} if few else {}
-        return self._levels
+            self._sizes = [size for size in self._letters if size >= self._body * _LARGER] if few else []
+        return self._sizes
 
 
 def _key(title: str) -> str:
     """Titles compare by their letters: bookmarks and pages part words and numbers differently."""
-    return "".join(letter for letter in title.casefold() if letter.isalnum())
+    return "".join(filter(str.isalnum, title.casefold()))

@@ -29,10 +29,10 @@ Runs = list[list["Line"]]
 
 
 class Margins:
-    """Learns what stands in the margins of all pages, then takes out what is no text.
+    """Learns what stands in the margins, then takes out what is no text.
 
     Args:
-        pages: Every page's shape and its runs of lines.
+        pages: The shapes and runs of lines of all pages, or of enough to learn from.
     """
 
     def __init__(self, pages: Sequence[tuple[PageShape, Runs]]) -> None:

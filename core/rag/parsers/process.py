@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
+    from core.rag.parsers.base import Found
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,21 @@ class Parsed:
 
 
 def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
-    """Read a file in a process of its own.
+    """Read a file in a process of its own; arguments and errors as in `stream`."""
+    parsed = Parsed()
+    for found in stream(path, name, parser, limits):
+        match found:
+            case About():
+                parsed.about = found
+            case PageShape():
+                parsed.shapes.append(found)
+            case Block():
+                parsed.blocks.append(found)
+    return parsed
+
+
+def stream(path: Path, name: str, parser: str, limits: Limits) -> Generator[Found]:
+    """What a file holds, as its reader in a process of its own comes to it. Closing it ends that process.
 
     Args:
         path: The file.
@@ -64,25 +79,23 @@ def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
         limits: What it may cost.
 
     Raises:
-        DocumentError: It cannot be read, crashed its reader, or cost too much.
+        DocumentError: It cannot be read, crashed its reader, or cost too much; what came before counts for nothing.
     """
-    parsed = Parsed()
     request = {"do": "parse", "path": str(path), "name": name, "parser": parser}
     with closing(_ask(request, limits)) as answers:
         for answer in answers:
             match answer:
                 case {"about": [pages, title, damaged]}:
-                    parsed.about = About(pages, title, damaged)
+                    yield About(pages, title, damaged)
                 case {"shape": [page, width, height, box]}:
-                    parsed.shapes.append(PageShape(page, width, height, tuple(box) if box else None))
+                    yield PageShape(page, width, height, tuple(box) if box else None)
                 case {"block": [kind, text, page, lines, level, cells]}:
                     places = tuple((start, tuple(place)) for start, place in lines)
                     rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
                     text = "\n".join(map(row_text, rows)) if rows else text
-                    parsed.blocks.append(Block(kind, text, page, places, level, rows))
+                    yield Block(kind, text, page, places, level, rows)
                 case _:
                     pass
-    return parsed
 
 
 def picture(path: Path, media_type: str, page: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:

@@ -11,6 +11,7 @@ import base64
 import json
 import os
 import sys
+import time
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -22,6 +23,7 @@ from core.rag.parsers.catalog import PARSER_REGISTRY, PICTURES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_PATIENCE = 0.2  # seconds that a page that was read may wait for others
 _WRITES = 64 * 1024 * 1024  # bytes that the worker may put into any file
 
 
@@ -46,12 +48,16 @@ def main() -> None:
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
+    told = time.monotonic()
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"]):
         match found:
             case About():
                 limits.grow(found.pages or 0)
                 _say(answer, {"about": [found.pages, found.title, found.damaged]})
             case PageShape():
+                if (now := time.monotonic()) - told > _PATIENCE:
+                    answer.flush()
+                    told = now
                 _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
             case Block():
                 # A table's text is its cells: once is enough of a sheet of a million rows.
