@@ -105,20 +105,20 @@ def _heard(kind: Heard, address: str) -> str:
         return address
     if address.startswith("data:"):
         if len(address) > LARGEST * 4 // 3 + 1024:
-            raise _refused(kind, "", f"is larger than {LARGEST >> 20} MB")
-        if not _subtype(kind, _beginning(address)):
-            raise _refused(kind, "", "is none that is known")
+            raise refused(kind, "", f"is larger than {LARGEST >> 20} MB")
+        if not subtype_of(kind, _beginning(address)):
+            raise refused(kind, "", "is none that is known")
         return address
     path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
     try:
         if path.stat().st_size > LARGEST:
-            raise _refused(kind, path.name, f"is larger than {LARGEST >> 20} MB")
+            raise refused(kind, path.name, f"is larger than {LARGEST >> 20} MB")
         raw = path.read_bytes()
     except (OSError, ValueError) as error:  # there is none, or its name has a zero in it
-        raise _refused(kind, path.name, "cannot be read") from error
-    subtype = _subtype(kind, raw[:16])
+        raise refused(kind, path.name, "cannot be read") from error
+    subtype = subtype_of(kind, raw[:16])
     if not subtype:
-        raise _refused(kind, path.name, "is none that is known")
+        raise refused(kind, path.name, "is none that is known")
     return f"data:{kind}/{subtype};base64,{b64encode(raw).decode('ascii')}"
 
 
@@ -133,7 +133,8 @@ def _beginning(address: str) -> bytes:
         return b""
 
 
-def _subtype(kind: Heard, start: bytes) -> str:
+def subtype_of(kind: Heard, start: bytes) -> str:
+    """The second half of the media type of a file that begins so; empty where it is no such file."""
     if start[:4] == b"RIFF":
         return {("audio", b"WAVE"): "wav", ("video", b"AVI "): "x-msvideo"}.get((kind, start[8:12]), "")
     if start[4:8] in {b"ftyp", b"moov", b"mdat"}:
@@ -141,7 +142,8 @@ def _subtype(kind: Heard, start: bytes) -> str:
     return next((subtype for begins, subtype in _STARTS[kind].items() if start.startswith(begins)), "")
 
 
-def _refused(kind: Heard, name: str, why: str) -> ModelRefusedError:
+def refused(kind: Heard, name: str, why: str) -> ModelRefusedError:
+    """The error for a recording or video that cannot be sent."""
     about = f"The {_WORDS[kind]} {name!r}" if name else f"The {_WORDS[kind]}"
     hint = "Choose another file, cut it to a shorter one, or ask without it."
     return ModelRefusedError(message=f"{about} {why}.", hint=hint, key=_KEYS[kind])

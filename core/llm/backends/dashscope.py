@@ -5,21 +5,26 @@ from __future__ import annotations
 import asyncio
 import re
 from contextlib import AsyncExitStack, aclosing
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from core.errors import ModelRefusedError, ModelServiceError, SettingsError
+from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
 from core.llm.backends.dashscope_media import Store, brought
-from core.llm.backends.dashscope_place import checked, placed
+from core.llm.backends.dashscope_place import checked_address, placed
 from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
 from core.llm.backends.http_clients import http_pool
+from core.llm.backends.native_first import native_first
 from core.llm.base import BaseChatModel, is_true
 from core.llm.request import ChatRequest, Progress, Stream, call_ids
 from core.llm.service import Service, service_of
 from core.llm.wire.dashscope import body_json
 from core.llm.wire.dashscope_chunks import DashScopeReader
+from core.llm.wire.functions import checked as checked_functions
+from core.llm.wire.tool_names import ToolNames
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
@@ -56,7 +61,7 @@ class DashScopeConfig(BaseModel):
     vision: bool | None = None
     default_headers: dict[str, str] = Field(default_factory=dict)
 
-    _reachable = field_validator("base_http_api_url")(checked)
+    _reachable = field_validator("base_http_api_url")(checked_address)
 
     @field_validator("api_key", "workspace", "default_headers")
     @classmethod
@@ -121,32 +126,21 @@ class DashScopeModel(BaseChatModel):
 
     def stream(self, request: ChatRequest) -> Stream:
         """As for every model. A model that turns out to have no calls of its own gets tools in the prompt."""
-        native = self.native_calls and bool(request.functions)
-        return self._native_first(request) if native else super().stream(request)
-
-    async def _native_first(self, request: ChatRequest) -> Stream:
-        try:
-            async with aclosing(super().stream(request)) as events:
-                async for event in events:
-                    yield event
-            return
-        except ModelRefusedError as error:
-            if not _NO_CALLS.search(error.message):
-                raise
-        self.native_calls = False
-        async with aclosing(super().stream(request)) as events:
-            async for event in events:
-                if not isinstance(event, MessageStarted):  # it was told by the attempt before
-                    yield event
+        checked_functions(request.functions)  # before any layer writes them down
+        if not self.native_calls or not request.functions:
+            return super().stream(request)
+        return native_first(self, partial(super().stream, request), _NO_CALLS)
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()
         limits = self._limits(request)
-        reader = DashScopeReader(call_ids(request.messages))
+        names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
+        reader = DashScopeReader(call_ids(request.messages), names)
         try:
             if not self._place.api_key:
                 raise self._translator.keyless(self._place.hint)
-            body = body_json(self.model, await self._reachable(request), self._takes if self.takes_kinds else None)
+            takes = self._takes if self.takes_kinds else None
+            body = body_json(self.model, await self._reachable(request), takes, names)
             async with AsyncExitStack() as stack:
                 source = await self._http.ask(stack, "multimodal" if self.takes_kinds else "text", body, limits)
                 pieces = await stack.enter_async_context(aclosing(in_time(source, limits, reader)))
@@ -183,7 +177,7 @@ class DashScopeModel(BaseChatModel):
             return request
         http = await http_pool().client(self._http)
         messages = await brought(request.messages, self._takes, lambda media: self._store.put(http, media))
-        return ChatRequest(messages, request.functions, request.generate, request.lang, request.notes)
+        return replace(request, messages=messages)
 
 
 class DashScopeVisionModel(DashScopeModel):

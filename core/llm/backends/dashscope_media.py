@@ -7,10 +7,8 @@ service's own store, which keeps them for two days; where a region has no store,
 from __future__ import annotations
 
 import asyncio
-import mimetypes
 import time
 from base64 import b64decode, b64encode
-from binascii import Error as NotBase64
 from dataclasses import dataclass, field
 from hashlib import sha256
 from io import BytesIO
@@ -19,9 +17,8 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
 from urllib.parse import unquote, urlsplit
 
-from core.errors import ModelMisbehavedError, ModelRefusedError
-from core.llm.pictures import data_uri
-from core.llm.wire.media_kinds import looks_like
+from core.errors import ModelMisbehavedError
+from core.llm.media import inlined, refused, subtype_of
 from core.messages.content import ContentItem
 
 if TYPE_CHECKING:
@@ -29,10 +26,12 @@ if TYPE_CHECKING:
 
     import httpx2
 
+    from core.llm.media import Heard
     from core.llm.wire.turns import Takes
     from core.messages.message import Message
 
 _THERE: Final = ("http://", "https://", "oss://")
+_SUFFIXES: Final = {"quicktime": ".mov", "x-msvideo": ".avi", "x-flv": ".flv", "mpeg": ".mp3"}
 _KEPT_SECONDS: Final = 24 * 3600.0  # the store keeps a file for twice as long
 _MOST_KEPT: Final = 256
 _USUAL_LIMIT_MB: Final = 100
@@ -45,17 +44,19 @@ class Media:
     """A recording or video of this machine.
 
     Args:
-        kind: "audio" or "video".
-        name: As the user knows it.
+        kind: What it is.
+        name: As the user knows it; empty where it has none.
         source: The file, or the bytes.
         size: In bytes.
+        subtype: The second half of its media type, by its content.
         mark: The same for the same content.
     """
 
-    kind: str
+    kind: Heard
     name: str
     source: Path | bytes
     size: int
+    subtype: str
     mark: tuple[Any, ...]
 
     def opened(self) -> BinaryIO:
@@ -63,9 +64,14 @@ class Media:
         return BytesIO(self.source) if isinstance(self.source, bytes) else self.source.open("rb")
 
     @property
-    def media_type(self) -> str:
-        """`audio/wav` and the like, by its name."""
-        return mimetypes.guess_type(self.name)[0] or "application/octet-stream"
+    def suffix(self) -> str:
+        """What the name ends in, by which the service tells formats apart."""
+        given = Path(self.name).suffix.lower()
+        if given and given.isascii():
+            return given
+        if self.kind == "video" and self.subtype == "mpeg":
+            return ".mpg"
+        return _SUFFIXES.get(self.subtype, f".{self.subtype}")
 
 
 @dataclass(slots=True)
@@ -109,7 +115,7 @@ async def brought(
         ModelRefusedError: A file cannot be read, is not what it should be, or is too large.
     """
     whole: list[Message] = []
-    for message in messages:
+    for message in await inlined(messages, lambda item: takes(item) and _is_picture(item)):
         if isinstance(message.content, str) or not any(takes(item) for item in message.content):
             whole.append(message)
             continue
@@ -118,58 +124,51 @@ async def brought(
     return tuple(whole)
 
 
+def _is_picture(item: ContentItem) -> bool:
+    """One picture, or those of which a video is made."""
+    return item.type == "image" or isinstance(item.video, list)
+
+
 async def _item(item: ContentItem, put: Callable[[Media], Awaitable[str]]) -> ContentItem:
-    if item.type == "image":
-        return ContentItem(image=await _picture(str(item.image)))
-    if isinstance(item.video, list):
-        return ContentItem(video=[await _picture(str(frame)) for frame in item.video])
+    if _is_picture(item):
+        return item
     if item.type == "video":
         return ContentItem(video=await _address("video", str(item.video), put))
     said = item.audio
     if isinstance(said, dict):
-        data, form = str(said.get("data") or ""), str(said.get("format") or "wav")
-        said = data if data.startswith(("data:", *_THERE)) else f"data:audio/{form};base64,{data}"
+        data = str(said.get("data") or "")
+        said = data if data.startswith(("data:", *_THERE)) else f"data:;base64,{data}"
     return ContentItem(audio=await _address("audio", str(said), put))
 
 
-async def _picture(address: str) -> str:
-    return address if address.startswith(("data:", *_THERE)) else await asyncio.to_thread(data_uri, address)
-
-
-async def _address(kind: str, address: str, put: Callable[[Media], Awaitable[str]]) -> str:
+async def _address(kind: Heard, address: str, put: Callable[[Media], Awaitable[str]]) -> str:
     return address if address.startswith(_THERE) else await put(await asyncio.to_thread(_media, kind, address))
 
 
-def _media(kind: str, address: str) -> Media:
-    if address.startswith("data:"):
-        head, _, data = address[5:].partition(",")
-        media_type = head.partition(";")[0]
-        name = kind + (mimetypes.guess_extension(media_type) or f".{media_type.rpartition('/')[2]}")
-        try:
-            raw = b64decode(data, validate=True)
-        except NotBase64 as error:
-            raise _refused(kind, name, "is damaged") from error
-        found = Media(kind, name, raw, len(raw), (sha256(raw).digest(),))
-    else:
-        path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
-        try:
-            stat = path.stat()
-        except OSError as error:
-            raise _refused(kind, path.name, "cannot be read") from error
-        found = Media(kind, path.name, path, stat.st_size, (str(path), stat.st_size, stat.st_mtime_ns))
+def _media(kind: Heard, address: str) -> Media:
+    name = ""
     try:
-        with found.opened() as file:
-            start = file.read(64)
-    except OSError as error:
-        raise _refused(kind, found.name, "cannot be read") from error
-    if not looks_like(kind, start):
-        raise _refused(kind, found.name, f"is not a {'recording' if kind == 'audio' else kind}")
-    return found
+        if address.startswith("data:"):
+            source: Path | bytes = b64decode(address.partition(",")[2], validate=True)
+            size, mark = len(source), (sha256(source).digest(),)
+            start = source[:64]
+        else:
+            source = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
+            name = source.name
+            stat = source.stat()
+            size, mark = stat.st_size, (str(source), stat.st_size, stat.st_mtime_ns)
+            with source.open("rb") as file:
+                start = file.read(64)
+    except (OSError, ValueError) as error:  # there is none, its name has a zero in it, or it is no base64
+        raise refused(kind, name, "cannot be read") from error
+    subtype = subtype_of(kind, start)
+    if not subtype:
+        raise refused(kind, name, "is none that is known")
+    return Media(kind, name, source, size, subtype, mark)
 
 
 async def _uploaded(http: httpx2.AsyncClient, media: Media, policy: dict[str, Any]) -> str:
-    suffix = Path(media.name).suffix.lower()
-    key = f"{policy['upload_dir']}/{token_hex(8)}{suffix if suffix.isascii() else ''}"
+    key = f"{policy['upload_dir']}/{token_hex(8)}{media.suffix}"
     form = {
         "OSSAccessKeyId": str(policy["oss_access_key_id"]),
         "Signature": str(policy["signature"]),
@@ -178,7 +177,7 @@ async def _uploaded(http: httpx2.AsyncClient, media: Media, policy: dict[str, An
         "x-oss-object-acl": str(policy["x_oss_object_acl"]),
         "x-oss-forbid-overwrite": str(policy["x_oss_forbid_overwrite"]),
         "success_action_status": "200",
-        "x-oss-content-type": media.media_type,
+        "x-oss-content-type": f"{media.kind}/{media.subtype}",
     }
     with await asyncio.to_thread(media.opened) as file:
         response = await http.post(str(policy["upload_host"]), data=form, files={"file": (Path(key).name, file)})
@@ -195,24 +194,12 @@ async def _inline(media: Media) -> str:
         with media.opened() as file:
             return b64encode(file.read()).decode("ascii")
 
-    return f"data:{media.media_type};base64,{await asyncio.to_thread(encoded)}"
+    return f"data:{media.kind}/{media.subtype};base64,{await asyncio.to_thread(encoded)}"
 
 
 def _check_size(media: Media, limit: int) -> None:
     if media.size > limit * _MB:
-        raise _refused(media.kind, media.name, f"is larger than the {limit} MB that the service takes")
-
-
-def _refused(kind: str, name: str, why: str) -> ModelRefusedError:
-    word = "recording" if kind == "audio" else kind
-    hint = (
-        "Shorten it, or send what was said as text."
-        if "larger" in why
-        else "Save it in a usual format, such as MP3 or MP4."
-    )
-    error = ModelRefusedError(message=f"The {word} {name!r} {why}.", hint=hint, key=f"{word}_unreadable")
-    error.details["name"] = name
-    return error
+        raise refused(media.kind, media.name, f"is larger than the {limit} MB that the service takes")
 
 
 def policy_of(answer: Any) -> dict[str, Any]:

@@ -22,7 +22,7 @@ class Place(NamedTuple):
     hint: str = ""
 
 
-def checked(given: str | None) -> str | None:
+def checked_address(given: str | None) -> str | None:
     """The address as it is used; `None` leaves it to the SDK.
 
     Raises:

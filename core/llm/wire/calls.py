@@ -11,6 +11,7 @@ from core.messages.events import CallDelta, CallStarted
 
 if TYPE_CHECKING:
     from core.llm.wire.halves import Halves
+    from core.llm.wire.tool_names import ToolNames
     from core.messages.events import Event
 
 Json: TypeAlias = dict[str, Any]
@@ -30,10 +31,12 @@ class CallPieces:
 
     Args:
         taken: Call ids of the conversation so far; a service that uses one again gets a new one.
+        names: Gives tools their own names back.
         halves: Of the reply.
     """
 
     taken: set[str]
+    names: ToolNames
     halves: Halves
     _calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
 
@@ -77,4 +80,4 @@ class CallPieces:
         if call.announced:
             return []
         call.announced = True
-        return [CallStarted(call.call_id, call.name)]
+        return [CallStarted(call.call_id, self.names.given(call.name))]

@@ -14,6 +14,7 @@ from core.llm.usage import usage_from
 from core.llm.wire.calls import CallPieces
 from core.llm.wire.halves import Halves
 from core.llm.wire.sse import EventLines
+from core.llm.wire.tool_names import ToolNames
 from core.messages.content import ContentItem
 from core.messages.events import Event, FinishReason, ItemAdded, MessageFinished, ReasoningDelta, TextDelta
 
@@ -42,9 +43,11 @@ class DashScopeReader:
 
     Args:
         taken: Call ids of the conversation so far; a service that uses one again gets a new one.
+        names: Gives tools their own names back.
     """
 
     taken: set[str] = field(default_factory=set[str])
+    names: ToolNames = field(default_factory=ToolNames)
     reason: FinishReason | None = None
     spoke: bool = False
     error: Json | None = None
@@ -56,7 +59,7 @@ class DashScopeReader:
     _calls: CallPieces = field(init=False)
 
     def __post_init__(self) -> None:
-        self._calls = CallPieces(self.taken, self._halves)
+        self._calls = CallPieces(self.taken, self.names, self._halves)
 
     @property
     def usage(self) -> Usage | None:

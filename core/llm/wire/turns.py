@@ -68,13 +68,18 @@ def turns(messages: Iterable[Message], takes: Takes, lang: Lang = "en") -> list[
 
     Text and calls of the assistant that follow one another are one turn; reasoning is left out. Every call is followed
     by its result, under its own id: one that says so where there is none. A result without a call becomes a user's
-    text. What a result brings beside text comes in a user's turn after it.
+    text. What a result brings beside text comes in a user's turn after it. Instructions are one turn, the first.
     """
     writer = _Writer(takes, lang)
     for message in messages:
         writer.add(message)
     writer.settle()
-    return writer.written
+    systems = [turn for turn in writer.written if turn.role == "system"]
+    if not systems or systems == writer.written[:1]:
+        return writer.written
+    whole = "\n\n".join(filter(None, (turn.text for turn in systems)))
+    others = [turn for turn in writer.written if turn.role != "system"]
+    return [Turn("system", [ContentItem(text=whole)]), *others]
 
 
 @dataclass(slots=True)
@@ -92,8 +97,10 @@ class _Writer:
             self._assistant(message)
         else:
             self.settle()
-            role = "system" if message.role == SYSTEM else "user"
-            self.written.append(Turn(role, self._readable(message)))
+            if message.role == SYSTEM:
+                self.written.append(Turn("system", self._readable(message, nothing)))
+            else:
+                self.written.append(Turn("user", self._readable(message)))
 
     def settle(self) -> None:
         """End a turn of calls: what has no result gets one that says so, and what results brought follows."""
@@ -104,7 +111,8 @@ class _Writer:
         self._brought.clear()
 
     def _assistant(self, message: Message) -> None:
-        text = "".join(item.text or "" for item in self._readable(message, nothing))
+        # What it drew or spoke is told by its text; it would only learn to write notes in place of pictures.
+        text = "".join(item.text or "" for item in message.items) or self._readable(message, nothing)[0].text
         call = message.function_call
         if not text and not call:
             return  # nothing but reasoning, which services do not want back

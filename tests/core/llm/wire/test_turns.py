@@ -83,3 +83,14 @@ def test_what_a_result_brings_beside_text_follows_in_a_turn_of_the_users():
 
 def test_empty_messages_stay_turns():
     assert told([Message(USER, ""), Message(ASSISTANT, "")]) == [("user", "", [], "")]
+
+
+def test_instructions_are_one_turn_the_first():
+    messages = [Message(USER, "q"), Message(SYSTEM, "be brief"), Message(SYSTEM, "be kind")]
+    assert told(messages) == [("system", "be brief\n\nbe kind", [], ""), ("user", "q", [], "")]
+
+
+def test_what_the_assistant_drew_is_told_by_its_text():
+    drawn = [ContentItem(text="There."), ContentItem(image="https://h/a.png")]
+    assert told([Message(USER, "draw"), Message(ASSISTANT, drawn)], lambda _item: True)[1][1] == "There."
+    assert told([Message(USER, "draw"), Message(ASSISTANT, drawn[1:])])[1][1] == "[picture a.png]\n"
