@@ -49,12 +49,14 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
     if is_xml(body):
         return _from_xml(body, functions, mend=mend)
     code = _CODE.fullmatch(body)
+    if code and not mend and not body.endswith("</code>"):
+        return [unreadable(body)]
     try:
         value = _read(code.group(1) if code else body, mend=mend)
     except (ValueError, RecursionError):
         return [unreadable(body)]
     calls = [_call(entry) for entry in (cast("list[Any]", value) if isinstance(value, list) else [value])]
-    if code and len(calls) == 1 and calls[0].readable and (mend or "</code>" in body):
+    if code and len(calls) == 1 and calls[0].readable:
         return [_with_code(calls[0], code.group(2))]
     return calls
 

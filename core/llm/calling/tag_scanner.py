@@ -94,12 +94,15 @@ class TagScanner:
             return pieces
         held, self._held = self._held, ""
         if self.mode == "call":
+            if self._guard not in {"string", "value"} and self._marks.is_half_a_tag(held):
+                held = ""
             self._end_open_call(pieces, "".join(self._body) + held, cut=cut)
         elif self.mode == "thought":
             self._think(pieces, "" if self._marks.is_half_a_tag(held) else held)
         else:
-            if not self._is_half_a_tag(held):
-                self._say(pieces, held)
+            if self._is_half_a_tag(held):
+                return pieces
+            self._say(pieces, held)
             if self._said or not self._tagged:
                 _add(pieces, "text", self._space)
             self._space = ""
