@@ -26,9 +26,11 @@ def note(item: ContentItem, lang: Lang = "en") -> str:
 
 
 def item_name(item: ContentItem) -> str:
-    """The file name of an item; empty where its address has none."""
+    """The last part of an item's address: its file name, or the host; empty where there is none."""
     address = item.value
     if not isinstance(address, str) or address.startswith("data:"):
         return ""
-    path = urlsplit(address).path if "://" in address else address.replace("\\", "/")
-    return unquote(basename(path)) if "://" in address else basename(path)
+    if "://" not in address:
+        return basename(address.replace("\\", "/").rstrip("/"))
+    parts = urlsplit(address)
+    return unquote(basename(parts.path.rstrip("/"))) or parts.hostname or ""
