@@ -202,7 +202,7 @@ def _with_faults(events: list[bytes], reply: Reply, dialect: Dialect) -> list[by
     elif not reply.done:
         events = events[:-1]
     if reply.comments:
-        events = [piece for event in events for piece in (b": keep-alive\n\n", b"event: message\nid: 1\n" + event)]
+        events = [piece for event in events for piece in (b": keep-alive\n\n", b"event: message\n" + event)]
     return [event.replace(b"\n", b"\r\n") for event in events] if reply.crlf else events
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ import urllib.error
 import urllib.request
 
 import pytest
-from openai import APIConnectionError, APIError, AuthenticationError, OpenAI, RateLimitError
+from openai import APIConnectionError, APIError, AuthenticationError, AzureOpenAI, OpenAI, RateLimitError
 from openai.types.chat.chat_completion_chunk import ChoiceDeltaToolCallFunction
 
 from core.testing.behaviour import behave, many_chunks, script_from_file
@@ -187,3 +188,91 @@ def test_it_runs_as_a_process():
             chunks = list(opened.chat.completions.create(model="m", messages=QUESTION, stream=True))
         process.terminate()
     assert sum(bool(chunk.choices and chunk.choices[0].delta.content) for chunk in chunks) == 5
+
+
+# -- dialects and faults ----------------------------------------------------------------------------------------------
+
+
+def test_azures_own_client_understands_it():
+    with (
+        ModelServer(lambda asked: Reply(text=f"from {asked['deployment']}"), api_key="right") as server,
+        AzureOpenAI(
+            azure_endpoint=f"http://127.0.0.1:{server.port}", api_version="2024-10-21", api_key="right", max_retries=0
+        ) as opened,
+    ):
+        made = opened.chat.completions.create(model="mine", messages=QUESTION)
+        chunks = list(opened.chat.completions.create(model="mine", messages=QUESTION, stream=True))
+    assert made.choices[0].message.content == "from mine"
+    assert "".join(c.choices[0].delta.content or "" for c in chunks if c.choices) == "from mine"
+    assert chunks[0].choices == []
+    assert [(exchange.key, exchange.query) for exchange in server.requests] == [("right", "api-version=2024-10-21")] * 2
+
+
+def test_the_vendors_client_gets_pictures_sound_and_detailed_usage():
+    reply = Reply(
+        text="a", images=[b"png", "https://example.org/b.png"], audio=b"x" * 2000, usage=(9, 9),
+        reasoning_tokens=4, cached_tokens=3,
+    )  # fmt: skip
+    with ModelServer(reply) as server, client(server) as opened:
+        message = opened.chat.completions.create(model="m", messages=QUESTION)
+        chunks = list(
+            opened.chat.completions.create(
+                model="m", messages=QUESTION, stream=True, stream_options={"include_usage": True}
+            )
+        )
+    deltas: list[dict] = [chunk.choices[0].delta.to_dict() for chunk in chunks if chunk.choices]
+    pictures = [part["image_url"]["url"] for delta in deltas for part in delta.get("images", [])]
+    spoken = "".join(delta["audio"]["data"] for delta in deltas if "audio" in delta)
+    assert pictures == ["data:image/png;base64,cG5n", "https://example.org/b.png"]
+    assert base64.b64decode(spoken) == b"x" * 2000
+    whole: dict = message.choices[0].message.to_dict()
+    assert whole["audio"]["data"] == spoken
+    for usage in (message.usage, chunks[-1].usage):
+        assert usage
+        assert usage.completion_tokens_details
+        assert usage.prompt_tokens_details
+        assert usage.completion_tokens_details.reasoning_tokens == 4
+        assert usage.prompt_tokens_details.cached_tokens == 3
+
+
+@pytest.mark.parametrize(
+    "fault", [{"crlf": True}, {"comments": True}, {"done": False}, {"stall_after": 2, "stall": 0.05}, {"split": 3}]
+)
+def test_faults_that_the_vendors_client_survives(fault):
+    with ModelServer(Reply(text="你好 all 😀", **fault)) as server:
+        assert streamed(server)[0] == "你好 all 😀"
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [
+        ({"silent": True}, APIConnectionError),
+        ({"reset_after": 2}, APIConnectionError),
+        ({"error_after": 2, "error": {"error": {"message": "The engine died."}}}, APIError),
+    ],
+)
+def test_faults_that_end_a_reply(fault, error):
+    with ModelServer(Reply(text="a b c", pace=0.01, **fault)) as server, pytest.raises(error):
+        streamed(server)
+
+
+def raw_reply(server: ModelServer) -> bytes:
+    body = json.dumps({"messages": QUESTION, "stream": True}).encode()
+    asked = urllib.request.Request(f"{server.base_url}/chat/completions", body, {"Content-Type": "application/json"})
+    with urllib.request.urlopen(asked) as answer:
+        return answer.read()
+
+
+def test_what_the_faults_look_like_on_the_wire():
+    with ModelServer([Reply(text="a", crlf=True, comments=True), Reply(text="a", done=False)]) as server:
+        odd, endless = raw_reply(server), raw_reply(server)
+    assert odd.startswith(b": keep-alive\r\n\r\nevent: message\r\ndata: {")
+    assert b"\n" not in odd.replace(b"\r\n", b"")
+    assert odd.endswith(b"data: [DONE]\r\n\r\n")
+    assert b"[DONE]" not in endless
+
+
+def test_a_large_request_is_read_whole():
+    with ModelServer(Reply(text="a")) as server:
+        assert streamed(server, "x" * 3_000_000)[0] == "a"
+        assert len(server.requests[0].messages[0]["content"]) == 3_000_000
