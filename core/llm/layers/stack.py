@@ -10,6 +10,7 @@ from core.llm.layers.fit_context import fit_context
 from core.llm.layers.moderation import moderation
 from core.llm.layers.record import record, stages
 from core.llm.layers.retry import retry
+from core.llm.layers.stop_words import stop_words
 from core.llm.layers.thoughts import thoughts
 from core.llm.layers.uploads import uploads
 
@@ -27,6 +28,7 @@ def layers(model: BaseChatModel) -> list[Layer]:
         uploads(facts),
         fit_context(facts),
         call_prompting(facts),
+        stop_words,
         thoughts,
         stages,
         cache(model),

@@ -1,0 +1,45 @@
+"""A reply ends before its stop word, wherever the chunks were cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.llm.layers.stop_words import StopScanner
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+ASK: Any = [{"role": "user", "content": "q"}]
+
+
+def said(model: ScriptedModel, **generate: Any) -> str:
+    (message,) = model.chat(ASK, stream=False, extra_generate_cfg=generate)
+    return message["content"]
+
+
+def test_the_reply_ends_before_the_word_and_the_model_is_stopped() -> None:
+    model = ScriptedModel(Reply(text=["abc Obs", "ervation: x", " more"], pace=0.01))
+    assert said(model, stop=["Observation:"]) == "abc "
+    assert model.closed == 1
+
+
+def test_the_beginning_of_a_word_at_the_end_of_a_reply_is_text() -> None:
+    assert said(ScriptedModel("I made an Observation"), stop="Observation:") == "I made an Observation"
+
+
+def test_it_can_be_turned_off() -> None:
+    assert said(ScriptedModel("a STOP b"), stop=["STOP"], skip_stopword_postproc=True) == "a STOP b"
+
+
+@given(st.text(alphabet="abX:", max_size=40), st.lists(st.integers(0, 40), max_size=6))
+def test_any_split_gives_the_same_text(text: str, cuts: list[int]) -> None:
+    words = ["ab:", "XX"]
+    places = sorted({0, *(min(cut, len(text)) for cut in cuts), len(text)})
+    scanner = StopScanner(words)
+    pieces = [scanner.feed(text[start:end]) for start, end in pairwise(places)]
+    ours = "".join(pieces) + ("" if scanner.stopped else scanner.close())
+    found = [text.find(word) for word in words if word in text]
+    assert ours == (text[: min(found)] if found else text)
