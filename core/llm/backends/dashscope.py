@@ -162,6 +162,14 @@ class DashScopeModel(BaseChatModel):
             if request.notes is not None and reader.request_id:
                 request.notes.response_id = reader.request_id
 
+    async def _connect(self) -> None:
+        if not self._place.api_key:
+            raise self._translator.keyless(self._place.hint)
+        try:
+            await self._http.connect()
+        except HTTP_ERRORS as error:
+            raise self._translator.translated(error) from error
+
     def _takes(self, item: ContentItem) -> bool:
         return item.type in self.takes_kinds
 

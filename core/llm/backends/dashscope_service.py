@@ -51,6 +51,15 @@ class DashScopeService:
     model: str
     translator: Translator
 
+    async def connect(self) -> None:
+        """Open a connection, whatever the service thinks of the question.
+
+        Raises:
+            httpx2.RequestError: It is out of reach.
+        """
+        http = await http_pool().client(self)
+        await http.get(f"{self.address}/models", params={"page_size": 1}, headers=self.headers)
+
     async def ask(self, stack: AsyncExitStack, task: str, body: Json, limits: Limits) -> AsyncGenerator[bytes, None]:
         """Put a question; the bytes of the reply as server-sent events.
 

@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import dashscope
 import pytest
+from dashscope.api_entities.aio_session import close_shared_aio_session
 
 from core.bridge.sync import run
 from core.llm.open_model import get_chat_model
@@ -181,7 +182,7 @@ def test_our_question_with_a_recording_is_the_sdks(server, tmp_path):
             model="qwen-max", messages=asked, stream=True, incremental_output=True, result_format="message"
         ):
             pass
-        await dashscope.close_shared_aio_session()
+        await close_shared_aio_session()
 
     asyncio.run(theirs())
     first, second = dialect_of(server).uploads

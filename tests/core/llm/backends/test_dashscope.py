@@ -135,6 +135,16 @@ def test_questions_share_a_connection(server, qwen):
     assert server.connections == 1
 
 
+def test_a_model_that_is_warm_has_its_connection(server, qwen):
+    server.add(Reply(text="a"))
+    model = qwen()
+    model.warm_up()
+    assert (server.connections, model.quick_chat("q"), server.connections) == (1, "a", 1)
+    server.stop()
+    with pytest.raises(ModelUnavailableError):
+        qwen(base_url=f"http://127.0.0.1:{server.port}").warm_up()
+
+
 def test_each_asyncio_run_of_a_script_works(server, qwen):
     server.add(Reply(text="a"), Reply(text="b"))
     model = qwen()
