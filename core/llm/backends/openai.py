@@ -6,6 +6,7 @@ import asyncio
 import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -13,7 +14,8 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from core.errors import ModelRefusedError, ModelServiceError
+from core.errors import ModelServiceError
+from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
 from core.llm.backends.openai_errors import NO_CALLS, VENDOR_ERRORS, Translator
@@ -108,23 +110,8 @@ class OpenAIModel(BaseChatModel):
     def stream(self, request: ChatRequest) -> Stream:
         """As for every model. A service that turns out to have no calls of its own gets tools in the prompt."""
         checked(request.functions)  # before any layer writes them down
-        native = self.native_calls and bool(request.functions)
-        return self._native_first(request) if native else super().stream(request)
-
-    async def _native_first(self, request: ChatRequest) -> Stream:
-        try:
-            async with aclosing(super().stream(request)) as events:
-                async for event in events:
-                    yield event
-            return
-        except ModelRefusedError as error:
-            if not NO_CALLS.search(error.message):
-                raise
-        self.native_calls = False
-        async with aclosing(super().stream(request)) as events:
-            async for event in events:
-                if not isinstance(event, MessageStarted):  # it was told by the attempt before
-                    yield event
+        ask = partial(super().stream, request)
+        return native_first(self, ask, NO_CALLS) if self.native_calls and request.functions else ask()
 
     async def _stream(self, request: ChatRequest) -> Stream:
         limits = self._limits(request)

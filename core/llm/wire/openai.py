@@ -2,39 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from secrets import token_hex
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, ChatRequest, Lang, is_on
 from core.llm.wire.functions import check_choice, checked
-from core.llm.wire.notes import note
 from core.llm.wire.tool_names import ToolNames
-from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, Message
+from core.llm.wire.turns import Turn, turns
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from core.messages.content import ContentItem
+    from core.messages.message import Message
 
 Json: TypeAlias = dict[str, Any]
 
 _FORMATS: Final = {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}
 _CHOICES: Final = frozenset({"auto", "none"})
 
-_WORDS: Final = {
-    "en": {
-        "unanswered": "No result.",
-        "orphan": 'The tool "{name}" returned:\n',
-        "brought": 'From the tool "{name}":',
-        "go_on": "Go on exactly where you stopped, without repeating anything.",
-    },
-    "zh": {
-        "unanswered": "没有结果。",
-        "orphan": "工具“{name}”返回了：\n",
-        "brought": "工具“{name}”给出的内容：",
-        "go_on": "请从中断的地方接着说，不要重复。",
-    },
+_GO_ON: Final = {
+    "en": "Go on exactly where you stopped, without repeating anything.",
+    "zh": "请从中断的地方接着说，不要重复。",
 }
 
 
@@ -90,125 +79,37 @@ def settings_json(request: ChatRequest, names: ToolNames | None = None) -> Json:
 def messages_json(
     messages: Iterable[Message], senses: Senses, lang: Lang = "en", names: ToolNames | None = None
 ) -> list[Json]:
-    """The messages as a strict service wants them.
+    """The messages as a strict service wants them: see `turns`.
 
-    What systems say comes first, in one message. Text and calls of one turn become one assistant message; every call
-    gets its result under its own id, and a result without a call becomes a user's text. A history that ends with the
-    assistant is one to be continued.
+    A history that ends with the assistant is one to be continued.
     """
-    writer = _Writer(senses, lang, names or ToolNames())
-    for message in messages:
-        writer.add(message)
-    writer.settle()
-    systems = [f"{message['content']}" for message in writer.written if message["role"] == SYSTEM]
-    if len(systems) < 2 and (not systems or writer.written[0]["role"] == SYSTEM):
-        return _continued(writer.written, lang)
-    others = [message for message in writer.written if message["role"] != SYSTEM]
-    return _continued([{"role": SYSTEM, "content": "\n\n".join(filter(None, systems))}, *others], lang)
+    names = names or ToolNames()
+    return _continued([_turn_json(turn, names) for turn in turns(messages, senses.takes, lang)], lang)
 
 
-@dataclass(slots=True)
-class _Writer:
-    senses: Senses
-    lang: Lang
-    names: ToolNames
-    written: list[Json] = field(default_factory=list[Json])
-    _waiting: dict[str, str] = field(default_factory=dict[str, str])  # calls without a result yet: id to name
-    _brought: list[Json] = field(default_factory=list[Json])
-
-    def add(self, message: Message) -> None:
-        if message.role == FUNCTION:
-            self._result(message)
-        elif message.role == ASSISTANT:
-            self._assistant(message)
-        else:
-            self.settle()
-            senses = self.senses if message.role != SYSTEM else Senses()
-            self.written.append({"role": message.role, "content": content_json(message, senses, self.lang)})
-
-    def settle(self) -> None:
-        """End a turn of calls: what has no result gets one that says so, and what results brought follows."""
-        for call_id in self._waiting:
-            self._tool(call_id, self._words("unanswered"))
-        self._waiting.clear()
-        self.written.extend(self._brought)
-        self._brought.clear()
-
-    def _assistant(self, message: Message) -> None:
-        # What it drew or spoke is told by its text; it would only learn to write notes in place of pictures.
-        text = "".join(item.text or "" for item in message.items) or plain_text(message, self.lang)
-        call = message.function_call
-        if not text and not call:
-            return  # nothing but reasoning, which services do not want back
-        if not self.written or self.written[-1]["role"] != "assistant":
-            self.settle()
-            self.written.append({"role": "assistant", "content": ""})
-        turn = self.written[-1]
-        if text:
-            before = str(turn["content"])
-            turn["content"] = f"{before}\n{text}" if before and not before.endswith("\n") else before + text
-        if call:
-            said = str((message.extra or {}).get("function_id") or "")
-            call_id = said if said and said not in self._waiting else f"call_{token_hex(8)}"
-            function = {"name": self.names.sent(call.name), "arguments": call.arguments}
-            calls = cast("list[Json]", turn.setdefault("tool_calls", []))
-            calls.append({"id": call_id, "type": "function", "function": function})
-            self._waiting[call_id] = call.name
-
-    def _result(self, message: Message) -> None:
-        name = str(message.name)
-        call_id = self._answered(str((message.extra or {}).get("function_id") or ""), name)
-        text = plain_text(message, self.lang, self.senses)
-        if call_id is None:
-            self.settle()
-            self.written.append({"role": "user", "content": self._words("orphan", name) + text})
-        else:
-            self._tool(call_id, text)
-        brought = [item_json(item) for item in message.items if self.senses.takes(item)]
-        if brought:
-            title = {"type": "text", "text": self._words("brought", name)}
-            self._brought.append({"role": "user", "content": [title, *brought]})
-
-    def _answered(self, call_id: str, name: str) -> str | None:
-        """The call that a result belongs to: by the result's own id, else the first open call of that name."""
-        same_name = (key for key, called in self._waiting.items() if called == name)
-        key = call_id if call_id in self._waiting else next(same_name, None)
-        if key is not None:
-            del self._waiting[key]
-        return key
-
-    def _tool(self, call_id: str, text: str) -> None:
-        self.written.append({"role": "tool", "tool_call_id": call_id, "content": text})
-
-    def _words(self, key: str, name: str = "") -> str:
-        return _WORDS[self.lang][key].format(name=name)
-
-
-def content_json(message: Message, senses: Senses, lang: Lang = "en") -> str | list[Json]:
-    """Text, or parts where the model takes what the message brings."""
-    if not any(senses.takes(item) for item in message.items):
-        return plain_text(message, lang)
-    return [
-        item_json(item) if senses.takes(item) else {"type": "text", "text": note(item, lang)} for item in message.items
-    ]
-
-
-def plain_text(message: Message, lang: Lang = "en", senses: Senses | None = None) -> str:
-    """All items as one text, notes in place of what is not text; what `senses` take is left out."""
-    if isinstance(message.content, str):
-        return message.content
-    text = ""
-    for item in message.content:
-        if item.type == "text":
-            text += item.text or ""
-        elif senses is None or not senses.takes(item):
-            text += f"{note(item, lang)}\n" if not text or text.endswith("\n") else f"\n{note(item, lang)}\n"
-    return text
+def _turn_json(turn: Turn, names: ToolNames) -> Json:
+    if turn.role == "tool":
+        return {"role": "tool", "tool_call_id": turn.call_id, "content": turn.text}
+    only_text = all(item.type == "text" for item in turn.items)
+    content = turn.text if only_text else [item_json(item) for item in turn.items]
+    written: Json = {"role": turn.role, "content": content}
+    if turn.calls:
+        written["tool_calls"] = [
+            {
+                "id": call.call_id,
+                "type": "function",
+                "function": {"name": names.sent(call.name), "arguments": call.arguments},
+            }
+            for call in turn.calls
+        ]
+    return written
 
 
 def item_json(item: ContentItem) -> Json:
-    """A picture, recording or video as the service's part."""
+    """Text, a picture, recording or video as the service's part."""
     match item.type:
+        case "text":
+            return {"type": "text", "text": item.text or ""}
         case "image":
             return {"type": "image_url", "image_url": {"url": str(item.image)}}
         case "video" if isinstance(item.video, list):
@@ -239,7 +140,7 @@ def _continued(written: list[Json], lang: Lang) -> list[Json]:
         return [{"role": "user", "content": partial}]
     before = written[-2]
     if before["role"] != "user":
-        return [*written, {"role": "user", "content": _WORDS[lang]["go_on"]}]
+        return [*written, {"role": "user", "content": _GO_ON[lang]}]
     asked: str | Sequence[Json] = before["content"]
     if isinstance(asked, str):
         content: str | list[Json] = f"{asked}\n\n{partial}"

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from pydantic_core import from_json
 
 from core.errors import ModelMisbehavedError
 from core.llm.usage import usage_from
+from core.llm.wire.calls import CallPieces
+from core.llm.wire.halves import Halves
 from core.llm.wire.openai_audio import Speech
 from core.llm.wire.sse import EventLines
+from core.llm.wire.tool_names import ToolNames
 from core.messages.content import ContentItem
 from core.messages.events import (
-    CallDelta,
-    CallStarted,
     Event,
     FinishReason,
     ItemAdded,
@@ -28,7 +28,6 @@ from core.messages.events import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.llm.wire.tool_names import ToolNames
     from core.messages.message import Usage
 
 Json: TypeAlias = dict[str, Any]
@@ -43,16 +42,6 @@ _REASONS: Final[Mapping[str, FinishReason]] = {
 
 
 @dataclass(slots=True)
-class _Call:
-    """A call while it arrives. It is announced once its name is whole: at its first argument, or at the end."""
-
-    call_id: str
-    said_id: str
-    name: str = ""
-    announced: bool = False
-
-
-@dataclass(slots=True)
 class ChunkReader:
     """Reads one streamed reply.
 
@@ -64,7 +53,7 @@ class ChunkReader:
     """
 
     taken: set[str] = field(default_factory=set[str])
-    names: ToolNames | None = None
+    names: ToolNames = field(default_factory=ToolNames)
     done: bool = False
     reason: FinishReason | None = None
     usage: Usage | None = None
@@ -72,10 +61,12 @@ class ChunkReader:
     error: Json | None = None
     empty: bool = True
     _lines: EventLines = field(default_factory=EventLines)
-    _calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
-    _odd: bool = False
-    _halves: dict[str, str] = field(default_factory=dict[str, str])
+    _halves: Halves = field(default_factory=Halves)
+    _calls: CallPieces = field(init=False)
     _speech: Speech = field(default_factory=Speech)
+
+    def __post_init__(self) -> None:
+        self._calls = CallPieces(self.taken, self.names, self._halves)
 
     @property
     def over(self) -> bool:
@@ -107,8 +98,7 @@ class ChunkReader:
         self.done = self.done or self.reason is not None
         if not self.done:
             return events
-        for call in self._calls.values():
-            self._announce(call, events)
+        events += self._calls.close()
         if spoken := self._speech.item():
             events.append(ItemAdded(spoken))
         events.append(MessageFinished("calls" if self._calls else self.reason or "stop", self.usage))
@@ -157,35 +147,23 @@ class ChunkReader:
         except ValueError:
             start = data[:80].decode("utf-8", "replace")
             raise _misread(f"that is not JSON: {start!r}") from None
-        self._odd = True
+        self._halves.odd = True
         return chunk
 
     def _say(self, text: list[str], events: list[Event]) -> None:
         if text:
-            joined = self._mended("text", "".join(text))
+            joined = self._halves.whole("text", "".join(text))
             if joined:
                 events.append(TextDelta(joined))
                 self.spoke = True
             text.clear()
-
-    def _mended(self, channel: str, text: str) -> str:
-        """Puts the halves of a character together that a service cut in two and sent in two chunks.
-
-        Only the lenient parser lets halves through, so nothing is looked at until it was needed.
-        """
-        if not self._odd:
-            return text
-        text = self._halves.pop(channel, "") + text
-        if text and "\ud800" <= text[-1] <= "\udbff":
-            text, self._halves[channel] = text[:-1], text[-1]
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
     def _delta(self, choice: Json, text: list[str], events: list[Event]) -> None:
         # A service that does not stream sends one `message` in place of deltas.
         delta = cast("Json", choice.get("delta") or choice.get("message") or {})
         if reasoning := _thought_of(delta):
             self._say(text, events)
-            self._think(self._mended("reasoning", reasoning), events)
+            self._think(self._halves.whole("reasoning", reasoning), events)
         if content := delta.get("content") or delta.get("refusal"):
             self._content(content, text, events)
         if audio := delta.get("audio"):
@@ -195,7 +173,8 @@ class ChunkReader:
         old = delta.get("function_call")  # what calls were before there could be several
         for call in cast("Sequence[Json]", delta.get("tool_calls") or ([{"index": 0, "function": old}] if old else ())):
             self._say(text, events)
-            self._call(call, events)
+            events += self._calls.feed(call)
+            self.spoke = True
         if reason := choice.get("finish_reason"):
             self.reason = _REASONS.get(str(reason), "stop")
 
@@ -209,7 +188,7 @@ class ChunkReader:
                 self._show(part, text, events)
             elif thought := part.get("thinking"):
                 self._say(text, events)
-                self._think(self._mended("reasoning", _joined(thought)), events)
+                self._think(self._halves.whole("reasoning", _joined(thought)), events)
             else:
                 text.append(str(part.get("text") or ""))
 
@@ -236,40 +215,6 @@ class ChunkReader:
         elif reasoning:
             events.append(ReasoningDelta(reasoning))
         self.spoke = True
-
-    def _call(self, said: Json, events: list[Event]) -> None:
-        function = cast("Json", said.get("function") or {})
-        call = self._calls[self._place(said)]
-        name = str(function.get("name") or "")
-        if name and not call.announced and name != call.name:
-            call.name += name
-        arguments = function.get("arguments")
-        if isinstance(arguments, dict):
-            arguments = json.dumps(arguments, ensure_ascii=False)
-        if arguments:
-            self._announce(call, events)
-            events.append(CallDelta(call.call_id, self._mended(call.call_id, str(arguments))))
-        self.spoke = True
-
-    def _place(self, said: Json) -> int:
-        """Which call a piece belongs to: by its index; without one, by its id; without both, the last."""
-        said_id = str(said.get("id") or "")
-        index = said.get("index")
-        if not isinstance(index, int):
-            last = max(self._calls, default=-1)
-            fresh = last < 0 or (said_id and all(call.said_id != said_id for call in self._calls.values()))
-            known = (place for place, call in self._calls.items() if said_id and call.said_id == said_id)
-            index = last + 1 if fresh else next(known, last)
-        if index not in self._calls:
-            call_id = said_id if said_id and said_id not in self.taken else f"call_{token_hex(8)}"
-            self.taken.add(call_id)
-            self._calls[index] = _Call(call_id, said_id)
-        return index
-
-    def _announce(self, call: _Call, events: list[Event]) -> None:
-        if not call.announced:
-            call.announced = True
-            events.append(CallStarted(call.call_id, self.names.given(call.name) if self.names else call.name))
 
 
 def _misread(how: str) -> ModelMisbehavedError:
