@@ -30,6 +30,8 @@ DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
 DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
 _OPENAI_HOST = "api.openai.com"
+_DASHSCOPE_HOSTS = ".aliyuncs.com"
+_DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
 _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
 _ADDRESSES = ("base_url", "model_server", "api_base")
@@ -188,6 +190,8 @@ class Settings(BaseSettings):
             cfg["model_type"] = "llama_cpp"
         if not cfg or cfg.get("model_type") == "llama_cpp":
             return cfg
+        if cfg.get("model_type") in _DASHSCOPE_TYPES:
+            return {**self._at_dashscope(address), **cfg}  # it has a model of its own where none is named
         if cfg.get("model_type") in _OPENAI_TYPES:
             cfg = {**(self._usual_service(key) if not address else {"api_key": self.key_for(address)}), **cfg}
         return {"model": OPENAI_DEFAULT_MODEL, "model_type": "openai", **cfg}
@@ -198,6 +202,12 @@ class Settings(BaseSettings):
             return {"base_url": DASHSCOPE_ADDRESS, "api_key": _shown(self.dashscope_api_key)}
         usual = {"base_url": self.openai_base_url, "api_key": _shown(self.openai_api_key)}
         return {name: value for name, value in usual.items() if value}
+
+    def _at_dashscope(self, address: str | None) -> dict[str, Any]:
+        """The vendor's key, for addresses of the vendor's; what is left out, the vendor's package knows."""
+        parts = urlsplit(DASHSCOPE_ADDRESS if address in {None, "dashscope"} else str(address))
+        vendor = parts.scheme == "https" and f".{parts.hostname}".endswith(_DASHSCOPE_HOSTS)
+        return {"api_key": _shown(self.dashscope_api_key)} if vendor and self.dashscope_api_key else {}
 
     def key_for(self, address: str) -> str:
         """A vendor's key for the vendor's own address alone.

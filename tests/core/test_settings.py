@@ -131,6 +131,21 @@ def test_a_model_named_without_an_address_is_the_vendors_whose_key_there_is(monk
     assert "base_url" not in model(model="gpt-5", api_key="sk-p")
 
 
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        (None, "sk-dashscope"),
+        ("https://dashscope-intl.aliyuncs.com/api/v1", "sk-dashscope"),
+        ("https://elsewhere.example/api/v1", ""),
+        ("http://dashscope.aliyuncs.com/api/v1", ""),
+    ],
+)
+def test_dashscopes_own_types_get_the_vendors_key_at_the_vendors_addresses(address: str | None, key: str) -> None:
+    settings = Settings.load(model_type="qwenvl_dashscope", base_url=address, dashscope_api_key="sk-dashscope")
+    cfg = settings.model_cfg()
+    assert (cfg.get("api_key", ""), cfg.get("base_url"), "model" in cfg) == (key, address, False)
+
+
 def test_a_file_of_weights_is_run_here_whatever_keys_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-o")
     asked = model(model="models/mine.GGUF")
