@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import ContextTooLongError
+from core.errors import ContextTooLongError, ModelRefusedError
 from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.request import ChatRequest
 from core.messages.events import CallStarted, MessageFinished, TextDelta
-from core.messages.message import USER, Message, Usage
+from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
 
 pytestmark = [pytest.mark.anyio, pytest.mark.weights]
@@ -88,6 +88,26 @@ async def test_a_schema_is_kept_to(model: LlamaCppModel) -> None:
     form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     reply = await model.achat([Message(USER, "What colour is the sky?")], extra_generate_cfg={"response_format": form})
     assert json.loads(reply[-1].get_text_content())["colour"] in {"red", "blue"}
+
+
+async def test_a_schema_with_a_fault_is_refused_and_the_next_question_is_answered(model: LlamaCppModel) -> None:
+    form = {"type": "json_schema", "json_schema": {"name": "answer", "schema": {"type": "nonsense"}}}
+    with pytest.raises(ModelRefusedError, match="nonsense") as caught:
+        await model.achat([Message(USER, "Hello?")], extra_generate_cfg={"response_format": form})
+    assert caught.value.hint
+    assert await model.achat([Message(USER, "Hello?")], extra_generate_cfg={"max_tokens": 2})
+
+
+async def test_an_answer_that_was_begun_is_gone_on_with(model: LlamaCppModel) -> None:
+    begun = [Message(USER, "What is the capital of France?"), Message(ASSISTANT, "The capital of France is")]
+    reply = await model.achat(begun, extra_generate_cfg={"max_tokens": 4})
+    assert reply[-1].get_text_content().strip().startswith("Paris")
+
+
+async def test_it_ends_before_a_word_to_stop_at(model: LlamaCppModel) -> None:
+    begun = [Message(USER, "What is the capital of France?"), Message(ASSISTANT, "The capital of France")]
+    reply = await model.achat(begun, extra_generate_cfg={"max_tokens": 9, "stop": ["Paris"]})
+    assert reply[-1].get_text_content().strip() == "is"
 
 
 async def test_with_a_tool_on_offer_the_reply_is_text_or_a_call_and_never_json_in_the_open(

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024
+_HINT: Final = "Check generate_cfg and response_format."
 _LARGE: Final = 2_000_000_000  # bytes: about three thousand million weights at four bits each
 # Small models fall into saying the same lines for ever: the makers advise a penalty of 1.1 on what was just said, and
 # from 24 repeated tokens on each further one gets unlikelier still, across line breaks too (hence a mark that nobody
@@ -151,10 +152,11 @@ class LlamaCppModel(BaseChatModel):
         server = self._server
         if server is None:
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
-        reason, usage = "", None
+        reason, usage, begun = "", None, False
         async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
             async for chunk in chunks:
-                said = _read(chunk)
+                said = _read(chunk, begun=begun)
+                begun = True
                 if said.thought:
                     yield ReasoningDelta(said.thought)
                 if said.text:
@@ -253,6 +255,9 @@ def _threads() -> int:
 def question_body(request: ChatRequest, who: str) -> dict[str, Any]:
     """The request as llama.cpp takes it, `who` at the front of the system message."""
     settings = {key: value for key, value in request.generate.items() if key not in OUR_KEYS and value is not None}
+    if "enable_thinking" in settings:
+        given = {"enable_thinking": bool(settings.pop("enable_thinking")), **settings.get("chat_template_kwargs", {})}
+        settings["chat_template_kwargs"] = given
     return {
         "temperature": 0.2,
         **_AGAINST_LOOPS,
@@ -273,9 +278,12 @@ class _Said:
     usage: Usage | None = None
 
 
-def _read(chunk: Chunk | Exception) -> _Said:
-    if isinstance(chunk, Exception):
+def _read(chunk: Chunk | Exception, *, begun: bool) -> _Said:
+    if isinstance(chunk, Exception) and begun:
         raise ModelMisbehavedError(chunk, message=f"The built-in model failed: {chunk}") from chunk
+    if isinstance(chunk, Exception):  # what cannot even begin was asked wrongly: a schema with a fault, mostly
+        message = f"The built-in model cannot do what was asked: {chunk}"
+        raise ModelRefusedError(chunk, code="400", message=message, hint=_HINT) from chunk
     if "error" in chunk:
         raise _failed(chunk["error"])
     usage = usage_from(chunk.get("usage"))
@@ -290,7 +298,6 @@ def _failed(error: Mapping[str, Any]) -> ModelServiceError:
     code, message = str(error.get("code", "")), str(error.get("message", ""))
     if error.get("type") == "exceed_context_size_error":
         return ContextTooLongError(code=code, message=message)
-    refused = code.startswith("4")
-    return (
-        ModelRefusedError(code=code, message=message) if refused else ModelMisbehavedError(code=code, message=message)
-    )
+    if code.startswith("4"):
+        return ModelRefusedError(code=code, message=message, hint=_HINT)
+    return ModelMisbehavedError(code=code, message=message, hint="Ask again, or start Parlour again.")

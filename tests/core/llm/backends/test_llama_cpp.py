@@ -50,6 +50,12 @@ def test_keys_of_our_own_stay_here_and_the_others_go_on() -> None:
     assert body["response_format"] == {"type": "json_schema"}
 
 
+def test_thinking_is_a_matter_of_the_chat_template() -> None:
+    body = asked(Message(USER, "a"), enable_thinking=False, chat_template_kwargs={"b": 1})
+    assert body["chat_template_kwargs"] == {"enable_thinking": False, "b": 1}
+    assert "enable_thinking" not in body
+
+
 def test_it_is_small_and_says_that_it_is_built_in() -> None:
     model = LlamaCppModel({"model": "smollm2-135m"})
     assert model.small
@@ -122,7 +128,7 @@ class Store:
 class Server:
     """Answers each question with the chunks it is given, in the caller's thread."""
 
-    chunks: tuple[Chunk, ...] = ()
+    chunks: tuple[Chunk | Exception, ...] = ()
 
     def __init__(self, path: Path, shape: object) -> None:
         self.path = path
@@ -198,6 +204,17 @@ async def test_what_goes_wrong_inside_has_a_name(
     with pytest.raises(ModelServiceError) as caught:
         await model.achat([{"role": "user", "content": "hi"}])
     assert caught.value.words_key == key
+
+
+@pytest.mark.parametrize(("before", "key"), [((), "model_refused"), ((chunk("Good "),), "model_misbehaved")])
+async def test_what_cannot_begin_was_asked_wrongly_and_what_breaks_off_is_a_failure(
+    model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch, before: tuple[Chunk, ...], key: str
+) -> None:
+    monkeypatch.setattr(Server, "chunks", (*before, RuntimeError("unrecognized type")))
+    with pytest.raises(ModelServiceError, match="unrecognized type") as caught:
+        await model.achat([{"role": "user", "content": "hi"}])
+    assert caught.value.words_key == key
+    assert before or caught.value.hint
 
 
 async def test_an_answer_that_ends_without_an_end_is_said(
