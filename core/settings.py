@@ -34,7 +34,7 @@ _DASHSCOPE_HOSTS = ".aliyuncs.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
 _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
-_ADDRESSES = ("base_url", "model_server", "api_base")
+_ADDRESSES = ("base_url", "model_server", "api_base", "base_http_api_url")
 
 
 def _usual(name: str) -> AliasChoices:

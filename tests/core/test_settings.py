@@ -144,6 +144,11 @@ def test_dashscopes_own_types_get_the_vendors_key_at_the_vendors_addresses(addre
     settings = Settings.load(model_type="qwenvl_dashscope", base_url=address, dashscope_api_key="sk-dashscope")
     cfg = settings.model_cfg()
     assert (cfg.get("api_key", ""), cfg.get("base_url"), "model" in cfg) == (key, address, False)
+    options = {"base_http_api_url": address} if address else {}
+    cfg = Settings.load(
+        model_type="qwenvl_dashscope", model_options=options, dashscope_api_key="sk-dashscope"
+    ).model_cfg()
+    assert cfg.get("api_key", "") == key
 
 
 def test_a_file_of_weights_is_run_here_whatever_keys_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
