@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 Json: TypeAlias = dict[str, Any]
 
+_TYPES = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+_DEEPEST = 16
 _NOTHING: Json = {"type": "object", "properties": {}}
 
 
@@ -65,12 +67,26 @@ def _checked(number: int, given: object) -> Json:
         raise _broken(name, f'has the type {schema["type"]!r} in place of "object"')
     if not isinstance(schema.get("properties", {}), dict):
         raise _broken(name, "has properties that are not an object")
+    if unknown := _unknown_type(schema):
+        raise _broken(name, f"has the type {unknown!r}, which JSON Schema does not know")
     made = {**function, "name": name, "parameters": {"type": "object", **schema}}
     try:
         json.dumps(made, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise _broken(name, "cannot be written as JSON") from error
     return made
+
+
+def _unknown_type(schema: Json, depth: int = 0) -> str:
+    """The first type of a parameter that is none; how deep schemas may lie in one another is the service's concern."""
+    kinds: Any = schema.get("type")
+    for kind in cast("list[Any]", kinds) if isinstance(kinds, list) else [kinds]:
+        if isinstance(kind, str) and kind not in _TYPES:
+            return kind
+    properties: Any = schema.get("properties")
+    below = [*cast("Json", properties).values()] if isinstance(properties, dict) else []
+    nested = (cast("Json", each) for each in [*below, schema.get("items")] if isinstance(each, dict))
+    return next((found for each in nested if depth < _DEEPEST and (found := _unknown_type(each, depth + 1))), "")
 
 
 def _from_list(name: str, parameters: list[Any]) -> Json:
