@@ -4,7 +4,7 @@ import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { fields, grouped, make } from './models_form.js';
 import { tellOthers } from './tabs.js';
-import { say } from './words.js';
+import { lang, say } from './words.js';
 
 let open = null;
 
@@ -28,7 +28,8 @@ class Dialog {
   constructor() {
     this.menu = null;
     this.gone = false;   // the kept key is to be removed
-    this.turn = 0;       // of the newest question to the server: an older answer says nothing any more
+    this.turn = 0;       // of the newest request: an older answer says nothing any more
+    this.listing = 0;    // the same for lists of names
     this.parts = fields();
     const { element, form, service, address, key, model, remove, close, test, save } = this.parts;
     service.addEventListener('change', () => this.choose());
@@ -113,17 +114,17 @@ class Dialog {
     const goes = chosen && chosen.key !== 'none' ? [say('models_goes', { host: place(parts.address.value) || '…' })] : [];
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
-    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [say('models_key_note')])].join(' ');
+    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [say('models_key_note')])].join(lang() === 'zh' ? '' : ' ');
   }
 
   // Which names the service has; nothing is asked before there is an address and, where one is needed, a key.
   async offered() {
     const { chosen, parts } = this;
-    const turn = ++this.turn;
+    const listing = ++this.listing;
     if (!chosen || chosen.typed && !parts.address.value.trim()) return;
     if (chosen.key === 'needed' && !this.keeps && !parts.key.value.trim()) return;
     const answer = await request('offered', this.draft);
-    if (turn === this.turn && answer.models) this.list(answer.models);
+    if (listing === this.listing && answer.models) this.list(answer.models);
   }
 
   list(names) {

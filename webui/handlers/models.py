@@ -100,7 +100,7 @@ class ModelRoutes:
                 said = _without(draft.key, failure(error, words))
             except Exception:
                 _log.error("Choosing a model failed.\n%s", _without(draft.key, traceback.format_exc()))
-                said = words.error({"key": "unexpected"})
+                said = failure(ParlourError(), words)
             return JSONResponse({"failed": said}, 200, _PRIVATE)
 
         return answer

@@ -25,6 +25,7 @@ MODELS: dict[str, str] = {
     "try.model_overloaded": "Wait a little, then try again.",
     "try.model_quota": "Check the account's balance or limits with the service.",
     "try.key_unreadable": "Type it again.",
+    "try.unexpected": "The terminal says more.",
     "try.said": "It said: {said}",
     # the dialog
     "js.models_title": "Which model answers",
@@ -44,7 +45,7 @@ MODELS: dict[str, str] = {
     "js.models_goes": "What you write is sent to {host}.",
     "js.models_mine": "It answers in your conversations alone.",
     "js.models_offered": "{n} models offered",
-    "js.models_in_use": "{name} (in use)",
+    "js.models_in_use": "✓ {name}",
     "js.models_test": "Test",
     "js.models_testing": "Asking one small question …",
     "js.models_use": "Use",

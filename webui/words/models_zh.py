@@ -25,6 +25,7 @@ MODELS: dict[str, str] = {
     "try.model_overloaded": "请稍候再试。",
     "try.model_quota": "请在该服务查看余额或限额。",
     "try.key_unreadable": "请重新输入。",
+    "try.unexpected": "终端里有更多说明。",
     "try.said": "它说：{said}",
     # 对话框
     "js.models_title": "由哪个模型回答",
@@ -44,7 +45,7 @@ MODELS: dict[str, str] = {
     "js.models_goes": "你写的内容会发送给 {host}。",
     "js.models_mine": "它只在你的对话中回答。",
     "js.models_offered": "有 {n} 个模型可选",
-    "js.models_in_use": "{name}（使用中）",
+    "js.models_in_use": "✓ {name}",
     "js.models_test": "测试",
     "js.models_testing": "正在问一个小问题……",
     "js.models_use": "使用",

@@ -1,0 +1,211 @@
+"""Choosing a model on the page: tested, used at once, kept, and with a key that shows nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply, Request
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+
+KEY = "sk-CANARY-0123456789abcdef"
+PHONE = {"width": 360, "height": 740}
+
+
+def _answer(request: Request) -> Reply:
+    return Reply(text=f"This is {request['model']}.")
+
+
+@pytest.fixture
+def service() -> Iterator[ModelServer]:
+    """A service that wants a key, and offers three models."""
+    with ModelServer(_answer, api_key=KEY, models=["alpha", "beta", "gamma"]) as server:
+        yield server
+
+
+@pytest.fixture
+def app(start_app: Callable[..., AppProcess]) -> AppProcess:
+    return start_app(behave)
+
+
+def opened(page: Page) -> Locator:
+    page.get_by_role("button", name="Model settings").click()
+    dialog = page.get_by_role("dialog", name="Which model answers")
+    expect(dialog.get_by_label("Service")).to_be_focused()
+    return dialog
+
+
+def fill(dialog: Locator, service: ModelServer, model: str, key: str = KEY) -> None:
+    dialog.get_by_label("Service").select_option("compatible")
+    dialog.get_by_label("Address").fill(service.base_url)
+    dialog.get_by_label("Model").fill(model)
+    if key:
+        dialog.get_by_label("API key").fill(key)
+
+
+def press(dialog: Locator, name: str) -> None:
+    dialog.get_by_role("button", name=name, exact=True).click()
+
+
+def test_a_model_is_chosen_tested_and_answers_the_next_question(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    ask_and_wait(page, "Who are you?", "You said: Who are you?")
+    dialog = opened(page)
+    fill(dialog, service, "beta", "sk-wrong-0123456789")
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_contain_text("does not accept the API key. Check the key")
+    dialog.get_by_label("API key").fill(KEY)
+    expect(dialog.get_by_role("status")).to_have_text("")
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_contain_text("beta · 127.0.0.1 began to answer after")
+    expect(dialog).to_contain_text("3 models offered")
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Model settings")).to_be_focused()
+    expect(page.locator("#top .p-model")).to_have_text("beta · 127.0.0.1")
+    expect(page.locator("#talk .p-hint")).to_have_text("beta · 127.0.0.1 answers from the next question on.")
+    ask_and_wait(page, "And now?", "This is beta.")
+    expect(page.locator("#chat .p-by")).to_have_text(["scripted · 127.0.0.1", "beta · 127.0.0.1"])
+    assert KEY not in page.content()
+    assert KEY not in app.log.read_text("utf-8")
+
+
+def test_a_kept_key_shows_its_last_four_and_can_be_removed(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    dialog = opened(page)
+    fill(dialog, service, "alpha")
+    press(dialog, "Save")
+    expect(dialog.get_by_role("status")).to_have_text("Saved. It answers once you press Use.")
+    key = dialog.get_by_label("API key")
+    expect(key).to_have_value("")
+    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
+    expect(page.locator("#top .p-model")).to_have_text("scripted · 127.0.0.1")
+    dialog.get_by_label("Address").fill("http://127.0.0.1:9/v1")  # the key was given for another server
+    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    dialog.get_by_label("Address").fill(service.base_url)
+    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_contain_text("alpha · 127.0.0.1 began to answer")
+    press(dialog, "Remove key")
+    expect(key).to_be_focused()
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_contain_text("does not accept the API key")
+    press(dialog, "Save")
+    expect(dialog.get_by_role("button", name="Remove key")).to_be_hidden()
+    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+
+
+def test_a_choice_shows_in_the_other_tab_and_after_a_restart(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    other = open_page(app, context=page.context)
+    dialog = opened(page)
+    fill(dialog, service, "gamma")
+    press(dialog, "Use")
+    expect(page.locator("#top .p-model")).to_have_text("gamma · 127.0.0.1")
+    expect(other.locator("#top .p-model")).to_have_text("gamma · 127.0.0.1")
+    page.close()
+    other.close()
+    app.stop()
+    again = open_page(app.start())
+    expect(again.locator("#top .p-model")).to_have_text("gamma · 127.0.0.1")
+    ask_and_wait(again, "Still there?", "This is gamma.")
+    dialog = opened(again)
+    dialog.get_by_label("Service").select_option("")
+    press(dialog, "Use")
+    expect(again.locator("#top .p-model")).to_have_text("scripted · 127.0.0.1")
+
+
+def test_a_reply_that_is_being_written_keeps_its_model(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    ask(page, "count slowly")
+    expect(chat(page)).to_contain_text("word5 ")
+    dialog = opened(page)
+    fill(dialog, service, "beta")
+    press(dialog, "Use")
+    expect(page.locator("#top .p-model")).to_have_text("beta · 127.0.0.1")
+    wait_for_state(page, "idle")
+    expect(chat(page)).to_contain_text("word200")
+    expect(page.locator("#chat .p-by")).to_have_text("scripted · 127.0.0.1")
+
+
+def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    dialog = opened(page)
+    fill(dialog, service, "beta", "sk-wrong-0123456789")
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    ask(page, "Hello?")
+    expect(page.locator("#chat .p-error")).to_contain_text("Check the key in the model settings")
+    expect(page.locator("#top .p-said")).to_have_text("Not answering")
+    page.locator("#top .p-ready summary").click()
+    page.get_by_role("button", name="Choose a model").click()
+    dialog = page.get_by_role("dialog", name="Which model answers")
+    dialog.get_by_label("API key").fill(KEY)
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    ask_and_wait(page, "And now?", "This is beta.")
+
+
+def test_the_dialog_is_worked_with_the_keyboard_alone(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    page.get_by_role("button", name="Model settings").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Which model answers")
+    expect(dialog.get_by_label("Service")).to_be_focused()
+    page.keyboard.type("Another")
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_label("Address")).to_be_focused()
+    page.keyboard.type(service.base_url)
+    page.keyboard.press("Tab")
+    page.keyboard.type("alpha")
+    page.keyboard.press("Tab")
+    page.keyboard.type(KEY)
+    page.keyboard.press("Tab")
+    expect(dialog.get_by_role("button", name="Test")).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("status")).to_contain_text("alpha · 127.0.0.1 began to answer")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Model settings")).to_be_focused()
+
+
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which model answers"), ("zh-CN", "由哪个模型回答")])
+def test_on_a_phone_it_fits_and_nothing_moves_when_the_service_changes(
+    app: AppProcess, open_page: Callable[..., Page], locale: str, title: str
+) -> None:
+    page = open_page(app, viewport=PHONE, locale=locale, has_touch=True)
+    page.locator("#top .p-open-models").click()
+    dialog = page.get_by_role("dialog", name=title)
+    service = dialog.locator("#p-models-service")
+    expect(service.locator("option")).not_to_have_count(0)
+    places = []
+    for name in ("", "openai", "ollama", "llama_cpp"):
+        service.select_option(name)
+        expect(dialog.locator("#p-models-address")).to_be_visible(visible=name == "ollama")
+        places.append((dialog.bounding_box(), dialog.locator(".p-main").bounding_box()))
+    assert len({str(place) for place in places}) == 1
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    box, button = places[0]
+    assert box
+    assert button
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= PHONE["width"]
+    assert button["y"] + button["height"] <= PHONE["height"]
+    assert button["height"] >= 44
