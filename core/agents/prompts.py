@@ -44,3 +44,13 @@ STOPPED_UNREADABLE: Mapping[Lang, str] = {
     "Try again, or choose another model.",
     "zh": "我在这里停下了：模型写出的工具调用无法解析，提醒两次后仍然如此。请重试，或换一个模型。",
 }
+CANNOT_BE_READ: Mapping[Lang, str] = {
+    "en": "This call cannot be read, so nothing was run ({why}). "
+    "Write it once more: the tool's name, and its arguments as one JSON object.",
+    "zh": "无法解析该调用，因此没有执行（{why}）。请重新写一次：工具名称，以及一个 JSON 对象形式的参数。",
+}
+NO_NAME: Mapping[Lang, str] = {
+    "en": "This call names no tool, so nothing was run. "
+    "Write it once more: the tool's name, and its arguments as one JSON object.",
+    "zh": "该调用没有给出工具名称，因此没有执行。请重新写一次：工具名称，以及一个 JSON 对象形式的参数。",
+}

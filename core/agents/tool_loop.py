@@ -9,9 +9,10 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any
 
 from core.agents.citing import cited
-from core.agents.prompts import LAST_CALL, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
+from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
 from core.errors import BadArgumentsError
-from core.llm.request import ChatRequest, Lang, Stream
+from core.llm.calling.reply_reader import UNREADABLE
+from core.llm.request import ChatRequest, Lang, Stream, is_native
 from core.messages.events import (
     CallDelta,
     CallStarted,
@@ -28,7 +29,7 @@ from core.tools.arguments import read_arguments
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from core.llm.base import BaseChatModel
     from core.rag.document import Passage
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 MOST_MODEL_CALLS = 20
 _MOST_UNREADABLE = 2
-_NAMELESS = "nameless_call"  # a call without a name gets this one, so that the model can be told about it
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +137,28 @@ class ToolLoop:
                 yield event
             return
         cut_off = turn.reason == "length"
-        async with aclosing(runner.run(calls, cut_off=cut_off, **_context(state))) as events:
+        lost = [call for call in calls if self._is_lost(call, cut_off=cut_off)]
+        for event in _answers(lost, lambda call: _what_is_wrong(call, state.lang), "bad_arguments"):
+            turn.apply(event)
+            yield event
+        readable = [call for call in calls if call not in lost]
+        async with aclosing(runner.run(readable, cut_off=cut_off, **_context(state))) as events:
             async for event in events:
                 turn.apply(event)
                 yield event
         state.history += turn.messages()
-        state.unreadable += any(_is_unreadable(call) for call in calls)
+        state.unreadable += bool(lost) or any(_is_unreadable(call) for call in calls)
         if state.unreadable > _MOST_UNREADABLE:
             state.over = True
             for event in self._said(STOPPED_UNREADABLE[state.lang]):
                 yield event
+
+    def _is_lost(self, call: Message, *, cut_off: bool) -> bool:
+        """Whether a call cannot be run at all. A template has mended what may be mended; what is left never is."""
+        if call.function_call is None or call.function_call.name == UNREADABLE:
+            return True
+        native = is_native(self.model, ChatRequest((), generate=self.generate))
+        return not native and not cut_off and bool((call.extra or {}).get("unreadable"))
 
     def _asked(self, state: _State, *, last: bool) -> Stream:
         """The model's next turn."""
@@ -188,19 +200,14 @@ class ToolLoop:
 
     def _named(self, event: Event) -> Event:
         if isinstance(event, CallStarted) and not event.name.strip():
-            return CallStarted(event.call_id, _NAMELESS)
+            return CallStarted(event.call_id, UNREADABLE)
         if isinstance(event, MessageStarted) and event.name is None:
             return MessageStarted(self.speaker)
         return event
 
     def _refused(self, calls: Sequence[Message], state: _State) -> Iterator[Event]:
         """Calls that come when no more may: none stays unanswered, and the user is told."""
-        for call in calls:
-            call_id = str((call.extra or {})["function_id"])
-            name = call.function_call.name if call.function_call else _NAMELESS
-            extra = {"function_id": call_id, "failed": "call_limit"}
-            yield ToolStarted(call_id)
-            yield ToolFinished(call_id, Message(FUNCTION, NOT_RUN[state.lang], name=name, extra=extra))
+        yield from _answers(calls, lambda _: NOT_RUN[state.lang], "call_limit")
         yield from self._said(STOPPED_AT_LIMIT[state.lang].format(calls=self.most_calls))
 
     def _said(self, text: str) -> Iterator[Event]:
@@ -213,8 +220,29 @@ def _context(state: _State) -> dict[str, Any]:
     return {**state.context, "lang": state.lang, "messages": state.history, "evidence": state.evidence}
 
 
+def _answers(calls: Iterable[Message], text: Callable[[Message], str], failed: str) -> Iterator[Event]:
+    """Results for calls that are not run."""
+    for call in calls:
+        call_id = str((call.extra or {})["function_id"])
+        name = call.function_call.name if call.function_call else UNREADABLE
+        extra = {"function_id": call_id, "failed": failed}
+        yield ToolStarted(call_id)
+        yield ToolFinished(call_id, Message(FUNCTION, text(call), name=name, extra=extra))
+
+
+def _what_is_wrong(call: Message, lang: Lang) -> str:
+    """What a model is told of a call that cannot be read."""
+    written = call.function_call.arguments if call.function_call else ""
+    try:
+        inner = json.loads(written)
+        json.loads(inner if isinstance(inner, str) else written)
+    except ValueError as error:
+        return CANNOT_BE_READ[lang].format(why=error)
+    return NO_NAME[lang]
+
+
 def _is_unreadable(call: Message) -> bool:
-    if call.function_call is None or call.function_call.name == _NAMELESS:
+    if call.function_call is None or call.function_call.name == UNREADABLE:
         return True
     if not (call.extra or {}).get("unreadable"):
         return False

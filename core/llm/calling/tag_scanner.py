@@ -199,7 +199,9 @@ class TagScanner:
 
     def _end_open_call(self, pieces: list[Piece], body: str, *, cut: bool) -> None:
         """The reply is over. Where a string never ended, the first tag ends the call all the same."""
-        found = None if cut else self._marks.plain.pattern.search(body)
+        found = None
+        if not cut and self._guard in {"string", "value"}:
+            found = self._marks.plain.pattern.search(body)
         if found is None:
             self._begin("text")
             pieces.append(Piece("call", body, closed=False))

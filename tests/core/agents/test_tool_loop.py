@@ -119,9 +119,29 @@ async def test_no_call_is_ever_named_nothing():
     nameless = [MessageStarted(), CallStarted("c", " "), CallDelta("c", "{}"), MessageFinished("calls")]
     events = await events_of(ScriptedModel(nameless, "sorry"))
     names = [event.name for event in events if isinstance(event, CallStarted)]
-    assert names == ["nameless_call"]
+    assert names == ["unreadable_call"]
     results = [e.message.get_text_content() for e in events if isinstance(e, ToolFinished)]
-    assert results[0].startswith("There is no tool named 'nameless_call'")
+    assert results[0].startswith("This call names no tool, so nothing was run.")
+
+
+@pytest.mark.parametrize(
+    ("template", "written", "told"),
+    [
+        ("nous", '<tool_call>\n{"arguments": {"n": 2}}\n</tool_call>', "names no tool"),
+        ("nous", '<tool_call>\n{"name": "double", "arguments": {"n": 2', "cannot be read"),
+        ("nous", "<tool_call>\nplease double two\n</tool_call>", "cannot be read"),
+        ("qwen", "✿FUNCTION✿: double\n✿ARGS✿: two, please", "cannot be read"),
+    ],
+)
+async def test_what_a_model_wrote_wrong_is_told_to_it_twice_and_never_run(template: str, written: str, told: str):
+    model = ScriptedModel(written, native=False)
+    reply = await reply_of(model, generate={"fncall_prompt_type": template})
+    assert len(model.requests) == 3
+    results = [message for message in reply if message.role == "function"]
+    assert [told in message.get_text_content() for message in results] == [True] * 3
+    assert "cannot be read" in reply[-1].get_text_content()
+    mended = ScriptedModel(written, '{"name": "double", "arguments": {"n": 2}}', "4", native=False)
+    assert (await reply_of(mended, generate={"fncall_prompt_type": template}))[-1].get_text_content() == "4"
 
 
 async def test_an_unknown_tool_is_answered_and_the_model_goes_on():
