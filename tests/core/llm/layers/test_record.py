@@ -15,6 +15,7 @@ from core.llm.record import ModelCall
 from core.llm.request import ChatRequest
 from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, USER, Message, Usage
+from core.messages.transcript import Transcript
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
@@ -217,10 +218,12 @@ async def test_a_turn_that_takes_too_long_before_the_first_word_is_a_service_too
 
 
 async def test_what_had_come_is_kept_when_the_time_is_over():
-    seen: list[Event] = []
+    seen = Transcript()
     with pytest.raises(ModelMisbehavedError, match="is kept") as raised:
         async with aclosing(Silent(TextDelta("It is")).stream(hurried(0.02))) as events:
-            seen.extend([event async for event in events])
+            async for event in events:
+                seen.apply(event)
+    assert seen.messages() == [Message(ASSISTANT, "It is")]
     assert raised.value.words_key == "model_cut_off"
     model, calls = Silent(ReasoningDelta("Paris"), TextDelta("It is")), Listener()
     model.on_call(calls)
