@@ -1,4 +1,4 @@
-"""One pool of HTTP connections per event loop, shared by all models that speak HTTP without a vendor's client."""
+"""One pool of HTTP connections per event loop for the whole process, shared by all services."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import cache
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
+import anyio
 import httpx2
 
 if TYPE_CHECKING:
@@ -32,20 +33,26 @@ class HttpPool:
 
     def __init__(self) -> None:
         self._guard = Lock()
-        self._trusting = Lock()
+        self._loading = Lock()
         self._trusted: ssl.SSLContext | None = None
         self._loops: dict[asyncio.AbstractEventLoop, _LoopClient] = {}
 
     async def prepare(self) -> None:
-        """Read the certificates in a thread: the loop goes on, and many first requests wait for the same."""
+        """Load what the first request needs, in a thread: the loop goes on, and many first requests wait together."""
         if self._trusted is None:
-            await asyncio.to_thread(self._trust)
+            # `asyncio.to_thread` would take the context along, in which a loop runs already.
+            await asyncio.get_running_loop().run_in_executor(None, self._load)
 
-    async def client(self, user: object) -> httpx2.AsyncClient:
-        """The client of this loop; connections stay open until every user of this loop was released."""
+    async def client(self, user: object | None = None) -> httpx2.AsyncClient:
+        """The client of this loop.
+
+        Args:
+            user: Who asks; connections stay open until every user of this loop was released. `None` only looks.
+        """
         await self.prepare()
         held = self._loops.get(asyncio.get_running_loop()) or await self._open()
-        held.users.add(id(user))
+        if user is not None:
+            held.users.add(id(user))
         return held.http
 
     async def release(self, user: object) -> None:
@@ -57,9 +64,10 @@ class HttpPool:
         if not held.users:
             await held.keeper.aclose()
 
-    def _trust(self) -> None:
-        with self._trusting:
+    def _load(self) -> None:
+        with self._loading:
             if self._trusted is None:
+                anyio.run(anyio.sleep, 0)  # its back end is imported when something runs on it
                 self._trusted = httpx2.create_ssl_context()
 
     async def _open(self) -> _LoopClient:
@@ -73,6 +81,7 @@ class HttpPool:
         http = httpx2.AsyncClient(
             timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
             limits=_CONNECTIONS,
+            follow_redirects=True,
             mounts=direct,
             verify=self._trusted or True,
         )

@@ -11,6 +11,7 @@ import httpx2
 import openai
 import pytest
 
+from core.llm.backends.http_clients import HttpPool
 from core.llm.backends.openai_clients import ClientPool
 from core.testing.script import Reply
 
@@ -36,7 +37,7 @@ def made(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
 
 
 async def test_certificates_are_read_once_and_beside_the_loop(loaded_by):
-    pool = ClientPool()
+    pool = ClientPool(HttpPool())
     clients = await asyncio.gather(*(pool.client(user, "service", made) for user in map(str, range(30))))
     assert len(set(map(id, clients))) == 1
     assert len(loaded_by) == 1
@@ -46,7 +47,7 @@ async def test_certificates_are_read_once_and_beside_the_loop(loaded_by):
 
 
 async def test_services_have_clients_of_their_own_and_share_connections(loaded_by):
-    pool = ClientPool()
+    pool = ClientPool(HttpPool())
     connections: list[httpx2.AsyncClient] = []
 
     def noted(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
@@ -64,7 +65,7 @@ async def test_services_have_clients_of_their_own_and_share_connections(loaded_b
 
 
 async def test_a_client_that_cannot_be_made_leaves_nothing_behind():
-    pool = ClientPool()
+    pool = ClientPool(HttpPool())
 
     def failing(http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         raise openai.OpenAIError("no key")
