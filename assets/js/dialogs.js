@@ -56,7 +56,7 @@ function rename(id, title) {
   dialog(say('title'), input, say('save'), () => {
     const text = input.value.trim();
     if (text && text !== title) ask({ do: 'rename', id, title: text });
-  }, { back: [rowOf(id)] });
+  }, { name: say('rename'), back: [rowOf(id)] });
   input.select();
 }
 
@@ -74,19 +74,21 @@ export function editQuestion(id, text) {
   dialog(say('edit'), area, say('ask_again'), () => {
     const changed = area.value.trim();
     if (changed) ask({ do: 'edit', id, text: changed });
-  });
+  }, { name: say('ask_again') });
   area.setSelectionRange(text.length, text.length);
 }
 
-function dialog(label, body, verb, act, { kind = 'p-main', back = [] } = {}) {
+function dialog(label, body, verb, act, { kind = 'p-main', name = '', back = [] } = {}) {
   const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
   const form = Object.assign(document.createElement('form'), { method: 'dialog' });
   body.id = 'p-field';
   if (label) {
-    const caption = Object.assign(document.createElement('label'), { id: 'p-caption', textContent: label, htmlFor: 'p-field' });
+    const caption = Object.assign(document.createElement('label'), { textContent: label, htmlFor: 'p-field' });
     form.append(caption);
   }
-  element.setAttribute('aria-labelledby', label ? 'p-caption' : 'p-field');
+  // Its field has the caption for a name; the dialog is called after what it does, or by what it asks.
+  if (name) element.setAttribute('aria-label', name);
+  else element.setAttribute('aria-labelledby', 'p-field');
   const row = Object.assign(document.createElement('div'), { className: 'p-row' });
   const no = Object.assign(document.createElement('button'), { type: 'button', className: 'p-button', textContent: say('cancel') });
   const yes = Object.assign(document.createElement('button'), { className: `p-button ${kind}`, textContent: verb });

@@ -1,0 +1,76 @@
+"""The keyboard is never lost: what closes, or is drawn anew, gives it back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.webui.screen.stage import Stage
+
+Show = Callable[..., Page]
+
+
+def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) -> None:
+    page = show("answered")
+    button = page.locator("#history .p-menu").first
+    for key in ("Escape", "Tab"):
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
+        page.keyboard.press(key)
+        expect(page.get_by_role("menu")).to_have_count(0)
+        if key == "Escape":
+            expect(button).to_be_focused()
+        expect(page.locator("#history *:focus")).to_have_count(1)
+
+
+def test_the_question_whether_to_delete_has_a_name_and_no_is_chosen(show: Show) -> None:
+    page = show("answered")
+    page.locator("#history .p-menu").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Delete").press("Enter")
+    dialog = page.get_by_role("dialog", name="Delete “About <b>it</b>”?")
+    expect(dialog.get_by_role("button", name="Cancel")).to_be_focused()
+    page.keyboard.press("Escape")
+    expect(dialog).to_have_count(0)
+    expect(page.locator("#history .p-menu").first).to_be_focused()
+
+
+def test_a_row_that_is_drawn_anew_gets_the_keyboard_back(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    page.locator("#history .p-menu").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Rename").press("Enter")
+    page.get_by_label("Title").fill("Better")
+    page.keyboard.press("Enter")
+    expect(page.locator("#history .p-menu").first).to_be_focused()
+    # As the server does it a moment later: the same row, as another element.
+    page.evaluate(
+        """() => { const list = document.querySelector('#history ul');
+            list.innerHTML = list.innerHTML.replaceAll('About', 'Better about'); }"""
+    )
+    expect(page.locator("#history .p-menu").first).to_be_focused()
+
+
+def test_when_its_row_is_gone_the_keyboard_goes_to_the_next_one(show: Show) -> None:
+    page = show("answered")
+    page.locator("#history .p-menu").first.focus()
+    page.keyboard.press("Enter")
+    page.get_by_role("menuitem", name="Delete").press("Enter")
+    page.get_by_role("dialog").get_by_role("button", name="Delete").press("Enter")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.evaluate("document.querySelector('#history li').remove()")
+    expect(page.locator("#history .p-new")).to_be_focused()
+
+
+def test_a_reader_who_goes_elsewhere_is_left_alone(show: Show) -> None:
+    page = show("answered")
+    page.locator("#history .p-menu").first.focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    page.locator("#composer textarea").click()
+    page.evaluate("document.querySelector('#history ul').innerHTML += ''")
+    expect(page.locator("#composer textarea")).to_be_focused()
