@@ -80,6 +80,7 @@ class MissingExtraError(SettingsError):
             hint=f"Run: {command}",
             what=what,
             package=package,
+            extra=extra,
             command=command,
         )
 
