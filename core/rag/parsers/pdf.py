@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers.base import Found, clean, is_ideograph
-from core.rag.parsers.pdf_file import View, damage_told, opened, page_of, pymupdf
+from core.rag.parsers.pdf_blocks import Blocks
+from core.rag.parsers.pdf_file import View, damage_told, opened, page_of
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
+from core.rag.parsers.pdf_tables import outside, tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from pathlib import Path
 
+    from core.rag.document import Rectangle
+
 _PAGES = 5_000
+_FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
 _BOLD = 1 << 4
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
@@ -74,10 +79,17 @@ class PdfParser:
         page = page_of(document, number)
         if page is None:
             return PageShape(number, 0.0, 0.0), []
-        runs: list[list[Line]] = []
         view = View(page)
-        for raw in _raw_blocks(page):
+        blocks = Blocks(page, view)
+        here = tables(blocks.drawn, blocks.words, number) if len(blocks.drawn) >= _FEWEST_DRAWN else []
+        places = [place for place, _ in here]
+        runs: list[list[Line]] = []
+        for raw in blocks.texts:
             lines = [line for line in (_line(one, view) for one in raw["lines"]) if line]
+            if places and lines:
+                inside = [line for line in lines if not outside(places, line.rectangle)]
+                runs.extend(_taken(here, inside))
+                lines = [line for line in lines if line not in inside]
             if lines and not _is_garbled(lines):
                 headings.learn(lines)
                 runs.append(lines)
@@ -122,15 +134,12 @@ def _outline(document: Any) -> list[tuple[int, str, int]]:
         return []
 
 
-def _raw_blocks(page: Any) -> list[dict[str, Any]]:
-    library = pymupdf()
-    flags = library.TEXTFLAGS_DICT & ~library.TEXT_PRESERVE_IMAGES & ~library.TEXT_PRESERVE_LIGATURES
-    try:
-        with damage_told("The page is damaged."):
-            blocks: list[dict[str, Any]] = page.get_text("dict", flags=flags)["blocks"]
-    except BrokenDocumentError:
-        return []
-    return [block for block in blocks if block.get("lines")]
+def _taken(here: list[tuple[Rectangle, Block]], lines: list[Line]) -> Iterator[list[Line]]:
+    """The tables to which lines belong, each where its first line stands; they are taken out of the list."""
+    for line in lines:
+        for one in [one for one in here if not outside([one[0]], line.rectangle)]:
+            here.remove(one)
+            yield [Line("", one[0], 0.0, bold=False, table=one[1])]
 
 
 def _line(raw: dict[str, Any], view: View) -> Line | None:
@@ -159,6 +168,9 @@ def _is_garbled(lines: list[Line]) -> bool:
 
 def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
     """One or more blocks: a heading may be glued to its paragraph."""
+    if lines[0].table:
+        yield lines[0].table
+        return
     for run, level in headings.parted(lines, page):
         text, starts = joined([line.text for line in run])
         places = tuple(zip(starts, (line.rectangle for line in run), strict=True))

@@ -85,9 +85,10 @@ class View:
         self.width, self.height = float(rect.width), float(rect.height)
         self._turn: tuple[float, ...] | None = tuple(page.rotation_matrix) if page.rotation else None
 
-    def shown(self, box: Sequence[float]) -> Rectangle | None:
-        """Where a box of the page's own measures is seen; `None` outside."""
+    def shown(self, box: Sequence[float], edge: float = 0.0) -> Rectangle | None:
+        """Where a box of the page's own measures is seen, made wider by `edge`; `None` outside."""
         x0, y0, x1, y1 = box
+        x0, y0, x1, y1 = x0 - edge, y0 - edge, x1 + edge, y1 + edge
         if self._turn:
             a, b, c, d, e, f = self._turn
             x0, y0, x1, y1 = a * x0 + c * y0 + e, b * x0 + d * y0 + f, a * x1 + c * y1 + e, b * x1 + d * y1 + f

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from core.rag.document import Rectangle
+    from core.rag.document import Block, Rectangle
 
 _LONGEST = 200
 _LARGER = 1.15  # than the letters that most of the text is set in
@@ -23,12 +23,16 @@ _SENTENCE_END = tuple(".,;:。，；：！？!?")
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A printed line: its words, its place on the page as displayed, the size of its letters in points."""
+    """A printed line: its words, its place on the page as displayed, the size of its letters in points.
+
+    One without words stands for a whole table.
+    """
 
     text: str
     rectangle: Rectangle
     size: float
     bold: bool
+    table: Block | None = None
 
 
 class Headings:
