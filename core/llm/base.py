@@ -26,7 +26,7 @@ from core.llm.request import (
     merge_generate,
 )
 from core.llm.seed_hooks import hooks_stream
-from core.llm.service import Service, service_of
+from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
 from core.messages.message import SYSTEM, USER, Message, ModelResponse
 from core.messages.transcript import Transcript
@@ -74,6 +74,10 @@ class BaseChatModel:
     def service(self) -> Service:
         """Where the model is, as logs and traces name it; a back end that knows better says so."""
         return service_of(self.cfg, self.model_type)
+
+    async def account(self) -> str:
+        """A mark of the service and the key that a call will use, which tells neither: the cache tells them apart."""
+        return account_mark(self.service.address, key_of(self.cfg))
 
     # -- asking ---------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,6 @@ from urllib.parse import unquote, urlsplit
 from pydantic import SecretStr
 
 from core.llm.reply_json import FORM
-from core.llm.service import key_mark
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,11 +36,16 @@ _NOT_ASKED: Final = frozenset(  # how we ask, not what
 _NOT_THE_MODEL: Final = frozenset({"api_key", "cache_age", "cache_dir", "cache_size", "generate_cfg", "moderation"})
 
 
-def cache_key(model: Served, request: ChatRequest) -> str | None:
+def cache_key(model: Served, request: ChatRequest, account: str) -> str | None:
     """A digest of model, service, key, settings, tools and messages, and of the bytes of local files among them.
 
     The API key counts, so that a wrong one is never answered; the digest does not tell it. What an `http` address
     points to is not looked at: where that changes, `cache_age` is the limit. Reads files: call it in a thread.
+
+    Args:
+        model: Who is asked.
+        request: What is asked.
+        account: The mark of service and key.
 
     Returns:
         `None` where something in the settings has no fixed form, such as a function.
@@ -52,8 +56,7 @@ def cache_key(model: Served, request: ChatRequest) -> str | None:
         "form": FORM,
         "class": f"{type(model).__module__}.{type(model).__qualname__}",
         "model": model.model,
-        "service": model.service.address,
-        "key": key_mark(model.cfg),
+        "account": account,
         "cfg": sorted(cfg.items()),
         "generate": sorted(generate.items()),
         "lang": request.lang,

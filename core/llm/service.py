@@ -79,6 +79,10 @@ class Served(Protocol):
         """How many tokens the text takes, at least roughly."""
         ...
 
+    async def account(self) -> str:
+        """A mark of the service and the key that a call will use; it tells neither."""
+        ...
+
 
 def service_of(cfg: Mapping[str, Any], model_type: str) -> Service:
     """The service that a model's settings point to."""
@@ -88,11 +92,15 @@ def service_of(cfg: Mapping[str, Any], model_type: str) -> Service:
     return _service(given or _USUAL.get(model_type, ""), model_type)
 
 
-def key_mark(cfg: Mapping[str, Any]) -> str:
-    """Tells one API key from another without being one; empty where there is none."""
+def key_of(cfg: Mapping[str, Any]) -> str:
+    """The API key in a model's settings; empty where there is none."""
     key = cfg.get("api_key")
-    text = key.get_secret_value() if isinstance(key, SecretStr) else str(key or "")
-    return sha256(text.encode()).hexdigest() if text else ""
+    return key.get_secret_value() if isinstance(key, SecretStr) else str(key or "")
+
+
+def account_mark(address: str, key: str) -> str:
+    """Tells one service and key from another, without telling the key."""
+    return sha256(f"{address}\n{key}".encode()).hexdigest()
 
 
 @lru_cache(maxsize=64)

@@ -20,7 +20,7 @@ from core.llm.backends.http_clients import http_pool
 from core.llm.backends.native_first import native_first
 from core.llm.base import BaseChatModel, is_true
 from core.llm.request import ChatRequest, Progress, Stream, call_ids
-from core.llm.service import Service, service_of
+from core.llm.service import Service, account_mark, service_of
 from core.llm.wire.dashscope import body_json
 from core.llm.wire.dashscope_chunks import DashScopeReader
 from core.llm.wire.functions import checked as checked_functions
@@ -113,6 +113,10 @@ class DashScopeModel(BaseChatModel):
     def service(self) -> Service:
         """Where it is, whoever said so."""
         return service_of({"base_http_api_url": self._place.address}, self.model_type)
+
+    async def account(self) -> str:
+        """As for every model, with the key that may come from the SDK's variable or file."""
+        return account_mark(self._place.address, self._place.api_key)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Load what the first question needs, beside the loop. The service itself is not asked."""

@@ -79,7 +79,7 @@ class _Shelf:
         """The request's key, and the reply that was kept under it, empty where there is none."""
         try:
             async with asyncio.timeout(_LONGEST_LOOK):
-                return await asyncio.to_thread(self._look, model, request)
+                return await asyncio.to_thread(self._look, model, request, await model.account())
         except TimeoutError:
             return None, []
 
@@ -91,11 +91,11 @@ class _Shelf:
         except TimeoutError:  # the thread goes on; nobody waits for it
             return
 
-    def _look(self, model: Served, request: ChatRequest) -> tuple[str | None, list[Event]]:
+    def _look(self, model: Served, request: ChatRequest, account: str) -> tuple[str | None, list[Event]]:
         from core.llm.cache_key import cache_key
         from core.llm.reply_json import unpacked
 
-        key = cache_key(model, request)
+        key = cache_key(model, request, account)
         kept = self.store.find(key, self.age) if key else None
         try:
             return key, unpacked(kept) if kept is not None else []

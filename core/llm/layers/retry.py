@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import ContextTooLongError, ModelMisbehavedError, ModelServiceError, ModelUnavailableError
 from core.llm.layers.breaker import Breaker, Breakers, breakers
-from core.llm.service import key_mark
+from core.llm.service import account_mark, key_of
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class _Call:
         """The call is lost."""
         if not self._settled:
             self._settled = True
-            if may_help(error) and str(error.code or "") not in _ALIVE_CODES:
+            if may_help(error) and not _is_busy(error):
                 self.breaker.failed()
             else:  # busy, or unwilling: it is there
                 self.breaker.succeeded()
@@ -170,11 +170,17 @@ def may_help(error: ModelServiceError) -> bool:
     return isinstance(error.exception, OSError)  # connections and time-outs are its children
 
 
+def _is_busy(error: ModelServiceError) -> bool:
+    """Whether the service is there, and says that it has too much to do."""
+    code = str(error.code or "")
+    return code in _ALIVE_CODES or (error.words_key == "model_overloaded" and not code.startswith("5"))
+
+
 def _breaker(model: Served, known: Breakers | None) -> Breaker:
     service = model.service
     if not service.address and service.here:  # a model in this process has no service to spare
         return Breaker()
-    return (known or breakers()).of((service.address or (service.name, model.model), key_mark(model.cfg)))
+    return (known or breakers()).of(account_mark(service.address or f"{service.name} {model.model}", key_of(model.cfg)))
 
 
 def _resting(model: Served, rest: float) -> ModelUnavailableError:

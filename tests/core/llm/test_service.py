@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
-from core.llm.service import Service, key_mark, service_of
+from core.llm.service import Service, account_mark, key_of, service_of
 
 
 @pytest.mark.parametrize(
@@ -51,8 +51,10 @@ def test_dashscope_is_known_by_name_and_by_type():
     assert service_of({}, "qwen_dashscope").host == "dashscope.aliyuncs.com"
 
 
-def test_keys_are_told_apart_without_being_kept():
-    assert key_mark({"api_key": "sk-1234567890"}) == key_mark({"api_key": SecretStr("sk-1234567890")})
-    assert key_mark({"api_key": "sk-1234567890"}) != key_mark({"api_key": "sk-1234567891"})
-    assert "sk-" not in key_mark({"api_key": "sk-1234567890"})
-    assert key_mark({}) == ""
+def test_accounts_are_told_apart_without_a_key_being_kept():
+    one = account_mark("https://a.example", key_of({"api_key": "sk-1234567890"}))
+    assert one == account_mark("https://a.example", key_of({"api_key": SecretStr("sk-1234567890")}))
+    assert one != account_mark("https://a.example", key_of({"api_key": "sk-1234567891"}))
+    assert one != account_mark("https://b.example", key_of({"api_key": "sk-1234567890"}))
+    assert "sk-" not in one
+    assert key_of({}) == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import pickle
@@ -19,6 +20,7 @@ import pytest
 from core.errors import SettingsError
 from core.llm.base import BaseChatModel
 from core.llm.cache_key import cache_key
+from core.llm.open_model import get_chat_model
 from core.llm.record import ModelCall
 from core.llm.reply_json import packed, unpacked
 from core.llm.reply_store import ReplyStore
@@ -139,7 +141,7 @@ def key(messages: tuple[Message, ...] = QUESTION, functions: tuple[Any, ...] = (
     model = ScriptedModel("a")
     model.cfg = {"base_url": "https://one.example/v1", "api_key": "sk-one", **more.pop("cfg", {})}
     model.model = more.pop("model", "m")
-    return cache_key(model, ChatRequest(messages, functions, more, lang))
+    return cache_key(model, ChatRequest(messages, functions, more, lang), asyncio.run(model.account()))
 
 
 FUNCTION_F = {"name": "f", "parameters": {"a": {}, "b": {}}}
@@ -207,6 +209,19 @@ def test_a_picture_counts_by_what_is_in_it(tmp_path: Path):
 
 def test_settings_without_a_fixed_form_are_not_cached():
     assert key(cfg={"hook": print}) is None
+
+
+async def test_what_a_vendor_s_client_takes_from_its_variables_counts_too(monkeypatch: pytest.MonkeyPatch):
+    marks: set[str] = set()
+    for address in ("https://one.example/v1", "https://two.example/v1"):
+        for secret in ("sk-one", "sk-two"):
+            monkeypatch.setenv("OPENAI_BASE_URL", address)
+            monkeypatch.setenv("OPENAI_API_KEY", secret)
+            model = get_chat_model({"model": "m", "model_type": "openai"})
+            marks.add(await model.account())
+            assert model.service.address == address
+            await model.aclose()
+    assert len(marks) == 4
 
 
 def test_the_key_tells_nothing_of_a_secret():

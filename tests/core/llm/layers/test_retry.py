@@ -71,6 +71,9 @@ class Served:
     def count_tokens(self, text: str) -> int:
         return len(text)
 
+    async def account(self) -> str:
+        return "mine"
+
 
 QUESTION = (Message(USER, "q"),)
 
@@ -269,7 +272,13 @@ async def test_a_service_that_is_down_is_left_alone_with_its_key_and_nobody_else
 
 
 @pytest.mark.parametrize(
-    "error", [ModelRefusedError(None, "401", "key"), ModelUnavailableError(None, "429", "busy"), KeyError("ours")]
+    "error",
+    [
+        ModelRefusedError(None, "401", "key"),
+        ModelUnavailableError(None, "429", "busy"),
+        ModelUnavailableError(None, "Throttling.RateQuota", "busy", key="model_overloaded"),
+        KeyError("ours"),
+    ],
 )
 async def test_a_service_that_answers_at_all_is_not_down(error):
     known, below = Breakers(), Flaky()

@@ -39,7 +39,8 @@ class Retried:
     """A model on the server whose pauses take no time."""
 
     def __init__(self, model: BaseChatModel) -> None:
-        self.model, self.waits, self.known = model, Waits(), Breakers()
+        self.model: Any = model  # its own hook is what is retried
+        self.waits, self.known = Waits(), Breakers()
 
     def stream(self, **generate: Any) -> Stream:
         layer = retry(self.model, Pauses(self.waits.sleep, lambda: 1.0), self.known)
