@@ -13,7 +13,7 @@ from core.errors import ModelRefusedError, ModelServiceError, ParlourError, Sett
 from core.llm.backends.transformers import TransformersModel
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
-from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
+from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import SYSTEM, USER, Message
 from core.testing.tiny_models import seeing_model, writing_model
 
@@ -89,6 +89,15 @@ async def test_a_template_that_knows_no_system_gets_it_with_the_question(written
     usage = last(await events_of(model, Message(SYSTEM, "S"), Message(USER, "Hi"), max_tokens=1)).usage
     assert usage
     assert usage.prompt_tokens == model.count_tokens("[user]S\n\nHi")
+    await model.aclose()
+
+
+async def test_a_thought_that_the_template_begins_is_reasoning(written: Path, tmp_path: Path) -> None:
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}<think>{{ '\\n' }}"
+    folder = damaged(written, tmp_path / "model", "chat_template.jinja", template.encode())
+    model = TransformersModel({"model": str(folder), "threads": 1})
+    kinds = {type(event) for event in await events_of(model, STORY, max_tokens=9)}
+    assert kinds == {MessageStarted, ReasoningDelta, MessageFinished}
     await model.aclose()
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 
 _REPLY_TOKENS: Final = 2_048
+_THOUGHT: Final = "<think>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +122,16 @@ class TransformersEngine:
     def _written(self, question: TaskQuestion) -> MessageFinished:
         """Write the reply; its text is heard while it comes."""
         torch, task = self.loaded.torch, question.body
-        inputs = self._inputs(task)
+        text = prompt_text(self.loaded, task.turns, task.sampling.template)
+        inputs = self._inputs(text, task.pictures)
         asked = int(inputs["input_ids"].shape[1])
         longest = self._longest(asked, task.sampling.max_tokens)
         tokenizer = self.loaded.tokenizer
         stop = task.sampling.stop + (() if has_template(self.loaded) else PLAIN_STOP)
         decode = partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         writer = _Writer(ReplyText(decode, stop), question)
+        if text.rstrip().endswith(_THOUGHT):  # the template begins the thought; who reads the reply must know
+            writer.say(f"{_THOUGHT}\n")
         arguments = {**inputs, **_ends_given(self._ends), **task.sampling.arguments, "max_new_tokens": longest}
         with ExitStack() as around:
             around.enter_context(torch.inference_mode())
@@ -143,15 +147,14 @@ class TransformersEngine:
         usage = Usage(prompt_tokens=asked, completion_tokens=written, total_tokens=asked + written)
         return MessageFinished("length" if cut else "stop", usage)
 
-    def _inputs(self, task: Task) -> dict[str, Any]:
+    def _inputs(self, text: str, pictures: Sequence[Any]) -> dict[str, Any]:
         loaded = self.loaded
-        text = prompt_text(loaded, task.turns, task.sampling.template)
         start = loaded.tokenizer.bos_token
-        if not task.pictures:
+        if not pictures:
             made = loaded.tokenizer(text, return_tensors="pt", add_special_tokens=not has_template(loaded))
             return {key: made[key].to(loaded.model.device) for key in ("input_ids", "attention_mask")}
         special = not (start and text.startswith(start))
-        made = loaded.processor(text=[text], images=[*task.pictures], return_tensors="pt", add_special_tokens=special)
+        made = loaded.processor(text=[text], images=[*pictures], return_tensors="pt", add_special_tokens=special)
         return dict(made.to(loaded.model.device, loaded.model.dtype))
 
     def _longest(self, asked: int, wanted: int | None) -> int:
