@@ -18,11 +18,13 @@ from core.errors import ModelServiceError
 from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
-from core.llm.backends.openai_errors import NO_CALLS, VENDOR_ERRORS, Translator
+from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
+from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
 from core.llm.base import BaseChatModel, is_true
 from core.llm.media import inlined
 from core.llm.request import ChatRequest, Progress, Stream, call_ids
+from core.llm.service import Service, account_mark, service_of
 from core.llm.wire.functions import checked
 from core.llm.wire.openai import Json, Senses, messages_json, settings_json
 from core.llm.wire.openai_chunks import ChunkReader
@@ -92,6 +94,7 @@ class OpenAIModel(BaseChatModel):
         self._first_byte = _FIRST_BYTE_HERE_SECONDS if _is_here(host) else _FIRST_BYTE_SECONDS
         self._translator = Translator(address, self._api_key or "", self.model)
         self._quirks = Quirks()
+        self._reached = ""
 
     def _place(self, config: OpenAIConfig) -> str | None:
         """The service's address; `None` leaves it to the SDK: its variable, else OpenAI's own."""
@@ -164,7 +167,21 @@ class OpenAIModel(BaseChatModel):
     async def _client(self) -> openai.AsyncOpenAI:
         client = await client_pool().client(self, self._kept_apart(), self._made)
         self._translator.learn(client.api_key)
+        self._reached = str(client.base_url)
         return client
+
+    @property
+    def service(self) -> Service:
+        """Where the model is: what the vendor's client made of the settings and its variables, once it is there."""
+        return service_of({"base_url": self._reached} if self._reached else self.cfg, self.model_type)
+
+    async def account(self) -> str:
+        """As for every model, with the address and the key that the vendor's client may take from its variables."""
+        try:
+            client = await self._client()
+        except openai.OpenAIError:  # no key; asking will say so
+            return await super().account()
+        return account_mark(str(client.base_url), client.api_key)
 
     async def _connect(self) -> None:
         try:

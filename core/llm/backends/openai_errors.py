@@ -10,29 +10,10 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from core.errors import (
-    ContextTooLongError,
-    ModelMisbehavedError,
-    ModelRefusedError,
-    ModelServiceError,
-    ModelUnavailableError,
-)
+from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
+from core.llm.backends.openai_meanings import INSPECTED, TOO_LONG, meaning
 from core.llm.retry_after import seconds_until
 from core.llm.wire.refusals import without_keys
-
-_TOO_LONG = re.compile(
-    r"context_length_exceeded|maximum context length|context (?:length|size|window)|prompt is too long|too many tokens"
-    r"|range of input length",
-    re.IGNORECASE,
-)
-_INSPECTED = re.compile(r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE)
-NO_CALLS = re.compile(
-    r"does not support (?:tool|function)|auto.{0,3} tool choice requires|tools? param requires|support tool use"
-    r"|tool.?call(?:ing|s)?['\"`]* (?:is |are )?not supported|tools['\"`]* (?:is|are) not supported"
-    r"|argument supplied: tools",
-    re.IGNORECASE,
-)
-"""How services without calls of their own say so."""
 
 # A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
 _FOREIGN = re.compile(
@@ -97,30 +78,10 @@ class Translator:
         """An error by status, the service's own code and its words."""
         known = {"service_code": code, **self.about}
         message = self.redacted(message)
-        about = f"{code} {message}"
-
-        def made(kind: type[ModelServiceError], key: str = "", hint: str = "") -> ModelServiceError:
-            error = kind(None, str(status), message, known, hint=hint, retry_after=retry_after, key=key)
-            error.details["seconds"] = retry_after
-            return error
-
-        if _INSPECTED.search(about):
-            return made(ModelRefusedError, "model_content_refused", "Rephrase the question.")
-        if status in {400, 413, 422} and (_TOO_LONG.search(about) or status == 413):
-            return made(ContextTooLongError, hint="Start a new conversation, or shorten the message.")
-        if NO_CALLS.search(message):  # some call it an error of theirs
-            return made(ModelRefusedError, "", "Leave use_raw_api out: the tools go into the prompt then.")
-        if status in {401, 403}:
-            return made(ModelRefusedError, "model_key_wrong", "Check the API key and what it may use.")
-        if status == 404:
-            return made(ModelRefusedError, "model_unknown", "Check the model's name and the service's address.")
-        if status == 402 or "insufficient_quota" in about:
-            return made(ModelRefusedError, "model_quota", "Check the account's balance with the service.")
-        if status in {429, 503, 529}:
-            return made(ModelUnavailableError, "model_overloaded", "Wait a little and ask again.")
-        if status == 408 or status >= 500:
-            return made(ModelUnavailableError, "", "Wait a little and ask again.")
-        return made(ModelRefusedError, "", "Change what it names: the messages, the tools, or generate_cfg.")
+        kind, key, hint = meaning(status, f"{code} {message}")
+        error = kind(None, str(status), message, known, hint=hint, retry_after=retry_after, key=key)
+        error.details["seconds"] = retry_after
+        return error
 
     def html(self, code: str | None = None) -> ModelServiceError:
         """The service talks HTML: most often its address is a web page's, or lacks `/v1`."""
@@ -143,7 +104,7 @@ class Translator:
         code = str(error.get("code") or error.get("type") or "")
         status = int(code) if code.isdigit() else {"rate_limit_exceeded": 429, "server_error": 500}.get(code, 0)
         message = str(error.get("message") or "The service reported an error.")
-        if status or _INSPECTED.search(code + message) or _TOO_LONG.search(code + message):
+        if status or INSPECTED.search(code + message) or TOO_LONG.search(code + message):
             return self.said(status or 400, code, message)
         kind = ModelMisbehavedError if spoke else ModelUnavailableError
         return self._made(kind, code or None, self.redacted(message), "Ask again.", "")

@@ -1,0 +1,68 @@
+"""Calls that a model writes as text although its service has calls of its own, as small ones do."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from itertools import count
+from typing import TYPE_CHECKING
+
+from core.errors import ModelServiceError
+from core.llm.calling.call_text import call_events
+from core.llm.calling.untagged import Untagged
+from core.llm.request import call_ids
+from core.messages.events import CallStarted, Event, ItemAdded, MessageFinished, TextDelta
+
+if TYPE_CHECKING:
+    from core.llm.request import ChatRequest, Source, Stream
+
+
+async def with_written_call(request: ChatRequest, below: Source) -> Stream:
+    """The service's reply. One that is nothing but a call of a declared tool, written as text, is that call.
+
+    A reply that begins like one is held back until it is sure; every other passes as it comes.
+    """
+    reader = _Reader(request)
+    async with aclosing(below(request)) as events:
+        try:
+            async for event in events:
+                for found in reader.feed(event):
+                    yield found
+        except ModelServiceError:
+            for found in reader.release():  # what had come is kept
+                yield found
+            raise
+
+
+class _Reader:
+    """Holds text back as long as all of it may be one call."""
+
+    def __init__(self, request: ChatRequest) -> None:
+        self._request = request
+        self._held: Untagged | None = Untagged(request.functions)
+
+    def feed(self, event: Event) -> list[Event]:
+        """What is certain after one more event."""
+        if self._held is None:
+            return [event]
+        if isinstance(event, TextDelta):
+            text = self._held.feed(event.text)
+            return [] if text is None else self.release()
+        if isinstance(event, MessageFinished):
+            return self._end(self._held, event)
+        if isinstance(event, CallStarted | ItemAdded):
+            return [*self.release(), event]
+        return [event]
+
+    def release(self) -> list[Event]:
+        """The held text, which is no call."""
+        text = self._held.held() if self._held is not None else ""
+        self._held = None
+        return [TextDelta(text)] if text else []
+
+    def _end(self, held: Untagged, end: MessageFinished) -> list[Event]:
+        calls = held.calls(cut=end.reason == "length")
+        if not calls or not (calls[0].readable or self._request.answers_calls):
+            return [*self.release(), end]
+        taken = call_ids(self._request.messages)
+        ids = (str(number) for number in count(1) if str(number) not in taken)
+        return [*call_events(calls, ids), MessageFinished("calls", end.usage)]

@@ -1,0 +1,73 @@
+"""A model that writes a call as text, though its service has calls of its own, is understood."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import ModelMisbehavedError
+from core.messages.message import USER, Message
+from core.testing.script import Reply
+
+WEATHER = {"name": "weather", "description": "", "parameters": {"type": "object", "properties": {"city": {}}}}
+CALL = '{"name": "weather", "arguments": {"city": "Oslo"}}'
+
+
+@pytest.fixture
+def asked(server, opened):
+    def ask(*replies: Reply, **generate):
+        server.add(*replies)
+        model = opened(generate_cfg={"use_raw_api": True, **generate})
+        return model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)
+
+    return ask
+
+
+@pytest.mark.parametrize(
+    "text", [CALL, f"\n{CALL}\n", f"```json\n{CALL}\n```", "{'name': 'weather', 'arguments': {'city': 'Oslo'},}"]
+)
+@pytest.mark.parametrize("split", [0, 1])
+def test_a_reply_that_is_one_call_is_that_call(server, asked, text, split):
+    (said,) = asked(Reply(text=list(text) if split else [text]))
+    assert (said.function_call.name, said.function_call.get_parsed_arguments()) == ("weather", {"city": "Oslo"})
+    assert said.extra["function_id"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It is sunny.",
+        f"I would call {CALL}.",
+        '{"name": "Oslo"}',
+        '{"name": "rain", "arguments": {}}',
+        "{",
+        "```json\n{}\n```",
+    ],
+)
+def test_any_other_reply_stays_text(asked, text):
+    (said,) = asked(Reply(text=list(text)))
+    assert (said.content, said.function_call) == (text, None)
+
+
+def test_the_services_own_calls_stay_its_own_and_so_does_text_before_them(asked):
+    text, call = asked(Reply(text=list('{"na'), calls=[("weather", {"city": "Bergen"})]))
+    assert text.content == '{"na'
+    assert call.function_call.get_parsed_arguments() == {"city": "Bergen"}
+
+
+def test_thought_goes_through_while_text_is_held(asked):
+    thought, call = asked(Reply(reasoning="hm", text=list(CALL)))
+    assert (thought.reasoning_content, call.function_call.name) == ("hm", "weather")
+
+
+def test_without_a_choice_nothing_is_a_call(asked):
+    (said,) = asked(Reply(text=[CALL]), function_choice="none")
+    assert said.content == CALL
+
+
+def test_what_had_come_before_a_fault_is_kept(server, opened):
+    server.add(Reply(text=list(CALL), cut_after=20))
+    model = opened(generate_cfg={"use_raw_api": True})
+    seen = []
+    with pytest.raises(ModelMisbehavedError):
+        seen.extend(model.chat([{"role": "user", "content": "q"}], functions=[WEATHER]))
+    assert CALL.startswith(seen[-1][0]["content"])
