@@ -11,6 +11,9 @@ from typing import Any, cast
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_REPAIR = 1_000_000
+_TRIPLE = re.compile(r'(?<=[:\[,])\s*"""(.*?)"""(?=\s*[,\]}])', re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
+_COMMENTS = ("//", "/*", "#")
 
 compact = partial(json.dumps, ensure_ascii=False)
 """JSON text for a model: characters as they are, one space after `:` and `,`."""
@@ -63,11 +66,21 @@ def _repaired(text: str) -> object:
     first = _first_object(text)
     if first is not None:
         return first
+    if '"""' in text:
+        text = _TRIPLE.sub(lambda found: compact(found.group(1)), text)
     repair: Any = import_module("json_repair")
     try:
-        return repair.loads(text, skip_json_loads=True)
+        found = repair.loads(text, skip_json_loads=True)
     except RecursionError as error:
         raise ValueError("The JSON is nested too deeply.") from error
+    if _letters(compact(found)) < _letters(text) and not any(mark in text for mark in _COMMENTS):
+        raise ValueError(f"This cannot be mended without losing something: {text[:80]!r}.")
+    return found
+
+
+def _letters(text: str) -> int:
+    """How many letters there are; mending must not lose any but those of comments."""
+    return sum(map(str.isalpha, _ESCAPE.sub("", text)))
 
 
 def _first_object(text: str) -> object:
@@ -84,9 +97,11 @@ def _no_number(_: str) -> None:
 
 
 def _whole(value: object) -> object:
-    """The value without halves of surrogate pairs, which no file or socket takes."""
+    """The value with surrogate pairs as the characters they stand for, and without lone halves, which nothing takes."""
     if isinstance(value, str):
-        return _LONE_SURROGATE.sub("\ufffd", value)
+        if _LONE_SURROGATE.search(value) is None:
+            return value
+        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, dict):
         return {_whole(key): _whole(item) for key, item in cast("dict[object, object]", value).items()}
     if isinstance(value, list):

@@ -94,7 +94,26 @@ def arguments_text(value: object) -> str:
 
 
 def _read(body: str, *, mend: bool) -> object:
-    return read_value(body) if mend else json.loads(body, strict=False)
+    try:
+        return json.loads(body, strict=False) if not mend else _several(body)
+    except json.JSONDecodeError:
+        if not mend:
+            raise
+        return read_value(body)
+
+
+def _several(body: str) -> object:
+    """One value, or a list of several that stand one after the other, as models write more than one call.
+
+    Raises:
+        ValueError: There is something else.
+    """
+    decoder, found, at = json.JSONDecoder(), list[object](), 0
+    while at < len(body):
+        end = decoder.raw_decode(body, at)[1]
+        found.append(read_value(body[at:end]))
+        at = len(body) - len(body[end:].lstrip(" \t\r\n,;"))
+    return found[0] if len(found) == 1 else found
 
 
 def _call(entry: object) -> CallText:

@@ -133,7 +133,8 @@ def response_format(functions: Sequence[Mapping[str, Any]], only: str = "") -> d
 def router_text(functions: Sequence[Mapping[str, Any]], lang: Lang) -> str:
     """The block of the system message that explains the choice, with a few examples."""
     lines = [
-        f"- {f['name']}: {f.get('description', '')} {_fields(f.get('parameters') or {})}".rstrip() for f in functions
+        neutral(f"- {f['name']}: {f.get('description', '')} {_fields(f.get('parameters') or {})}").rstrip()
+        for f in functions
     ]
     names = {str(f["name"]) for f in functions}
     return ROUTER[lang].format(tools="\n".join(lines), examples=example_lines(EXAMPLES[lang], names))

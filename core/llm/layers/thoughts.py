@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import TYPE_CHECKING
 
+from core.errors import ModelServiceError
 from core.llm.calling.tag_scanner import Piece, TagScanner
 from core.llm.calling.tags import ONLY_THOUGHTS
 from core.llm.request import is_on
@@ -21,15 +22,20 @@ async def thoughts(request: ChatRequest, below: Source) -> Stream:
     """
     scanner = thought_scanner(inside=is_on(request.generate.get("thought_in_content")))
     async with aclosing(below(request)) as events:
-        async for event in events:
-            if isinstance(event, TextDelta) and not scanner.settled:
-                for piece in scanner.feed(event.text):
-                    yield _event(piece)
-                continue
-            if isinstance(event, MessageFinished):
-                for piece in scanner.close():
-                    yield _event(piece)
-            yield event
+        try:
+            async for event in events:
+                if isinstance(event, TextDelta) and not scanner.settled:
+                    for piece in scanner.feed(event.text):
+                        yield _event(piece)
+                    continue
+                if isinstance(event, MessageFinished):
+                    for piece in scanner.close():
+                        yield _event(piece)
+                yield event
+        except ModelServiceError:
+            for piece in scanner.close(cut=True):  # what had come is kept
+                yield _event(piece)
+            raise
 
 
 def thought_scanner(*, inside: bool) -> TagScanner:
