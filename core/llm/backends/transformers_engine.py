@@ -62,8 +62,7 @@ class TransformersEngine:
         self._closed = threading.Event()
         self._answered: TaskQuestion | None = None
         self._ends = _ends(loaded)
-        for layer in _layers(loaded):
-            layer.register_forward_pre_hook(self._look_up)
+        self._hooks = [layer.register_forward_pre_hook(self._look_up) for layer in _layers(loaded)]
         self._thread = threading.Thread(target=self._work, name="parlour-transformers", daemon=True)
         self._thread.start()
         # A thread inside torch while the interpreter goes away may end the process badly.
@@ -89,6 +88,8 @@ class TransformersEngine:
         self._waiting.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join()
+        for hook in self._hooks:  # they would keep the model and this object in each other's hands
+            hook.remove()
 
     def _work(self) -> None:
         while (question := self._waiting.get()) is not None:

@@ -128,7 +128,10 @@ def _read(torch: Any, transformers: Any, place: Place, device: Any) -> Loaded:
     processor = transformers.AutoProcessor.from_pretrained(place.folder, **given) if sees else None
     tokenizer = processor.tokenizer if processor else transformers.AutoTokenizer.from_pretrained(place.folder, **given)
     dtype = _dtype(torch, place, device)
-    model = kind.from_pretrained(place.folder, dtype=dtype, **given).to(device).eval()
+    if device.type != "cpu":  # read piece by piece to where it will be: memory would be needed twice otherwise
+        need_packages(f"The device {str(device)!r}", ("accelerate",))
+        given["device_map"] = device
+    model = kind.from_pretrained(place.folder, dtype=dtype, **given).eval()
     return Loaded(torch, transformers, model, tokenizer, processor, _context(model, tokenizer))
 
 
