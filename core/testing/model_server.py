@@ -65,6 +65,11 @@ class ModelServer:
         """What a client calls `base_url`."""
         return f"http://{self.host}:{self.port}/v1"
 
+    @property
+    def dashscope_url(self) -> str:
+        """What a client of DashScope's own protocol calls `base_http_api_url`."""
+        return f"http://{self.host}:{self.port}/api/v1"
+
     def start(self) -> Self:
         """Start serving; `port` and `base_url` are known afterwards.
 

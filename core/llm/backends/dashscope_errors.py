@@ -53,7 +53,14 @@ _OTHER_SERVICE: Final = _Meaning(
     "",
     "Models of text are of the type qwen_dashscope; those that see or hear of qwenvl_dashscope or qwenaudio_dashscope.",
 )
+_NO_CALLS: Final = _Meaning(ModelRefusedError, "", "Leave use_raw_api out: the tools go into the prompt then.")
 _REFUSED: Final = _Meaning(ModelRefusedError, "", "Change what is asked for, or how: the service says what is wrong.")
+
+NO_CALLS: Final = re.compile(
+    r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)",
+    re.IGNORECASE,
+)
+"""How models without calls of their own are told apart."""
 
 # The codes say more than the status does, and the words sometimes more than the code: the first that is found counts.
 _WORDS: Final = tuple(
@@ -67,6 +74,7 @@ _WORDS: Final = tuple(
         (r"invalid_?api_?key|invalid api-?key|incorrect api key", _KEY),
         (r"url error, please check url", _OTHER_SERVICE),
         (r"model_?not_?found|model not exist|model .{0,60}(?:does )?not exist|no such model", _UNKNOWN),
+        (NO_CALLS.pattern, _NO_CALLS),
     )
 )
 _STATUSES: Final = {

@@ -38,7 +38,7 @@ EVERYTHING = Reply(
 def server(monkeypatch) -> Iterator[ModelServer]:
     """A server that the SDK believes to be DashScope."""
     with ModelServer([]) as running:
-        monkeypatch.setattr(dashscope, "base_http_api_url", f"http://127.0.0.1:{running.port}/api/v1")
+        monkeypatch.setattr(dashscope, "base_http_api_url", running.dashscope_url)
         monkeypatch.setattr(dashscope, "api_key", KEY)
         yield running
 
@@ -138,7 +138,7 @@ HEADERS = (
 
 def ours(server: ModelServer, model_type: str, messages: list[Message], *functions: Any, **generate: Any) -> Any:
     server.add(Reply(text="a"))
-    address = f"http://127.0.0.1:{server.port}/api/v1"
+    address = server.dashscope_url
     cfg = {"model": "qwen-max", "model_type": model_type, "base_url": address, "api_key": KEY, "generate_cfg": generate}
     model = get_chat_model(cfg)
     model.chat(messages, functions=functions, stream=False)

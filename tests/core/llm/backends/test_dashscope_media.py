@@ -27,7 +27,7 @@ def qwen(server, opened):
     """Opens models on the server."""
 
     def open_one(model_type="qwenaudio_dashscope", model="qwen-audio-turbo", **cfg):
-        address = f"http://127.0.0.1:{server.port}/api/v1"
+        address = server.dashscope_url
         return opened(model=model, model_type=model_type, base_url=address, api_key="sk-test-0123", **cfg)
 
     return open_one

@@ -10,8 +10,12 @@ from core.testing.model_server import ModelServer
 
 def _settings(name: str, model: str):
     def made(server: ModelServer) -> dict[str, Any]:
-        address = f"http://{server.host}:{server.port}/api/v1"
-        return {"model": model, "model_type": name, "base_http_api_url": address, "api_key": "sk-test-0123"}
+        return {
+            "model": model,
+            "model_type": name,
+            "base_http_api_url": server.dashscope_url,
+            "api_key": "sk-test-0123",
+        }
 
     return made
 
