@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from core.errors import ModelServiceError, SettingsError
-from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
+from core.llm.backends.dashscope_errors import HTTP_ERRORS, NO_CALLS, Translator
 from core.llm.backends.dashscope_media import Store, brought
 from core.llm.backends.dashscope_place import checked_address, placed
 from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
 # failure with its traceback; and importing it takes most of a second. The requests are the same as the SDK's where it
 # matters: paths, `X-DashScope-*` headers, body and form. Side by side: `python -m bench dashscope_streaming`.
 
-_NO_CALLS: Final = re.compile(
-    r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)",
-    re.IGNORECASE,
-)
 _LISTENS: Final = re.compile(r"audio|asr", re.IGNORECASE)
 _FIRST_BYTE_SECONDS: Final = 60.0
 _FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model first
@@ -133,7 +129,7 @@ class DashScopeModel(BaseChatModel):
         checked_functions(request.functions)  # before any layer writes them down
         if not self.native_calls or not request.functions:
             return super().stream(request)
-        return native_first(self, partial(super().stream, request), _NO_CALLS)
+        return native_first(self, partial(super().stream, request), NO_CALLS)
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()

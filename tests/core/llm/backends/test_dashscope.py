@@ -35,7 +35,7 @@ def qwen(server, opened):
     """Opens models on the server."""
 
     def open_one(model_type="qwen_dashscope", **cfg):
-        address = f"http://127.0.0.1:{server.port}/api/v1"
+        address = server.dashscope_url
         return opened(**{"model": "qwen-max", "model_type": model_type, "base_url": address, "api_key": KEY, **cfg})
 
     return open_one
@@ -90,8 +90,9 @@ def test_tools_go_to_the_service_unless_a_template_is_named(server, qwen):
     assert all("weather" in str(exchange.messages) for exchange in server.requests[1:])
 
 
-def test_a_model_without_calls_of_its_own_gets_tools_in_the_prompt(server, qwen):
-    server.add(refusal(400, "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."))
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_model_without_calls_of_its_own_gets_tools_in_the_prompt(server, qwen, status):
+    server.add(refusal(status, "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."))
     server.add(Reply(text='<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>'))
     model = qwen()
     (call,) = model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)
@@ -142,7 +143,7 @@ def test_a_model_that_is_warm_has_its_connection(server, qwen):
     assert (server.connections, model.quick_chat("q"), server.connections) == (1, "a", 1)
     server.stop()
     with pytest.raises(ModelUnavailableError):
-        qwen(base_url=f"http://127.0.0.1:{server.port}").warm_up()
+        qwen(base_url=server.dashscope_url).warm_up()
 
 
 def test_each_asyncio_run_of_a_script_works(server, qwen):
