@@ -16,6 +16,7 @@ NAMES = (
     "streaming",
     "dashscope_streaming",
     "calls",
+    "preparing",
     "importing",
     "first_token",
     "threads",

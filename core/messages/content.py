@@ -96,7 +96,20 @@ class ContentItem(BaseModelCompatibleDict):
         video: str | list[Any] | None = None,
         **_: Any,
     ) -> None:
-        super().__init__(text=text, image=image, file=file, audio=audio, video=video)
+        if type(text) is str and image is file is audio is video is None and type(self) is ContentItem:
+            self._hold(text)
+        else:
+            super().__init__(text=text, image=image, file=file, audio=audio, video=video)
+
+    def _hold(self, text: str) -> None:
+        """What validation would leave of a text; conversations are mostly that, and are made anew for every call."""
+        put = object.__setattr__
+        fields: dict[str, Any] = dict.fromkeys(_KINDS)
+        put(self, "__pydantic_fields_set__", set(fields))
+        put(self, "__pydantic_extra__", None)
+        put(self, "__pydantic_private__", {"_kind": "text"})
+        fields["text"] = text
+        put(self, "__dict__", fields)
 
     @model_validator(mode="after")
     def check_exclusivity(self) -> ContentItem:
@@ -111,7 +124,8 @@ class ContentItem(BaseModelCompatibleDict):
     @property
     def type(self) -> ContentType:
         """Which of the five it is."""
-        return self._kind
+        private: dict[str, Any] = self.__pydantic_private__ or {}  # as `self._kind`, without pydantic's long way round
+        return private["_kind"]
 
     @property
     def value(self) -> ContentValue:
