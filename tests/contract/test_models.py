@@ -22,18 +22,16 @@ pytestmark = pytest.mark.anyio
 HELLO = ChatRequest((Message(USER, "Say hello."),))
 TALK = ChatRequest((Message(USER, "Tell me a long story."),), generate={"max_tokens": 60})
 
-_OVER_HTTP = ("openai", "oai", "qwenvl_oai")
+_ADDRESSES = {"azure": ("azure_endpoint", ""), "dashscope": ("base_http_api_url", "/api/v1")}
+_ELSEWHERE = {"llama_cpp", "transformers"}  # weights are for the tests marked so
+_ELSEWHERE |= {"openai_public"}  # calls the open internet alone, and no test does
 
 
 def _settings(name: str, server: ModelServer) -> dict:
-    if name in _OVER_HTTP:
-        return {"model": "m", "model_type": name, "base_url": server.base_url, "api_key": "any"}
-    return {"model": "m", "model_type": name}
-
-
-def _runs_here(name: str) -> bool:
-    """Weights are for the tests marked so."""
-    return name not in ("llama_cpp", "transformers")
+    if name == "scripted":
+        return {"model": "m", "model_type": name}
+    address, path = _ADDRESSES.get(name.rpartition("_")[2], ("base_url", "/v1"))
+    return {"model": "m", "model_type": name, address: f"http://127.0.0.1:{server.port}{path}", "api_key": "any"}
 
 
 @pytest.fixture
@@ -50,7 +48,7 @@ def opened() -> Iterator[Callable[[str], BaseChatModel]]:
             run(model.aclose())
 
 
-NAMES = [name for name in LLM_REGISTRY if _runs_here(name)]
+NAMES = [name for name in LLM_REGISTRY if name not in _ELSEWHERE]
 
 
 @pytest.mark.parametrize("name", NAMES)
