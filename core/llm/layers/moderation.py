@@ -71,18 +71,19 @@ async def _moderated(guard: _Guard, request: ChatRequest, below: Source) -> Stre
         reply = _Reply()
         async for event in events:
             if reply.take(event):
-                await guard.check(reply.text[-_SEEN_AT_ONCE:], "out")
+                if reply.new:
+                    await guard.check(reply.text[-_SEEN_AT_ONCE:], "out")
                 for passed in reply.released():
                     yield passed
 
 
 @dataclass(slots=True)
 class _Reply:
-    """What came of a reply, and what of it is still held."""
+    """What came of a reply, and what of it is still held; `new` is how much text nobody has looked at."""
 
     text: str = ""
+    new: int = 0
     _held: list[Event] = field(default_factory=list["Event"])
-    _new: int = 0
 
     def take(self, event: Event) -> bool:
         """Hold an event; whether it is time to look."""
@@ -93,16 +94,16 @@ class _Reply:
             self._add(event.text)
         elif isinstance(event, CallDelta):
             self._add(event.arguments)
-        return self._new >= _STEP
+        return self.new >= _STEP
 
     def released(self) -> list[Event]:
         """What was looked at."""
-        passed, self._held, self._new = self._held, [], 0
+        passed, self._held, self.new = self._held, [], 0
         return passed
 
     def _add(self, text: str) -> None:
         self.text += text
-        self._new += len(text)
+        self.new += len(text)
 
 
 @dataclass(slots=True)

@@ -13,6 +13,7 @@ from core.llm.layers.turn_limit import TurnLimit, turn_seconds
 from core.llm.notes import CallNotes
 from core.llm.prices import cost_of, fetch_list, has_price
 from core.llm.record import ModelCall, OnCall, Outcome
+from core.llm.request import is_on
 from core.llm.service import Served
 from core.llm.telemetry import Trace, begin_trace
 from core.llm.usage import estimated_for
@@ -108,7 +109,7 @@ class _Watch:
         self.limit.begin()
         notes = self._notes
         notes.deadline = self.limit.deadline
-        if self.model.call_listeners or self.given.generate.get("log_messages"):
+        if self.model.call_listeners or is_on(self.given.generate.get("log_messages")):
             notes.raw, self.parsed = [], []
         self._trace = begin_trace(self.model, self.given, notes.request_id)
         if has_price(self.model.service):
@@ -147,7 +148,7 @@ class _Watch:
         if traced is None and not listeners and not logs_calls():
             return
         call = self._call()
-        wants_text = bool(self.given.generate.get("log_messages"))
+        wants_text = is_on(self.given.generate.get("log_messages"))
         if traced is not None:
             traced.end(call, with_text=wants_text)
         log_call(call, with_text=wants_text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
@@ -44,7 +45,8 @@ class TurnLimit:
         self.over = False
         self.seconds = seconds
         self.deadline: float | None = None
-        self._reading: Any = reading  # typed as an iterator that cannot say whether it runs
+        # Weakly: a stream that nobody holds any more is closed at once, not when the garbage collector comes by.
+        self._reading: weakref.ref[Any] = weakref.ref(reading)
         self._task: asyncio.Task[Any] | None = None
         self._handle: asyncio.TimerHandle | None = None
 
@@ -82,5 +84,6 @@ class TurnLimit:
 
     def _end(self) -> None:
         self.over = True
-        if self._task is not None and self._reading.ag_running:
+        reading = self._reading()
+        if self._task is not None and reading is not None and reading.ag_running:
             self._task.cancel()

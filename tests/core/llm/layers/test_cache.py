@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.errors import SettingsError
 from core.llm.base import BaseChatModel
@@ -252,6 +254,21 @@ def test_a_reply_comes_back_as_it_was():
     back = unpacked(json.loads(json.dumps(packed(WHOLE))))
     assert Transcript(back).messages() == Transcript(WHOLE).messages()
     assert back[-1] == WHOLE[-1]
+
+
+SAID = st.one_of(
+    st.builds(TextDelta, st.text(min_size=1)),
+    st.builds(ReasoningDelta, st.text(min_size=1)),
+    st.builds(lambda call: CallDelta(call, " "), st.sampled_from("ab")),
+    st.builds(lambda url: ItemAdded(ContentItem(image=f"https://x/{url}")), st.text(alphabet="abc", min_size=1)),
+)
+
+
+@given(st.lists(SAID, max_size=30))
+def test_any_reply_comes_back_as_it_was(said: list[Event]):
+    whole = [MessageStarted(), CallStarted("a", "f"), CallStarted("b", "g"), *said, MessageFinished("calls")]
+    back = unpacked(json.loads(json.dumps(packed(whole))))
+    assert Transcript(back).messages() == Transcript(whole).messages()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from contextlib import aclosing
 from typing import Any
@@ -117,6 +118,20 @@ async def test_leaving_after_the_end_is_no_stop():
             if isinstance(event, MessageFinished):
                 break
     assert [call.outcome for call in calls] == ["finished"]
+
+
+async def test_a_stream_that_is_dropped_without_a_word_is_closed_at_once():
+    model = ScriptedModel("one two three")
+    gc.disable()  # nobody comes by to tidy up
+    try:
+        async for event in model.stream(QUESTION):
+            if isinstance(event, TextDelta):
+                break
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert model.closed == 1
+    finally:
+        gc.enable()
 
 
 # -- usage ------------------------------------------------------------------------------------------------------------
