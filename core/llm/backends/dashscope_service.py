@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
 
+from core.errors import SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
 from core.llm.backends.dashscope_media import policy_of
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
@@ -71,10 +72,15 @@ class DashScopeService:
 
         Raises:
             ModelServiceError: The service refuses.
+            SettingsError: The settings cannot be sent.
             httpx2.RequestError: It is out of reach.
         """
+        try:
+            content = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = "Give texts, numbers, lists and dicts alone."
+            raise SettingsError(f"generate_cfg cannot be written as JSON: {error}.", hint=hint) from error
         http = await http_pool().client(self)
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         headers = {
             **self.headers,
             "Content-Type": "application/json; charset=utf-8",

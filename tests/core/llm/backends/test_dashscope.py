@@ -21,7 +21,7 @@ from core.llm.notes import CallNotes
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted
-from core.messages.message import ASSISTANT, USER, Message
+from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.testing.behaviour import many_chunks
 from core.testing.script import Reply, html_page, refusal
 
@@ -321,6 +321,29 @@ def test_a_wrong_setting_is_named(cfg, named):
     with pytest.raises(SettingsError, match=named) as caught:
         get_chat_model({"model": "qwen-max", "model_type": "qwen_dashscope", "api_key": KEY, **cfg})
     assert "sk-" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
+def test_a_setting_that_cannot_be_sent_is_told_before_anything_leaves(server, qwen, value):
+    with pytest.raises(SettingsError, match="generate_cfg"):
+        qwen(generate_cfg={"logit_bias": value}).quick_chat("q")
+    assert server.requests == []
+
+
+def test_tools_may_have_any_name_and_must_have_a_schema(server, qwen):
+    tool = {**WEATHER, "name": "天气 in a city"}
+    server.add(lambda request: Reply(calls=[(request["tools"][0]["function"]["name"], {"x": 1})]), Reply(text="fine"))
+    model, question = qwen(), Message(USER, "q")
+    (call,) = model.chat([question], functions=[tool], stream=False)
+    assert call.function_call.name == "天气 in a city"
+    result = Message(FUNCTION, "sunny", name=tool["name"], extra=call.extra)
+    model.chat([question, call, result], functions=[tool], stream=False)
+    sent = server.requests[1]
+    name = sent.body["parameters"]["tools"][0]["function"]["name"]
+    assert name.isascii()
+    assert [sent.messages[1]["tool_calls"][0]["function"]["name"], sent.messages[2]["name"]] == [name, name]
+    with pytest.raises(ModelRefusedError, match="schema"):
+        model.chat([question], functions=[{"name": "odd", "parameters": "text"}], stream=False)
 
 
 def test_the_callers_dict_stays_as_it_is():
