@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from core.storage.model_services import ModelService, ModelServiceStore
 
 _TEST_SECONDS = 30.0
+_AT_ONCE = 20
 _QUESTION = "Reply with the word yes."
 
 
@@ -118,7 +119,7 @@ class Choosing:
             ConflictError: key `test_running`: one at a time.
             ParlourError: It does not work; the key says why.
         """
-        if owner in self._trying:
+        if owner in self._trying or len(self._trying) >= _AT_ONCE:
             raise ConflictError("A test is running.", hint="Wait for its end.", key="test_running")
         self._trying.add(owner)
         try:

@@ -18,10 +18,11 @@ const BUTTONS = {
   page: (button) => ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n) }),
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
-  models: () => { const card = document.querySelector('.p-ready[open]'); if (card) card.open = false; openModels(); },
+  models: openModels,
 };
 
 const LINKS = {
+  models: openModels,
   starter: (n) => ask({ do: 'starter', n: Number(n) }),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
@@ -59,7 +60,7 @@ function cite(link) {
 function clicked(event) {
   if (!event.target.closest?.('.p-float, .p-menu')) closeMenu();
   const card = document.querySelector('.p-ready[open]');
-  if (card && !card.contains(event.target)) card.open = false;
+  if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;
   const code = event.target.closest?.('.copy_code_button');
   if (code) return done(code);
   const link = event.target.closest?.('a[href^="#"], [data-do], a[data-open]');

@@ -34,7 +34,7 @@ def app(start_app: Callable[..., AppProcess]) -> AppProcess:
 
 
 def opened(page: Page) -> Locator:
-    page.get_by_role("button", name="Model settings").click()
+    page.locator("#top").get_by_role("button", name="Model settings").click()
     dialog = page.get_by_role("dialog", name="Which model answers")
     expect(dialog.get_by_label("Service")).to_be_focused()
     return dialog
@@ -152,9 +152,12 @@ def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
     ask(page, "Hello?")
     expect(page.locator("#chat .p-error")).to_contain_text("Check the key in the model settings")
     expect(page.locator("#top .p-said")).to_have_text("Not answering")
+    page.locator("#chat .p-error").get_by_role("button", name="Model settings").click()
+    dialog = page.get_by_role("dialog", name="Which model answers")
+    press(dialog, "Close")
     page.locator("#top .p-ready summary").click()
     page.get_by_role("button", name="Choose a model").click()
-    dialog = page.get_by_role("dialog", name="Which model answers")
+    expect(page.locator("#top .p-card")).to_be_hidden()
     dialog.get_by_label("API key").fill(KEY)
     press(dialog, "Use")
     expect(dialog).to_be_hidden()

@@ -74,7 +74,8 @@ class ModelRoutes:
     async def test(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         """Ask one tiny question."""
         label, seconds = await self._engine.choosing.test(owner, draft)
-        return {"said": words("models.works", model=words.model(label), seconds=words.seconds(max(seconds, _LEAST_SAID)))}
+        took = words.seconds(max(seconds, _LEAST_SAID))
+        return {"said": words("models.works", model=words.model(label), seconds=took)}
 
     async def offered(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         """The names of the models that the service offers."""

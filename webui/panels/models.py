@@ -58,7 +58,7 @@ def failure(error: ParlourError, words: Words) -> str:
     happened, remedy = words.error_parts(error)
     own = f"try.{error.words_key}"
     if own in words:
-        remedy = words(own)
+        remedy = words(own, **error.details)
     elif isinstance(error, ModelServiceError) and error.code:
         remedy = words("try.said", said=error.message[:_LONGEST_SAID])
     elif isinstance(error, ModelServiceError) and error.words_key != "model_silent":

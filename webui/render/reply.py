@@ -38,6 +38,11 @@ _FOR_GOOD = frozenset(
     )
 )
 
+# What the reader can mend in the dialog about models.
+_MENDED_IN_SETTINGS = frozenset(
+    f"model_{what}" for what in ("key_wrong", "key_missing", "unknown", "unreachable", "html", "quota", "not_named")
+) | {"key_unreadable", "weights_unreachable"}
+
 
 def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, last: bool) -> list[Entry]:
     """The entries of a reply.
@@ -144,6 +149,9 @@ def _still(reply: Reply, words: Words) -> list[Entry]:
 def _error(error: dict[str, object], words: Words) -> str:
     happened, remedy = words.error_parts(error)
     then = f'<p class="p-remedy">{escaped(remedy)}</p>' if remedy else ""
+    if error.get("key") in _MENDED_IN_SETTINGS:
+        settings = escaped(words("models.settings"))
+        then += f'<p class="p-remedy"><a class="p-do" role="button" href="#do-models">{settings}</a></p>'
     return f'<div class="p-error"><p class="p-what">{escaped(happened)}</p>{then}</div>'
 
 

@@ -26,6 +26,8 @@ MODELS: dict[str, str] = {
     "try.model_quota": "Check the account's balance or limits with the service.",
     "try.key_unreadable": "Type it again.",
     "try.unexpected": "The terminal says more.",
+    "try.model_resting": "Wait {seconds} s, then test again.",
+    "try.model_cut_off": "Try again in a moment.",
     "try.said": "It said: {said}",
     # the dialog
     "js.models_title": "Which model answers",

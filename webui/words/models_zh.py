@@ -26,6 +26,8 @@ MODELS: dict[str, str] = {
     "try.model_quota": "请在该服务查看余额或限额。",
     "try.key_unreadable": "请重新输入。",
     "try.unexpected": "终端里有更多说明。",
+    "try.model_resting": "请等 {seconds} 秒再测试。",
+    "try.model_cut_off": "请稍后再试。",
     "try.said": "它说：{said}",
     # 对话框
     "js.models_title": "由哪个模型回答",

@@ -30,3 +30,18 @@ def test_a_file_that_cannot_be_read_is_not_read_again(key: str) -> None:
 @pytest.mark.parametrize("key", ["model_unreachable", "document_too_slow"])
 def test_what_may_go_better_next_time_can_be_tried_again(key: str) -> None:
     assert "p-regenerate" in offered(key)
+
+
+def test_what_the_model_settings_can_mend_leads_there() -> None:
+    assert "#do-models" in offered("model_key_wrong")
+    assert "#do-models" not in offered("model_overloaded")
+
+
+def test_a_reply_says_which_model_wrote_it() -> None:
+    reply = Reply()
+    reply.model = "Small 0.5B, built in"
+    reply.apply(LoggedEvent(1, 0.0, RunFinished("complete")))
+    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+    shown = "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("zh"), last=True))
+    assert '<span class="p-by">' in shown
+    assert "内置" in shown
