@@ -6,7 +6,7 @@ import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.agents.citing import cited
 from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from core.llm.base import BaseChatModel
+    from core.llm.request import ModelFacts
     from core.rag.document import Passage
     from core.tools.base import BaseTool
 
@@ -157,7 +158,7 @@ class ToolLoop:
         """Whether a call cannot be run at all. A template has mended what may be mended; what is left never is."""
         if call.function_call is None or call.function_call.name == UNREADABLE:
             return True
-        native = is_native(self.model, ChatRequest((), generate=self.generate))
+        native = is_native(cast("ModelFacts", self.model), ChatRequest((), generate=self.generate))
         return not native and not cut_off and bool((call.extra or {}).get("unreadable"))
 
     def _asked(self, state: _State, *, last: bool) -> Stream:

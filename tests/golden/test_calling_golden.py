@@ -127,7 +127,7 @@ def test_pictures_of_a_reply_and_a_named_choice_are_no_obstacle() -> None:
     """`multimodal_out` and `extra_kept` have no input recorded; `function_choice_named` raised: here it is honoured."""
     model = ScriptedModel('see\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>', native=False)
     said = model.chat([Message("user", "q")], OFFERED, stream=False, extra_generate_cfg={"function_choice": "f"})
-    assert [message.get_text_content() for message in said] == ["see", ""]
+    assert [message["content"] for message in said] == ["see", ""]
     assert model.requests[0].messages[0].get_text_content().endswith("Call the function f now, and no other.")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 from core.llm.calling.call_text import CallText, arguments_text, may_be_mended, unreadable
 from core.llm.calling.neutral import neutral, neutral_json
@@ -14,6 +14,7 @@ from core.llm.calling.qwen_history import CODE_TOOL, QwenHistory
 from core.llm.calling.qwen_words import ARGS_FORMAT, CODE_FORMAT, ONE_TOOL, TOOL, TOOLS
 from core.llm.calling.reply_reader import ReplyReader
 from core.llm.calling.tags import ARGS, FUNCTION, MARKED, RESULT, RETURN
+from core.llm.calling.xml_calls import properties_of
 from core.llm.request import is_on, merge_generate, named_choice
 from core.messages.json_text import compact, read_value
 from core.messages.message import FUNCTION as TOOL_ROLE
@@ -83,7 +84,7 @@ class MarkedBody:
             return ([unreadable(piece.text)] if piece.text.strip(": \n") else []), ""
         mend = piece.closed or (not cut and may_be_mended(_COMMENT.sub("", text)))
         try:
-            arguments, after = _arguments(text, _properties(name, request.functions), mend=mend)
+            arguments, after = _arguments(text, list(properties_of(name, request.functions)), mend=mend)
         except (ValueError, RecursionError):
             return [CallText(name, text, readable=False)], ""
         return [CallText(name, arguments)], _COMMENT.sub("", after).lstrip("}]) \n").rstrip()
@@ -115,12 +116,6 @@ def _described(function: Mapping[str, Any], lang: Lang) -> str:
         args_format=neutral(args_format),
     )
     return text.rstrip()
-
-
-def _properties(name: str, functions: Sequence[Mapping[str, Any]]) -> list[str]:
-    schema: Mapping[str, Any] = next((f.get("parameters") or {} for f in functions if _name(f) == name), {})
-    found = schema.get("properties")
-    return list(cast("dict[str, Any]", found)) if isinstance(found, dict) else []
 
 
 def _arguments(text: str, properties: Sequence[str], *, mend: bool) -> tuple[str, str]:

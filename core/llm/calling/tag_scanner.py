@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.llm.calling.quotation import Quotation
@@ -31,7 +31,6 @@ class Piece:
     """Whether the call ended; one that did not is the last thing of the reply."""
 
 
-@dataclass(slots=True)
 class TagScanner:
     """Feed it text; it tells what is certain and holds back what may be the start of a tag.
 
@@ -44,25 +43,22 @@ class TagScanner:
         after_tag: Whether a tag stood just before the reply: white space and a colon at its start belong to that.
     """
 
-    tags: Tags
-    mode: Mode = "text"
-    after_tag: InitVar[bool] = False
-    _held: str = ""
-    _space: str = ""
-    _said: bool = False  # whether there was text since the last tag
-    _tagged: bool = False  # whether there was a tag
-    _after: Literal["", "mark", "colon"] = ""  # what was left out just before: a colon and white space go with it
-    _calls: int = 0
-    _over: bool = False
-    _body: list[str] = field(default_factory=list[str])
-    _guard: Guard = "undecided"
-    _quotation: Quotation = field(default_factory=Quotation)
-    _fresh: bool = True  # whether the thought or text has just begun: line breaks at its start are no part of it
-    _marks: Marks = field(init=False)
-
-    def __post_init__(self, after_tag: bool) -> None:
-        self._marks = marks_of(self.tags)
-        self._after = "mark" if after_tag else ""
+    def __init__(self, tags: Tags, mode: Mode = "text", *, after_tag: bool = False) -> None:
+        self.tags = tags
+        self.mode: Mode = mode
+        self._marks: Marks = marks_of(tags)
+        self._quotation = Quotation()
+        self._held = ""
+        self._space = ""
+        self._body: list[str] = []
+        self._guard: Guard = "undecided"
+        self._calls = 0
+        self._over = False
+        self._said = False  # whether there was text since the last tag
+        self._tagged = False  # whether there was a tag
+        self._fresh = True  # whether a thought has just begun: line breaks at its start are no part of it
+        # What was left out just before: a colon and white space go with it.
+        self._after: Literal["", "mark", "colon"] = "mark" if after_tag else ""
 
     @property
     def settled(self) -> bool:

@@ -36,7 +36,7 @@ def read_xml(
         name = found.group(1).strip().strip("\"'")
         if not name:
             return None
-        calls.append((name, dict(_arguments(found.group(2), _properties(name, functions)))))
+        calls.append((name, dict(_arguments(found.group(2), properties_of(name, functions)))))
     return calls or None
 
 
@@ -46,10 +46,11 @@ def _arguments(text: str, properties: Mapping[str, Any]) -> Iterator[tuple[str, 
         yield key, _value(value.removeprefix("\n").removesuffix("\n"), properties.get(key))
 
 
-def _properties(name: str, functions: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-    schema: Mapping[str, Any] = next((f.get("parameters") or {} for f in functions if f.get("name") == name), {})
-    found = schema.get("properties")
-    return cast("Mapping[str, Any]", found) if isinstance(found, dict) else {}
+def properties_of(name: str, functions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The schemas of the arguments of one of `functions`, whatever is missing of them."""
+    schema: object = next((f.get("parameters") for f in functions if f.get("name") == name), None)
+    found: object = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
 
 
 def _value(text: str, schema: object) -> Any:

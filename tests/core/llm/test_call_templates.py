@@ -14,7 +14,7 @@ from core.errors import UnknownNameError
 from core.llm.calling.catalog import TEMPLATES
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished
-from core.messages.message import FunctionCall, Message
+from core.messages.message import Message
 from core.messages.transcript import Transcript, call_message
 from core.testing.scripted_model import ScriptedModel
 
@@ -302,7 +302,7 @@ def test_a_choice_of_none_offers_no_tools(template: str) -> None:
     ]
     for messages in (history[:1], history[:3], history):  # an empty result is no obstacle
         said = model.chat(messages, [WEATHER, OTHER], stream=False, extra_generate_cfg=generate)
-        assert [message.content for message in said] == ["hello"]
+        assert [message["content"] for message in said] == ["hello"]
         assert "get_weather" not in str(model.requests[-1].messages)
         assert model.requests[-1].functions == ()
 
@@ -326,6 +326,5 @@ def test_every_template_takes_an_empty_result_and_a_named_choice(template: str) 
 def test_the_caller_reads_a_broken_call_as_text_through_chat() -> None:
     model = ScriptedModel("Let me see. <tool_call>\nplease\n</tool_call>", native=False)
     [said] = model.chat([Message("user", "q")], [OTHER], stream=False)
-    assert said.content == "Let me see.\n<tool_call>\nplease\n</tool_call>"
-    assert said.function_call is None
-    assert FunctionCall("f", "{}").name == "f"
+    assert said["content"] == "Let me see.\n<tool_call>\nplease\n</tool_call>"
+    assert said.get("function_call") is None

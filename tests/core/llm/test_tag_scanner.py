@@ -26,8 +26,8 @@ def chunks_of(reply: str, cuts: list[int]) -> list[str]:
     return [reply[start:end] for start, end in pairwise(edges)]
 
 
-def scanned(pieces: list[str], tags: Tags = TAGGED, *, cut: bool = False, **how: bool) -> list[Piece]:
-    scanner = TagScanner(tags, **how)
+def scanned(pieces: list[str], tags: Tags = TAGGED, *, cut: bool = False, after_tag: bool = False) -> list[Piece]:
+    scanner = TagScanner(tags, after_tag=after_tag)
     found: list[Piece] = []
     for piece in pieces:
         found += scanner.feed(piece)
