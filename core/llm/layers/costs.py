@@ -30,10 +30,16 @@ class Costs:
         """The tokens of a message's content, and of its call."""
         return self._sum(message, self._model.counter.count)
 
-    def at_most(self, messages: Sequence[Message]) -> int:
-        """A number that the sum of `of` never exceeds, had without counting."""
+    def fit(self, messages: Sequence[Message], room: int) -> bool:
+        """Whether the messages take at most `room` tokens; only as many are counted as it takes to know."""
         most = self._model.counter.at_most
-        return sum(self._sum(message, most) for message in messages)
+        bounds = [self._sum(message, most) for message in messages]
+        total = sum(bounds)
+        for index in sorted(range(len(bounds)), key=bounds.__getitem__, reverse=True):
+            if total <= room:
+                return True
+            total += self.of(messages[index]) - bounds[index]
+        return total <= room
 
     def items(self, items: Sequence[ContentItem]) -> int:
         """The tokens of what is not text among `items`."""

@@ -47,11 +47,9 @@ def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
     """
     costs = Costs(model)
     tools = costs.tools(request)
-    if costs.at_most(request.messages) + tools <= room:
+    if costs.fit(request.messages, room - tools):
         return request
-    fitting = _Fitting(room, tools, model, costs)
-    messages = fitting.fit(request.messages)
-    return request if messages is None else replace(request, messages=tuple(messages))
+    return replace(request, messages=tuple(_Fitting(room, tools, model, costs).fit(request.messages)))
 
 
 @dataclass(slots=True)
@@ -63,15 +61,13 @@ class _Fitting:
     # By identity; holding the messages keeps their identities theirs.
     _known: dict[int, tuple[Message, int]] = field(default_factory=dict[int, "tuple[Message, int]"])
 
-    def fit(self, messages: Sequence[Message]) -> list[Message] | None:
-        """The messages that fit, or `None` where all of them do."""
+    def fit(self, messages: Sequence[Message]) -> list[Message]:
+        """The messages that fit."""
         self._known = {id(message): (message, self.costs.of(message)) for message in messages}
         system = [message for message in messages if message.role == SYSTEM]
         room = self.limit - self.tools - self._total(system)
         turns = _turns([message for message in messages if message.role != SYSTEM])
         over = sum(map(self._total, turns)) - room
-        if over <= 0:
-            return None
         if room <= 0:
             raise self._too_long("The system message and the tools leave no room for the question", tools=True)
         for turn in turns[:-1]:
