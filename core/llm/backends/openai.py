@@ -125,6 +125,8 @@ class OpenAIModel(BaseChatModel):
         try:
             async with AsyncExitStack() as stack:
                 response = await self._opened(stack, body, limits)
+                if request.notes is not None:
+                    request.notes.response_id = response.headers.get("x-request-id")
                 pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
                 limit = limits.first
                 while not reader.over and (piece := await _next(pieces, limit)) is not None:

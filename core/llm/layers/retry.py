@@ -66,7 +66,7 @@ def retry(model: Served, pauses: Pauses = PAUSES, known: Breakers | None = None)
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
-        retries = int(request.generate.get("max_retries") or 0)
+        retries = int(float(request.generate.get("max_retries") or 0))
         if retries <= 0:
             return below(request)
         return _attempts(_Call(request, retries, pauses, _breaker(model, known)), below, model)

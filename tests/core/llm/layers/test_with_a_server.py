@@ -149,15 +149,18 @@ async def test_closing_a_stream_closes_the_response_at_once_whatever_is_around_i
 
 
 async def test_a_call_that_was_retried_says_so_in_its_record(server, opened):
-    server.add(refusal(429, retry_after="0"), Reply(text="It is sunny.", usage=(7, 3)))
+    server.add(
+        refusal(429, retry_after="0"), Reply(text="It is sunny.", usage=(7, 3), headers={"x-request-id": "req-7"})
+    )
     calls: list[ModelCall] = []
-    model = opened(generate_cfg={"max_retries": 1})
+    model = opened(generate_cfg={"max_retries": "1"})
     model.on_call(calls.append)
     async with aclosing(model.stream(ChatRequest(QUESTION))) as events:
         finished = [event async for event in events][-1]
     assert isinstance(finished, MessageFinished)
     (call,) = calls
     assert (call.retries, call.outcome, call.service.host) == (1, "finished", "127.0.0.1")
+    assert call.response_id == "req-7"
     assert call.usage == finished.usage
     assert call.usage is not None
     assert (call.usage.prompt_tokens, call.usage.completion_tokens) == (7, 3)
