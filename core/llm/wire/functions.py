@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.errors import ModelRefusedError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
 Json: TypeAlias = dict[str, Any]
 
@@ -32,21 +31,6 @@ def checked(functions: Iterable[Json]) -> list[Json]:
         if names.count(name) > 1:
             raise _refused(f"Two tools are named {name!r}.", "Give each a name of its own.")
     return made
-
-
-def check_choice(choice: str, functions: Sequence[Json]) -> None:
-    """Whether `function_choice` names a tool on offer.
-
-    Raises:
-        ModelRefusedError: It does not; the hint offers the near ones.
-    """
-    names = [str(function["name"]) for function in functions]
-    if choice not in names:
-        near = get_close_matches(choice, names, n=3, cutoff=0.5) or names
-        raise _refused(
-            f"function_choice is {choice!r}, and no tool has that name.",
-            f"Give 'auto', 'none' or one of {', '.join(map(repr, near))}.",
-        )
 
 
 def _checked(number: int, given: object) -> Json:

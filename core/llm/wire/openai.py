@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from core.llm.request import OUR_KEYS, ChatRequest, Lang, is_on
-from core.llm.wire.functions import check_choice, checked
+from core.llm.wire.functions import checked
 from core.llm.wire.tool_names import ToolNames
-from core.llm.wire.turns import Turn, turns
+from core.llm.wire.turns import Turn, continued, turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from core.messages.content import ContentItem
     from core.messages.message import Message
@@ -20,11 +20,6 @@ Json: TypeAlias = dict[str, Any]
 
 _FORMATS: Final = {"mpeg": "mp3", "wave": "wav", "mp4": "m4a"}
 _CHOICES: Final = frozenset({"auto", "none"})
-
-_GO_ON: Final = {
-    "en": "Go on exactly where you stopped, without repeating anything.",
-    "zh": "请从中断的地方接着说，不要重复。",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +51,7 @@ def settings_json(request: ChatRequest, names: ToolNames | None = None) -> Json:
         names: Names of tools as the service takes them; each goes as it is where they are left out.
 
     Raises:
-        ModelRefusedError: A tool cannot be sent as it is, or `function_choice` names none of them.
+        ModelRefusedError: A tool cannot be sent as it is.
     """
     generate = request.generate
     settings: Json = {key: value for key, value in generate.items() if key not in OUR_KEYS and value is not None}
@@ -65,8 +60,6 @@ def settings_json(request: ChatRequest, names: ToolNames | None = None) -> Json:
         return settings
     functions = checked(request.functions)
     choice = str(generate.get("function_choice") or "auto")
-    if choice not in _CHOICES:
-        check_choice(choice, functions)
     sent = names.sent if names else str
     settings["tools"] = [{"type": "function", "function": {**each, "name": sent(each["name"])}} for each in functions]
     named = {"type": "function", "function": {"name": sent(choice)}}
@@ -84,7 +77,7 @@ def messages_json(
     A history that ends with the assistant is one to be continued.
     """
     names = names or ToolNames()
-    return _continued([_turn_json(turn, names) for turn in turns(messages, senses.takes, lang)], lang)
+    return [_turn_json(turn, names) for turn in continued(turns(messages, senses.takes, lang), lang)]
 
 
 def _turn_json(turn: Turn, names: ToolNames) -> Json:
@@ -129,21 +122,3 @@ def _audio(item: ContentItem) -> Any:
         return {"data": item.audio, "format": item.get_file_extension() or "wav"}
     subtype = head.partition(";")[0].rpartition("/")[2].removeprefix("x-")
     return {"data": data, "format": _FORMATS.get(subtype, subtype)}
-
-
-def _continued(written: list[Json], lang: Lang) -> list[Json]:
-    """A history that ends with the assistant's text asks for its continuation, in a form every service takes."""
-    if not written or written[-1]["role"] != "assistant":
-        return written
-    partial = str(written[-1]["content"])
-    if len(written) == 1:
-        return [{"role": "user", "content": partial}]
-    before = written[-2]
-    if before["role"] != "user":
-        return [*written, {"role": "user", "content": _GO_ON[lang]}]
-    asked: str | Sequence[Json] = before["content"]
-    if isinstance(asked, str):
-        content: str | list[Json] = f"{asked}\n\n{partial}"
-    else:
-        content = [*asked, {"type": "text", "text": f"\n\n{partial}"}]
-    return [*written[:-2], {"role": "user", "content": content}]

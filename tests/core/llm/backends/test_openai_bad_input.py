@@ -221,7 +221,7 @@ def test_a_tool_may_have_any_name_and_keeps_it(server, opened):
 
 
 def test_a_choice_that_is_not_on_offer_names_the_near_ones(opened):
-    with pytest.raises(ModelRefusedError, match="wether") as caught:
+    with pytest.raises(SettingsError, match="wether") as caught:
         opened(generate_cfg={**NATIVE, "function_choice": "wether"}).chat([Message(USER, "q")], [tool()], stream=False)
     assert "'weather'" in caught.value.hint
 
