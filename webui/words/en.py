@@ -250,6 +250,8 @@ WORDS: dict[str, str] = {
     "error.document_damaged.do": "Send a whole copy if the answer looks incomplete.",
     "error.document_locked": "{name} is protected by a password",
     "error.document_locked.do": "Save a copy without the password and send that.",
+    "error.document_password_wrong": "That is not the password of {name}",
+    "error.document_password_wrong.do": "Type it as it was given to you, or send a copy without a password.",
     "error.document_empty": "{name} has nothing in it",
     "error.document_empty.do": "Check that it was saved, and send it again.",
     "error.document_scanned": "{name} has pages but no text: it is a scan",

@@ -250,6 +250,8 @@ WORDS: dict[str, str] = {
     "error.document_damaged.do": "如果回答看起来不完整，请重新发送完整的文件。",
     "error.document_locked": "{name} 有密码保护",
     "error.document_locked.do": "请另存一份没有密码的再发送。",
+    "error.document_password_wrong": "{name} 的密码不正确",
+    "error.document_password_wrong.do": "请重新输入，或发送一份没有密码的文件。",
     "error.document_empty": "{name} 里没有内容",
     "error.document_empty.do": "请确认它已保存，再重新发送。",
     "error.document_scanned": "{name} 有页面但没有文字：它是扫描件",

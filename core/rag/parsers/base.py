@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
@@ -21,6 +22,22 @@ _UNSEEN = re.compile(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What else the one who hands in a document says.
+
+    Args:
+        password: Opens it, if it is encrypted.
+        pictures: Whether words are also read in pictures, where the extra `ocr` is installed.
+    """
+
+    password: str = field(default="", repr=False)
+    pictures: bool = True
+
+
+PLAIN = Wishes()
+
+
 class Parser(Protocol):
     """Reads one family of formats. Made without arguments; keeps nothing between documents."""
 
@@ -33,14 +50,14 @@ class Parser(Protocol):
         """
         ...
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:
         """First an `About`, then page shapes and blocks in reading order.
 
         Runs in a worker process, so it may crash or hang without harm to others.
 
         Raises:
             BrokenDocumentError: The bytes are damaged or not what the name says.
-            LockedDocumentError: The file is encrypted.
+            LockedDocumentError: The file is encrypted, and the password does not open it.
         """
         ...
 

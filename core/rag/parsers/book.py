@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About
-from core.rag.parsers.base import Found, clean
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean
 from core.rag.parsers.web_page import strict_page
 from core.rag.parsers.zip_limits import check_zip, zip_kind
 
@@ -30,7 +30,7 @@ class BookParser:
         """A zip that says that it is a book, by what it holds or by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".epub" else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Headings, paragraphs, tables and listings of all chapters.
 
         A chapter that is missing or damaged costs that chapter, and the book is `damaged`.

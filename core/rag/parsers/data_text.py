@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import Found, clean, ending
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
 from core.rag.parsers.charset import decode, looks_like_text
 from core.rag.parsers.plain import markdown_blocks
 
@@ -29,7 +29,7 @@ class DataTextParser:
         """Text whose name says that it is JSON."""
         return "application/json" if ending(name) in _ENDINGS and looks_like_text(head) else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Lines of the form `a.b[2].c: value`, tables, and a heading for each larger part.
 
         Raises:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
-from core.rag.parsers.base import Found, clean, is_ideograph
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean, is_ideograph
 from core.rag.parsers.pdf_blocks import Blocks
 from core.rag.parsers.pdf_file import View, damage_told, opened, page_of
 from core.rag.parsers.pdf_headings import Headings, Line
@@ -25,6 +26,7 @@ _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
 _BOLD = 1 << 4
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
+_LEADER = re.compile(r"\s*(?:[.·…]\s?){4,}\s*(\w{0,6})\s*$")
 _GARBLED = "\ufffd"
 
 
@@ -35,16 +37,16 @@ class PdfParser:
         """The mark `%PDF-` stands in the first kilobyte; mail programs put things before it."""
         return "application/pdf" if b"%PDF-" in head[:1024] else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
 
         Page numbers, and running heads after their first, are no text. A file that had to be mended is `damaged`.
 
         Raises:
-            LockedDocumentError: It asks for a password.
+            LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
         """
-        with opened(path) as document:
+        with opened(path, wishes.password) as document:
             count = len(document)
             if count > _PAGES:
                 raise BrokenDocumentError(
@@ -172,7 +174,10 @@ def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
         yield lines[0].table
         return
     for run, level in headings.parted(lines, page):
-        text, starts = joined([line.text for line in run])
+        texts = [line.text for line in run]
+        text, starts = (
+            listed(texts) if sum(bool(_LEADER.search(one)) for one in texts) * 2 > len(texts) else joined(texts)
+        )
         places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
         if text.strip():
             yield Block("heading" if level else "paragraph", text, page, places, level)
@@ -202,6 +207,17 @@ def _continues(before: Block, block: Block) -> bool:
     height = before.lines[-1][1][3] - before.lines[-1][1][1]
     goes_on = below[1] >= above[1] and below[1] - above[3] < 0.4 * height
     return goes_on and len(before.text) + len(block.text) <= 200
+
+
+def listed(lines: list[str]) -> tuple[str, list[int]]:
+    """Printed lines that stay lines, as in a table of contents, without the dots that lead to its numbers."""
+    text = ""
+    starts: list[int] = []
+    for line in lines:
+        text += "\n" if text else ""
+        starts.append(len(text))
+        text += " ".join(_LEADER.sub(r" \1", line).split())
+    return text, starts
 
 
 def joined(lines: list[str]) -> tuple[str, list[int]]:

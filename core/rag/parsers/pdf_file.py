@@ -43,11 +43,11 @@ def damage_told(message: str) -> Generator[None]:
 
 
 @contextmanager
-def opened(path: Path) -> Generator[Any]:
+def opened(path: Path, password: str = "") -> Generator[Any]:
     """The open document.
 
     Raises:
-        LockedDocumentError: It asks for a password.
+        LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
         BrokenDocumentError: It is damaged.
     """
     library = pymupdf()
@@ -56,13 +56,22 @@ def opened(path: Path) -> Generator[Any]:
     with damage_told("The PDF is damaged."):
         document = library.open(path, filetype="pdf")
     with document:
-        if document.needs_pass:
-            raise LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
+        if document.needs_pass and not (password and document.authenticate(password)):
+            raise locked(password)
         with damage_told("The PDF is damaged."):
             count = len(document)
         if count == 0:
             raise BrokenDocumentError("The PDF has no pages.")
         yield document
+
+
+def locked(password: str) -> LockedDocumentError:
+    """What to say of an encrypted PDF that this password, or none, does not open."""
+    if password:
+        return LockedDocumentError(
+            "The password does not open the PDF.", key="document_password_wrong", hint="Type it as it was given to you."
+        )
+    return LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
 
 
 def page_of(document: Any, number: int) -> Any | None:
@@ -97,14 +106,15 @@ class View:
         return (round(x0, 2), round(y0, 2), round(x1, 2), round(y1, 2)) if x0 < x1 and y0 < y1 else None
 
 
-def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
+def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = "") -> bytes:
     """A page as PNG, with the places of `marks` (points, as displayed) under the marker pen.
 
     Raises:
         NotFoundError: There is no such page.
+        LockedDocumentError: It asks for a password, or for another one.
         BrokenDocumentError: The page cannot be drawn.
     """
-    with opened(path) as document:
+    with opened(path, password) as document:
         page = page_of(document, number) if 1 <= number <= len(document) else None
         if page is None:
             raise NotFoundError(f"There is no page {number} to draw.")

@@ -124,7 +124,7 @@ class _Grid:
 
     def __init__(self, rows: Sequence[_Rule], columns: Sequence[_Rule]) -> None:
         self._rows, self._columns = rows, columns
-        self._ys, self._xs = sorted({rule.at for rule in rows}), sorted({rule.at for rule in columns})
+        self._ys, self._xs = _edges(rows, columns), _edges(columns, rows)
 
     @property
     def fits(self) -> bool:
@@ -170,6 +170,17 @@ class _Grid:
             places.append((start, _rounded(left, self._ys[row], right, self._ys[below])))
             start += len(row_text(content)) + 1
         return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells)
+
+
+def _edges(rules: Sequence[_Rule], crossing: Sequence[_Rule]) -> list[float]:
+    """Where the fields begin and end; many tables have no lines at their sides, but those that cross reach so far."""
+    edges = sorted({rule.at for rule in rules})
+    first, last = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
+    return [
+        *([first] if first < edges[0] - _SHORTEST else []),
+        *edges,
+        *([last] if last > edges[-1] + _SHORTEST else []),
+    ]
 
 
 def _is_ruled(rules: Sequence[_Rule], at: float, where: float) -> bool:

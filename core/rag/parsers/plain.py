@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from core.rag.document import About, Block, BlockKind, table
-from core.rag.parsers.base import Found, ending
+from core.rag.parsers.base import PLAIN, Found, Wishes, ending
 from core.rag.parsers.charset import decode, looks_like_text
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class PlainParser:
             return ""
         return "text/markdown" if ending(name) in MARKDOWN else "text/plain"
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Paragraphs; in Markdown headings, tables and listings too."""
         text = decode(path.read_bytes())
         kind = ending(name)

@@ -10,12 +10,13 @@ import sys
 import tempfile
 import threading
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core import errors
 from core.rag.child import environment
 from core.rag.document import About, Block, PageShape, row_text
+from core.rag.parsers.base import PLAIN, Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Mapping, Sequence
@@ -55,10 +56,10 @@ class Parsed:
     blocks: list[Block] = field(default_factory=list[Block])
 
 
-def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
+def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Parsed:
     """Read a file in a process of its own; arguments and errors as in `stream`."""
     parsed = Parsed()
-    for found in stream(path, name, parser, limits):
+    for found in stream(path, name, parser, limits, wishes):
         match found:
             case About():
                 parsed.about = found
@@ -69,7 +70,7 @@ def parse(path: Path, name: str, parser: str, limits: Limits) -> Parsed:
     return parsed
 
 
-def stream(path: Path, name: str, parser: str, limits: Limits) -> Generator[Found]:
+def stream(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Generator[Found]:
     """What a file holds, as its reader in a process of its own comes to it. Closing it ends that process.
 
     Args:
@@ -77,11 +78,12 @@ def stream(path: Path, name: str, parser: str, limits: Limits) -> Generator[Foun
         name: What the user calls it.
         parser: The name in the catalog of the one that reads it.
         limits: What it may cost.
+        wishes: What else is said of it, such as a password.
 
     Raises:
         DocumentError: It cannot be read, crashed its reader, or cost too much; what came before counts for nothing.
     """
-    request = {"do": "parse", "path": str(path), "name": name, "parser": parser}
+    request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(wishes)}
     with closing(_ask(request, limits)) as answers:
         for answer in answers:
             match answer:
@@ -98,14 +100,17 @@ def stream(path: Path, name: str, parser: str, limits: Limits) -> Generator[Foun
                     pass
 
 
-def picture(path: Path, media_type: str, page: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
+def picture(
+    path: Path, media_type: str, page: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = ""
+) -> bytes:
     """A page as PNG, drawn in a process of its own, with the rectangles marked.
 
     Raises:
         DocumentError: The page cannot be drawn.
         NotFoundError: There is no such page.
     """
-    request = {"do": "picture", "path": str(path), "media_type": media_type, "page": page, "zoom": zoom, "marks": marks}
+    request = {"do": "picture", "path": str(path), "media_type": media_type, "page": page, "zoom": zoom}
+    request |= {"marks": marks, "password": password}
     with closing(_ask(request, Limits())) as answers:
         for answer in answers:
             if png := answer.get("png"):

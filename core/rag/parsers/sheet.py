@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from core.rag.document import About, table
-from core.rag.parsers.base import Found, ending
+from core.rag.parsers.base import PLAIN, Found, Wishes, ending
 from core.rag.parsers.charset import decode, looks_like_text
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ class SheetParser:
         """Text whose name says that it holds rows: a comma alone proves nothing."""
         return _MEDIA_TYPES.get(ending(name), "") if looks_like_text(head) else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Tables of up to 500 rows, each with the header as its first."""
         yield About()
         text = decode(path.read_bytes())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, table, union
-from core.rag.parsers.base import Found, clean
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean
 from core.rag.parsers.zip_limits import check_zip, zip_kind
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class SlidesParser:
         """A zip that holds slides, or says so by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".pptx" else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """A slide is a page; the places are those of its boxes.
 
         Raises:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import Found, clean
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean
 from core.rag.parsers.zip_limits import check_zip, zip_kind
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class WordParser:
         """A zip that is a Word document by what it holds, or by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".docx" else ""
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Walks the body itself: the library's own walk leaves out content controls, where forms keep their text.
 
         Raises:

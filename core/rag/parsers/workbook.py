@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import Found, clean, ending
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
 from core.rag.parsers.zip_limits import check_zip, zip_kind
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class WorkbookParser:
             return _MEDIA_TYPES[".xls"] if ending(name) in {".xls", ".xlt"} else ""
         return _MEDIA_TYPES.get(zip_kind(name, head), "")
 
-    def parse(self, path: Path, name: str) -> Iterator[Found]:  # noqa: ARG002 - every parser is asked the same way
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """A sheet is a page, its name a heading.
 
         Raises:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, NotFoundError
 from core.rag.document import About, Block, PageShape
+from core.rag.parsers.base import Wishes
 from core.rag.parsers.catalog import PARSER_REGISTRY, PICTURES
 
 if TYPE_CHECKING:
@@ -35,7 +36,8 @@ def main() -> None:
     try:
         if request["do"] == "picture":
             reader = import_module(PICTURES[request["media_type"]])
-            png: bytes = reader.picture(Path(request["path"]), request["page"], request["zoom"], request["marks"])
+            place = (request["page"], request["zoom"], request["marks"])
+            png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
             _say(answer, {"png": base64.b64encode(png).decode("ascii")})
         else:
             _parse(request, answer, limits)
@@ -49,7 +51,8 @@ def main() -> None:
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
     told = time.monotonic()
-    for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"]):
+    wishes = Wishes(request["password"], request["pictures"])
+    for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], wishes):
         match found:
             case About():
                 limits.grow(found.pages or 0)
