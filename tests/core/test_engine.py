@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.engine import Engine
-from core.errors import ConflictError, ModelUnavailableError, NotFoundError, ParlourError
-from core.llm.request import ChatRequest, Progress
+from core.errors import ConflictError, NotFoundError, ParlourError
+from core.llm.request import ChatRequest
 from core.messages.message import Message
 from core.runs.run import Run
 from core.settings import Settings
@@ -23,19 +23,6 @@ pytestmark = pytest.mark.anyio
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"\0" * 64
 FACTS = b"# The tower\n\nThe tower of Brenn is 321 metres tall. It was built in 1889 of iron."
-
-
-class Unreachable(ScriptedModel):
-    """A model whose file cannot be fetched until somebody connects the network."""
-
-    connected = False
-
-    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        if progress is not None:
-            progress(Progress("model", 10, 100))
-        await asyncio.sleep(0)
-        if not self.connected:
-            raise ModelUnavailableError(message="There is no network.", key="weights_unreachable")
 
 
 def opened(home: Path, model: ScriptedModel) -> Engine:
@@ -60,17 +47,6 @@ async def asked(engine: Engine, text: str, talk_id: str = "", files: tuple[str, 
     run = await engine.send("alice", conversation_id, text, files)
     assert await run.wait() == "complete", run.error
     return await engine.conversations.thread("alice", conversation_id)
-
-
-async def becomes(engine: Engine, what: Callable[[], bool]) -> None:
-    """Wait, from one change of the engine to the next, until this is so."""
-    change = asyncio.Event()
-    leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
-        while not what():
-            await change.wait()
-            change.clear()
-    leave()
 
 
 async def read(engine: Engine, document_id: str) -> None:
@@ -212,53 +188,6 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
     await asked(engine, "Look again.", thread[0].conversation_id)
     seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
     assert seen == [str((await engine.files.get("alice", file.id))[1])]
-
-
-async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) -> None:
-    loaded = asyncio.Event()
-
-    class Loading(ScriptedModel):
-        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-            if progress is not None:
-                progress(Progress("model", 10, 100))
-            await loaded.wait()
-
-    async with opened(tmp_path / "home", Loading("Here I am.")) as engine:
-        told: list[object] = []
-        engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
-        talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Are you there?")
-        await becomes(engine, lambda: engine.readiness["model"].total == 100)
-        assert (engine.readiness["model"].state, run.status) == ("loading", "running")
-        loaded.set()
-        assert await run.wait() == "complete"
-        assert engine.readiness["model"].state == "ready"
-        assert (None, None) in told
-        assert ("alice", talk.id) in told
-
-
-async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp_path: Path) -> None:
-    model = Unreachable("Hello.")
-    async with opened(tmp_path / "home", model) as engine:
-        talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Hello?")
-        assert await run.wait() == "error"
-        assert run.error is not None
-        assert run.error["key"] == "weights_unreachable"
-        await becomes(engine, lambda: engine.readiness["model"].state == "failed")
-        assert engine.readiness["model"].remedy_key == "weights_unreachable"
-        model.connected = True
-        await engine.retry_model("alice")
-        again = await engine.regenerate("alice", run.message_id)
-        assert await again.wait() == "complete"
-        assert engine.readiness["model"].state == "ready"
-
-
-async def test_settings_that_name_no_model_still_open_the_house(tmp_path: Path) -> None:
-    async with Engine(Settings.load(home=tmp_path / "home", model_type="nonsense")) as engine:
-        await becomes(engine, lambda: engine.readiness["model"].state != "loading")
-        assert engine.readiness["model"].remedy_key == "unknown_name"
-        assert engine.readiness["database"].state == "ready"
 
 
 async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:

@@ -1,0 +1,92 @@
+"""The engine and its model: waited for, missing, tried again, wrongly named."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.engine import Engine
+from core.errors import ModelUnavailableError
+from core.llm.request import Progress
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+class Unreachable(ScriptedModel):
+    """A model whose file cannot be fetched until somebody connects the network."""
+
+    connected = False
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        if progress is not None:
+            progress(Progress("model", 10, 100))
+        await asyncio.sleep(0)
+        if not self.connected:
+            raise ModelUnavailableError(message="There is no network.", key="weights_unreachable")
+
+
+def opened(home: Path, model: ScriptedModel) -> Engine:
+    return Engine(Settings.load(home=home), model=model)
+
+
+async def becomes(engine: Engine, what: Callable[[], bool]) -> None:
+    """Wait, from one change of the engine to the next, until this is so."""
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while not what():
+            await change.wait()
+            change.clear()
+    leave()
+
+
+async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) -> None:
+    loaded = asyncio.Event()
+
+    class Loading(ScriptedModel):
+        async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+            if progress is not None:
+                progress(Progress("model", 10, 100))
+            await loaded.wait()
+
+    async with opened(tmp_path / "home", Loading("Here I am.")) as engine:
+        told: list[object] = []
+        engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Are you there?")
+        await becomes(engine, lambda: engine.readiness["model"].total == 100)
+        assert (engine.readiness["model"].state, run.status) == ("loading", "running")
+        loaded.set()
+        assert await run.wait() == "complete"
+        assert engine.readiness["model"].state == "ready"
+        assert (None, None) in told
+        assert ("alice", talk.id) in told
+
+
+async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp_path: Path) -> None:
+    model = Unreachable("Hello.")
+    async with opened(tmp_path / "home", model) as engine:
+        talk = await engine.conversations.create("alice")
+        run = await engine.send("alice", talk.id, "Hello?")
+        assert await run.wait() == "error"
+        assert run.error is not None
+        assert run.error["key"] == "weights_unreachable"
+        await becomes(engine, lambda: engine.readiness["model"].state == "failed")
+        assert engine.readiness["model"].remedy_key == "weights_unreachable"
+        model.connected = True
+        await engine.retry_model("alice")
+        again = await engine.regenerate("alice", run.message_id)
+        assert await again.wait() == "complete"
+        assert engine.readiness["model"].state == "ready"
+
+
+async def test_settings_that_name_no_model_still_open_the_house(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home", model_type="nonsense")) as engine:
+        await becomes(engine, lambda: engine.readiness["model"].state != "loading")
+        assert engine.readiness["model"].remedy_key == "unknown_name"
+        assert engine.readiness["database"].state == "ready"
