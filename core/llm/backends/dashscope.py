@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
-from core.errors import ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, NO_CALLS, Translator
 from core.llm.backends.dashscope_media import Store, brought
 from core.llm.backends.dashscope_place import checked_address, placed
@@ -28,7 +28,7 @@ from core.llm.wire.tool_names import ToolNames
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from core.messages.content import ContentItem
 
@@ -104,6 +104,7 @@ class DashScopeModel(BaseChatModel):
         headers |= config.default_headers
         self._http = DashScopeService(self._place.address, headers, self.model, self._translator)
         self._store = Store(self._http.policy)
+        self._continues = True
 
     @property
     def service(self) -> Service:
@@ -139,10 +140,9 @@ class DashScopeModel(BaseChatModel):
         try:
             if not self._place.api_key:
                 raise self._translator.keyless(self._place.hint)
-            takes = self._takes if self.takes_kinds else None
-            body = body_json(self.model, await self._reachable(request), takes, names)
+            request = await self._reachable(request)
             async with AsyncExitStack() as stack:
-                source = await self._http.ask(stack, "multimodal" if self.takes_kinds else "text", body, limits)
+                source = await self._asked(stack, request, names, limits)
                 pieces = await stack.enter_async_context(aclosing(in_time(source, limits, reader)))
                 async for piece in pieces:
                     for event in reader.feed(piece):
@@ -172,6 +172,22 @@ class DashScopeModel(BaseChatModel):
 
     def _takes(self, item: ContentItem) -> bool:
         return item.type in self.takes_kinds
+
+    async def _asked(
+        self, stack: AsyncExitStack, request: ChatRequest, names: ToolNames, limits: Limits
+    ) -> AsyncGenerator[bytes, None]:
+        """The bytes of the reply. A model that cannot continue a text of its own is asked to in words."""
+        takes = self._takes if self.takes_kinds else None
+        task = "multimodal" if self.takes_kinds else "text"
+        body = body_json(self.model, request, takes, names, partial=self._continues)
+        try:
+            return await self._http.ask(stack, task, body, limits)
+        except ModelRefusedError as error:
+            if not body["input"]["messages"][-1].get("partial") or "partial" not in error.message.lower():
+                raise
+        self._continues = False
+        body = body_json(self.model, request, takes, names, partial=False)
+        return await self._http.ask(stack, task, body, limits)
 
     def _limits(self, request: ChatRequest) -> Limits:
         asked = request.generate.get("request_timeout")

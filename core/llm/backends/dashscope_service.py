@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
+from pydantic_core import from_json
 
 from core.errors import SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
 from core.llm.backends.dashscope_media import policy_of
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
 from core.llm.retry_after import seconds_until
+from core.llm.wire.sse import EventLines
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -166,8 +168,13 @@ async def _one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
 
 
 def _said(response: httpx2.Response) -> dict[str, Any]:
-    try:
-        said: Any = response.json()
-    except ValueError:
-        return {}
-    return cast("dict[str, Any]", said) if isinstance(said, dict) else {}
+    """The JSON of a body that is one object, or a stream of one event, as some refusals are."""
+    lines = EventLines()
+    for raw in (response.content, *lines.feed(response.content), *lines.close()):
+        try:
+            said: Any = from_json(raw)
+        except ValueError:
+            continue
+        if isinstance(said, dict):
+            return cast("dict[str, Any]", said)
+    return {}

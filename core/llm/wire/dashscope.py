@@ -6,15 +6,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.llm.wire.openai import settings_json
 from core.llm.wire.tool_names import ToolNames
-from core.llm.wire.turns import Turn, nothing, turns
+from core.llm.wire.turns import Turn, continued, is_partial, nothing, turns
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from core.llm.request import ChatRequest, Lang
+    from core.llm.request import ChatRequest
     from core.llm.wire.turns import Takes
     from core.messages.content import ContentItem
-    from core.messages.message import Message
 
 Json: TypeAlias = dict[str, Any]
 
@@ -22,7 +19,14 @@ _OTHER_NAMES: Final = {"max_new_tokens": "max_tokens", "max_completion_tokens": 
 _NOT_HERE: Final = ("stream", "stream_options", "user")
 
 
-def body_json(model: str, request: ChatRequest, takes: Takes | None = None, names: ToolNames | None = None) -> Json:
+def body_json(
+    model: str,
+    request: ChatRequest,
+    takes: Takes | None = None,
+    names: ToolNames | None = None,
+    *,
+    partial: bool = True,
+) -> Json:
     """The whole body.
 
     Args:
@@ -30,13 +34,16 @@ def body_json(model: str, request: ChatRequest, takes: Takes | None = None, name
         request: What is asked; `request.generate` becomes `parameters`.
         takes: What a model of the multimodal service takes beside text; `None` asks the text service.
         names: Names of tools as the service takes them; each goes as it is where they are left out.
+        partial: Whether the model continues a text of its own; models that think are asked to in words.
 
     Raises:
         ModelRefusedError: A tool cannot be sent as it is, or `function_choice` names none of them.
     """
+    told = turns(request.messages, takes or nothing, request.lang)
+    told = told if partial else continued(told, request.lang)
     return {
         "model": model,
-        "input": {"messages": messages_json(request.messages, takes, request.lang, names)},
+        "input": {"messages": messages_json(told, names, listed=takes is not None)},
         "parameters": parameters_json(request, names),
     }
 
@@ -48,15 +55,17 @@ def parameters_json(request: ChatRequest, names: ToolNames | None = None) -> Jso
     return {**named, "result_format": "message", "incremental_output": True}
 
 
-def messages_json(
-    messages: Iterable[Message], takes: Takes | None, lang: Lang = "en", names: ToolNames | None = None
-) -> list[Json]:
-    """The messages; a history that ends with the assistant's text is one to be continued (`partial`)."""
-    listed = takes is not None
-    told = turns(messages, takes or nothing, lang)
+def messages_json(told: list[Turn], names: ToolNames | None = None, *, listed: bool = False) -> list[Json]:
+    """The messages; where the last is the assistant's text, it is one to be continued.
+
+    Args:
+        told: The conversation.
+        names: As for `body_json`.
+        listed: Whether contents are lists of parts, as the multimodal service has them.
+    """
     names = names or ToolNames()
     written = [_turn_json(turn, names, listed=listed) for turn in told]
-    if told and told[-1].role == "assistant" and not told[-1].calls:
+    if is_partial(told):
         written[-1]["partial"] = True
     return written
 

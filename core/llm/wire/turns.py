@@ -24,11 +24,13 @@ _WORDS: Final = {
         "unanswered": "No result.",
         "orphan": 'The tool "{name}" returned:\n',
         "brought": 'From the tool "{name}":',
+        "go_on": "Go on exactly where you stopped, without repeating anything.",
     },
     "zh": {
         "unanswered": "没有结果。",
         "orphan": "工具“{name}”返回了：\n",
         "brought": "工具“{name}”给出的内容：",
+        "go_on": "请从中断的地方接着说，不要重复。",
     },
 }
 
@@ -80,6 +82,24 @@ def turns(messages: Iterable[Message], takes: Takes, lang: Lang = "en") -> list[
     whole = "\n\n".join(filter(None, (turn.text for turn in systems)))
     others = [turn for turn in writer.written if turn.role != "system"]
     return [Turn("system", [ContentItem(text=whole)]), *others]
+
+
+def is_partial(told: list[Turn]) -> bool:
+    """Whether the conversation ends with the assistant's text, which is to be continued."""
+    return bool(told) and told[-1].role == "assistant" and not told[-1].calls
+
+
+def continued(told: list[Turn], lang: Lang = "en") -> list[Turn]:
+    """The turns; where the last is to be continued, they ask for that in a form every service takes."""
+    if not is_partial(told):
+        return told
+    partial = told[-1].text
+    if len(told) == 1:
+        return [Turn("user", [ContentItem(text=partial)])]
+    before = told[-2]
+    if before.role != "user":
+        return [*told, Turn("user", [ContentItem(text=_WORDS[lang]["go_on"])])]
+    return [*told[:-2], Turn("user", [*before.items, ContentItem(text=f"\n\n{partial}")])]
 
 
 @dataclass(slots=True)

@@ -81,6 +81,19 @@ def test_a_partial_reply_is_continued_by_the_service(server, qwen):
     assert server.requests[0].messages[-1] == {"role": "assistant", "content": "one two", "partial": True}
 
 
+def test_a_model_that_cannot_continue_is_asked_to_in_words_from_then_on(server, qwen):
+    refused = "<400> InternalError.Algo.InvalidParameter: Partial mode is not supported when enable_thinking is true"
+    server.add(told(400, "InvalidParameter", refused), Reply(text=" three"), Reply(text=" three"))
+    model, history = qwen(), [Message(USER, "count"), Message(ASSISTANT, "one two")]
+    for _ in range(2):
+        assert model.chat(history, stream=False)[-1].content == " three"
+    assert [exchange.messages[-1]["content"] for exchange in server.requests] == [
+        "one two",
+        "count\n\none two",
+        "count\n\none two",
+    ]
+
+
 def test_tools_go_to_the_service_unless_a_template_is_named(server, qwen):
     server.add(Reply(text="a"), Reply(text="b"), Reply(text="c"), Reply(text="d"))
     for generate in ({}, {"fncall_prompt_type": "nous"}, {"use_raw_api": False}):
@@ -241,6 +254,18 @@ def test_every_failure_is_one_clear_error(server, qwen, reply, kind, key):
     assert caught.value.hint
     server.add(Reply(text="fine"))
     assert qwen().quick_chat("the next question works") == "fine"
+
+
+@pytest.mark.parametrize("end", ["\n\n", "\r\n\r\n", ""])
+def test_a_refusal_that_comes_as_an_event_is_read_as_one(server, qwen, end):
+    said = '{"code":"Arrearage","message":"Access denied.","request_id":"r1"}'
+    body = f"id:1\nevent:error\n:HTTP_STATUS/400\ndata:{said}{end}"
+    server.add(Reply(status=400, body=body, content_type="text/event-stream;charset=UTF-8"))
+    with pytest.raises(ModelRefusedError) as caught:
+        qwen().quick_chat("q")
+    error = caught.value
+    assert (error.words_key, error.message, error.code) == ("model_quota", "Access denied.", "400")
+    assert (error.extra or {})["request_id"] == "r1"
 
 
 @pytest.mark.parametrize("spoken", [0, 2])

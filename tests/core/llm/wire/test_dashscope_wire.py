@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from core.llm.request import ChatRequest
-from core.llm.wire.dashscope import body_json, messages_json, parameters_json
+from core.llm.wire import dashscope
+from core.llm.wire.dashscope import body_json, parameters_json
+from core.llm.wire.turns import nothing, turns
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message
 
@@ -12,6 +14,10 @@ TOOL = {"name": "weather", "description": "", "parameters": {"type": "object", "
 
 def sees(item: ContentItem) -> bool:
     return item.type in {"image", "video"}
+
+
+def messages_json(messages, takes):
+    return dashscope.messages_json(turns(messages, takes or nothing), listed=takes is not None)
 
 
 def test_a_question_of_text():
@@ -101,3 +107,17 @@ def test_parts_have_the_name_of_their_kind():
             ],
         }
     ]
+
+
+def test_a_model_that_cannot_continue_is_asked_to_in_words():
+    def written(*messages: Message, lang="en"):
+        return body_json("qwq-plus", ChatRequest(messages, lang=lang), partial=False)["input"]["messages"]
+
+    started = Message(ASSISTANT, "one, two")
+    assert written(Message(USER, "count"), started) == [{"role": "user", "content": "count\n\none, two"}]
+    assert written(started) == [{"role": "user", "content": "one, two"}]
+    call = Message(ASSISTANT, "", function_call=FunctionCall("weather", "{}"), extra={"function_id": "c1"})
+    result = Message(FUNCTION, "sunny", name="weather", extra={"function_id": "c1"})
+    *_, last, asked = written(Message(USER, "q"), call, result, started, lang="zh")
+    assert last == {"role": "assistant", "content": "one, two"}
+    assert asked == {"role": "user", "content": "请从中断的地方接着说，不要重复。"}
