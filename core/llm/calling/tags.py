@@ -104,7 +104,8 @@ class Marks:
 
     def is_half_a_tag(self, text: str) -> bool:
         """Whether a text that the reply ends with can be nothing but the beginning of a tag."""
-        return bool(text) and len(text) >= _FEWEST_HIDDEN.get(text[0], 1)
+        enough = bool(text) and len(text) >= _FEWEST_HIDDEN.get(text[0], 1)
+        return enough and any(tag.startswith(text) for tag in (*self.tags_of_calls, THINK, END_THINK))
 
 
 @cache
