@@ -57,10 +57,11 @@ _NO_CALLS: Final = _Meaning(ModelRefusedError, "", "Leave use_raw_api out: the t
 _REFUSED: Final = _Meaning(ModelRefusedError, "", "Change what is asked for, or how: the service says what is wrong.")
 
 NO_CALLS: Final = re.compile(
-    r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)",
+    r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)"
+    r"|tool_choice is one of",
     re.IGNORECASE,
 )
-"""How models without calls of their own are told apart."""
+"""How models without calls of their own say so, or without a choice among them while they think."""
 
 # The codes say more than the status does, and the words sometimes more than the code: the first that is found counts.
 _WORDS: Final = tuple(
@@ -77,6 +78,8 @@ _WORDS: Final = tuple(
         (NO_CALLS.pattern, _NO_CALLS),
     )
 )
+# A model's own refusal, passed on by the service as a failure of its own: asking again would not help.
+_INNER: Final = re.compile(r"(?:<|Error code: )([45]\d\d)\b")
 _STATUSES: Final = {
     401: _KEY,
     402: _USED_UP,
@@ -210,6 +213,9 @@ def _meaning(status: int, code: str, message: str, *, spoke: bool) -> _Meaning:
     for words, meaning in _WORDS:
         if words.search(about):
             return meaning
+    inner = _INNER.match(message)
+    if inner and status not in range(400, 500):
+        status = int(inner[1])
     if status in _STATUSES:
         return _STATUSES[status]
     if status >= 500:

@@ -103,9 +103,17 @@ def test_tools_go_to_the_service_unless_a_template_is_named(server, qwen):
     assert all("weather" in str(exchange.messages) for exchange in server.requests[1:])
 
 
-@pytest.mark.parametrize("status", [400, 500])
-def test_a_model_without_calls_of_its_own_gets_tools_in_the_prompt(server, qwen, status):
-    server.add(refusal(status, "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."))
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."),
+        (500, "<400> InternalError.Algo.InvalidParameter: The tool call is not supported."),
+        (400, "The tool_choice parameter does not support being set to required or object in thinking mode"),
+        (400, '<400> InternalError.Algo.InvalidParameter: tool_choice is one of the strings that should be ["none"]'),
+    ],
+)
+def test_a_model_without_calls_of_its_own_gets_tools_in_the_prompt(server, qwen, status, said):
+    server.add(refusal(status, said))
     server.add(Reply(text='<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>'))
     model = qwen()
     (call,) = model.chat([Message(USER, "q")], functions=[WEATHER], stream=False)
@@ -228,6 +236,9 @@ def told(status: int, code: str, message: str = "Said.") -> Reply:
         (told(429, "PrepaidBillOverdue"), ModelRefusedError, "model_quota"),
         (told(408, "RequestTimeOut"), ModelUnavailableError, "model_unavailable"),
         (told(500, "InternalError.Algo"), ModelUnavailableError, "model_unavailable"),
+        (told(500, "InternalError", "Error code: 400 - {'message': 'Odd value'}"), ModelRefusedError, "model_refused"),
+        (told(500, "InternalError", "<500> InternalError.Algo: An error occurred."), ModelUnavailableError,
+         "model_unavailable"),
         (told(503, "ModelServingError"), ModelUnavailableError, "model_overloaded"),
         (html_page(), ModelMisbehavedError, "model_html"),
         (html_page(404), ModelMisbehavedError, "model_html"),
@@ -289,6 +300,16 @@ def test_what_the_service_says_is_told_without_the_key(server, qwen):
     assert KEY not in whole
     assert "another" not in whole
     assert (error.extra or {})["service_code"] == "InvalidApiKey"
+
+
+def test_a_busy_service_is_asked_again_and_a_refusal_is_not(server, qwen):
+    busy = refusal(429, "Slow down.", code="Throttling.RateQuota", retry_after="0")
+    server.add(busy, busy, Reply(text="fine"), told(400, "Arrearage"))
+    model = qwen(generate_cfg={"max_retries": 2})
+    assert model.quick_chat("q") == "fine"
+    with pytest.raises(ModelRefusedError):
+        model.quick_chat("q")
+    assert len(server.requests) == 4
 
 
 def test_content_that_was_refused_is_known_by_the_services_code(server, qwen):
