@@ -10,6 +10,7 @@ from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean, is_ideograph
 from core.rag.parsers.pdf_blocks import Blocks
+from core.rag.parsers.pdf_columns import in_columns
 from core.rag.parsers.pdf_file import View, damage_told, opened, page_of
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
@@ -95,6 +96,7 @@ class PdfParser:
             if lines and not _is_garbled(lines):
                 headings.learn(lines)
                 runs.append(lines)
+        runs = in_columns(runs, view.width)
         box = union(tuple(line.rectangle for lines in runs for line in lines))
         return PageShape(number, round(view.width, 2), round(view.height, 2), box), runs
 
