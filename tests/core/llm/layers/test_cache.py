@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import pickle
@@ -10,35 +9,24 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.errors import SettingsError
 from core.llm.base import BaseChatModel
-from core.llm.cache_key import cache_key
-from core.llm.open_model import get_chat_model
 from core.llm.record import ModelCall
-from core.llm.reply_json import packed, unpacked
 from core.llm.reply_store import ReplyStore
 from core.llm.request import ChatRequest
-from core.messages.content import ContentItem
 from core.messages.events import (
-    CallDelta,
-    CallStarted,
     Event,
-    ItemAdded,
     MessageFinished,
     MessageStarted,
-    ReasoningDelta,
     TextDelta,
 )
-from core.messages.message import ASSISTANT, FUNCTION, USER, Message, Usage
+from core.messages.message import USER, Message, Usage
 from core.messages.transcript import Transcript
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -136,162 +124,7 @@ def test_the_folder_is_open_to_its_user_alone(tmp_path: Path):
     assert (tmp_path / "replies").stat().st_mode & 0o777 == 0o700
 
 
-# -- what makes two requests the same ---------------------------------------------------------------------------------
-
-
-def key(messages: tuple[Message, ...] = QUESTION, functions: tuple[Any, ...] = (), lang: Any = "en", **more: Any):
-    model = ScriptedModel("a")
-    model.cfg = {"base_url": "https://one.example/v1", "api_key": "sk-one", **more.pop("cfg", {})}
-    model.model = more.pop("model", "m")
-    return cache_key(model, ChatRequest(messages, functions, more, lang), asyncio.run(model.account()))
-
-
-FUNCTION_F = {"name": "f", "parameters": {"a": {}, "b": {}}}
-CALL = {"name": "f", "arguments": "{}"}
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        lambda: key((Message(USER, "How is the weather"),)),
-        lambda: key((Message(USER, [ContentItem(text="How is the weather?")]),)),
-        lambda: key((Message(USER, "How is the weather?", name="Ann"),)),
-        lambda: key((*QUESTION, Message(ASSISTANT, "It"))),
-        lambda: key((Message(USER, "How is the weather?", extra={"a": 1}),)),
-        lambda: key(functions=(FUNCTION_F,)),
-        lambda: key(temperature=0.5),
-        lambda: key(seed=1),
-        lambda: key(stop=["END"]),
-        lambda: key(use_raw_api=True),
-        lambda: key(lang="zh"),
-        lambda: key(model="n"),
-        lambda: key(cfg={"base_url": "https://two.example/v1"}),
-        lambda: key(cfg={"api_key": "sk-two"}),
-        lambda: key(cfg={"default_headers": {"X-Team": "b"}}),
-    ],
-)
-def test_whatever_matters_makes_another_request(other: Callable[[], str | None]):
-    assert other() is not None
-    assert other() == other() != key()
-
-
-def test_how_it_is_asked_makes_no_other_request():
-    how = {"cache_dir": "/a", "cache_age": 5, "max_retries": 3, "request_timeout": 9, "turn_timeout": 9}
-    assert key(**how) == key()
-    assert key(temperature=1, top_p=0.5) == key(top_p=0.5, temperature=1)
-
-
-def test_the_order_of_parameters_is_part_of_what_the_model_reads():
-    turned = {"name": "f", "parameters": {"b": {}, "a": {}}}
-    assert key(functions=(FUNCTION_F,)) != key(functions=(turned,))
-
-
-def test_calls_and_results_count_with_their_ids():
-    def asked(call_id: str):
-        extra = {"function_id": call_id}
-        return key(
-            (*QUESTION, Message(ASSISTANT, "", function_call=CALL, extra=extra), Message(FUNCTION, "1", name="f"))
-        )
-
-    assert asked("a") != asked("b")
-
-
-def test_a_picture_counts_by_what_is_in_it(tmp_path: Path):
-    picture = tmp_path / "a picture.png"
-    for address in (str(picture), picture.as_uri()):
-        picture.write_bytes(b"sky")
-        asked = (Message(USER, [ContentItem(image=address)]),)
-        before = key(asked)
-        assert before == key(asked)
-        picture.write_bytes(b"sea")
-        assert key(asked) != before
-    assert key((Message(USER, [ContentItem(image="https://one.example/a.png")]),)) is not None
-    assert key((Message(USER, [ContentItem(audio={"data": "…", "format": "wav"})]),)) is not None
-
-
-def test_settings_without_a_fixed_form_are_not_cached():
-    assert key(cfg={"hook": print}) is None
-
-
-async def test_what_a_vendor_s_client_takes_from_its_variables_counts_too(monkeypatch: pytest.MonkeyPatch):
-    marks: set[str] = set()
-    for address in ("https://one.example/v1", "https://two.example/v1"):
-        for secret in ("sk-one", "sk-two"):
-            monkeypatch.setenv("OPENAI_BASE_URL", address)
-            monkeypatch.setenv("OPENAI_API_KEY", secret)
-            model = get_chat_model({"model": "m", "model_type": "openai"})
-            marks.add(await model.account())
-            assert model.service.address == address
-            await model.aclose()
-    assert len(marks) == 4
-
-
-def test_the_key_tells_nothing_of_a_secret():
-    made = key()
-    assert made is not None
-    assert len(made) == 64
-    assert "sk-" not in made
-
-
-# -- what is kept -----------------------------------------------------------------------------------------------------
-
-WHOLE: list[Event] = [
-    MessageStarted(),
-    ReasoningDelta("Hm."),
-    TextDelta("One 😀 "),
-    TextDelta("two"),
-    ItemAdded(ContentItem(image="data:image/png;base64,AAAA")),
-    CallStarted("1", "f"),
-    CallStarted("2", "g"),
-    CallDelta("1", '{"a":'),
-    CallDelta("2", "{}"),
-    CallDelta("1", " 1}"),
-    MessageFinished("calls", Usage(prompt_tokens=1, completion_tokens=2, total_tokens=3, reasoning_tokens=1)),
-]
-
-
-def test_a_reply_comes_back_as_it_was():
-    back = unpacked(json.loads(json.dumps(packed(WHOLE))))
-    assert Transcript(back).messages() == Transcript(WHOLE).messages()
-    assert back[-1] == WHOLE[-1]
-
-
-SAID = st.one_of(
-    st.builds(TextDelta, st.text(min_size=1)),
-    st.builds(ReasoningDelta, st.text(min_size=1)),
-    st.builds(lambda call: CallDelta(call, " "), st.sampled_from("ab")),
-    st.builds(lambda url: ItemAdded(ContentItem(image=f"https://x/{url}")), st.text(alphabet="abc", min_size=1)),
-)
-
-
-@given(st.lists(SAID, max_size=30))
-def test_any_reply_comes_back_as_it_was(said: list[Event]):
-    whole = [MessageStarted(), CallStarted("a", "f"), CallStarted("b", "g"), *said, MessageFinished("calls")]
-    back = unpacked(json.loads(json.dumps(packed(whole))))
-    assert Transcript(back).messages() == Transcript(whole).messages()
-
-
-@pytest.mark.parametrize(
-    "broken",
-    [
-        None,
-        [],
-        "text",
-        {},
-        {"form": 0, "parts": [], "reason": "stop", "usage": None},
-        {"form": 1, "parts": [["text"]], "reason": "stop", "usage": None},
-        {"form": 1, "parts": [["text", 7]], "reason": "stop", "usage": None},
-        {"form": 1, "parts": [["item", {"image": ""}]], "reason": "stop", "usage": None},
-        {"form": 1, "parts": [["item", []]], "reason": "stop", "usage": None},
-        {"form": 1, "parts": 7, "reason": "stop", "usage": None},
-        {"form": 1, "parts": [], "reason": "because", "usage": None},
-        {"form": 1, "parts": [], "reason": "stop", "usage": {"prompt_tokens": "many"}},
-        {"form": 1, "parts": [], "reason": "stop", "usage": 7},
-    ],
-)
-def test_a_broken_reply_is_none(broken: Any):
-    with pytest.raises(ValueError):
-        unpacked(broken)
+# -- what others may do to the folder ----------------------------------------------------------------------------------
 
 
 class _Harm:
