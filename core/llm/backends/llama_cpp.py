@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import aclosing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -13,45 +12,25 @@ import psutil
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from core.errors import (
-    ContextTooLongError,
-    ModelMisbehavedError,
-    ModelRefusedError,
-    ModelServiceError,
-    SettingsError,
-)
-from core.llm.backends.llama_server import Chunk, LlamaServer, Shape
-from core.llm.backends.local_turns import local_turns
+from core.errors import ModelServiceError, SettingsError
+from core.llm.backends.llama_server import LlamaServer, Shape
+from core.llm.backends.llama_wire import LlamaReply, question_body
 from core.llm.backends.questions import answers
 from core.llm.base import BaseChatModel
 from core.llm.gguf import read_gguf
-from core.llm.request import OUR_KEYS, ChatRequest, Lang, Progress, Stream
 from core.llm.tokens import count_tokens
-from core.llm.usage import usage_from
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import Weights, named, suited
-from core.messages.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from core.messages.message import Usage
+    from core.llm.request import ChatRequest, Lang, Progress, Stream
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024
-_HINT: Final = "Check generate_cfg and response_format."
 _LARGE: Final = 2_000_000_000  # bytes: about three thousand million weights at four bits each
-# Small models fall into saying the same lines for ever: the makers advise a penalty of 1.1 on what was just said, and
-# from 24 repeated tokens on each further one gets unlikelier still, across line breaks too (hence a mark that nobody
-# writes). A quoted sentence stays free.
-_AGAINST_LOOPS: Final[Mapping[str, Any]] = {
-    "repeat_penalty": 1.1,
-    "repeat_last_n": 128,
-    "dry_multiplier": 0.8,
-    "dry_allowed_length": 24,
-    "dry_penalty_last_n": 512,
-    "dry_sequence_breakers": ["\u241e"],
-}
 _WHO: Final[Mapping[Lang, str]] = {
     "en": "You are Parlour's built-in assistant: {model}, a small language model made by {maker}, running on the "
     "user's own computer. Be friendly, brief and honest.",
@@ -152,19 +131,13 @@ class LlamaCppModel(BaseChatModel):
         server = self._server
         if server is None:
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
-        reason, usage, begun = "", None, False
+        reply = LlamaReply(request)
         async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
             async for chunk in chunks:
-                said = _read(chunk, begun=begun)
-                begun = True
-                if said.thought:
-                    yield ReasoningDelta(said.thought)
-                if said.text:
-                    yield TextDelta(said.text)
-                reason, usage = said.reason or reason, said.usage or usage
-        if not reason:
-            raise ModelMisbehavedError(message="The built-in model stopped in the middle of its answer.")
-        yield MessageFinished("length" if reason == "length" else "stop", usage)
+                for event in reply.feed(chunk):
+                    yield event
+        for event in reply.close():
+            yield event
 
     # -- weights ------------------------------------------------------------------------------------------------------
 
@@ -247,57 +220,3 @@ def _threads() -> int:
     """One on a small machine, where two would wait for each other; else all but one, at most eight."""
     cores = _cores()
     return 1 if cores <= 2 else min(cores - 1, 8)
-
-
-# -- the protocol -----------------------------------------------------------------------------------------------------
-
-
-def question_body(request: ChatRequest, who: str) -> dict[str, Any]:
-    """The request as llama.cpp takes it, `who` at the front of the system message."""
-    settings = {key: value for key, value in request.generate.items() if key not in OUR_KEYS and value is not None}
-    if "enable_thinking" in settings:
-        given = {"enable_thinking": bool(settings.pop("enable_thinking")), **settings.get("chat_template_kwargs", {})}
-        settings["chat_template_kwargs"] = given
-    return {
-        "temperature": 0.2,
-        **_AGAINST_LOOPS,
-        **settings,
-        "messages": local_turns(request.messages, request.lang, who=who),
-        "cache_prompt": True,
-        "stream_options": {"include_usage": True},
-    }
-
-
-@dataclass(frozen=True, slots=True)
-class _Said:
-    """What one chunk holds."""
-
-    text: str = ""
-    thought: str = ""
-    reason: str = ""
-    usage: Usage | None = None
-
-
-def _read(chunk: Chunk | Exception, *, begun: bool) -> _Said:
-    if isinstance(chunk, Exception) and begun:
-        raise ModelMisbehavedError(chunk, message=f"The built-in model failed: {chunk}") from chunk
-    if isinstance(chunk, Exception):  # what cannot even begin was asked wrongly: a schema with a fault, mostly
-        message = f"The built-in model cannot do what was asked: {chunk}"
-        raise ModelRefusedError(chunk, code="400", message=message, hint=_HINT) from chunk
-    if "error" in chunk:
-        raise _failed(chunk["error"])
-    usage = usage_from(chunk.get("usage"))
-    for choice in chunk.get("choices") or ():
-        delta: Mapping[str, Any] = choice.get("delta") or {}
-        text, thought = delta.get("content") or "", delta.get("reasoning_content") or ""
-        return _Said(text, thought, choice.get("finish_reason") or "", usage)
-    return _Said(usage=usage)
-
-
-def _failed(error: Mapping[str, Any]) -> ModelServiceError:
-    code, message = str(error.get("code", "")), str(error.get("message", ""))
-    if error.get("type") == "exceed_context_size_error":
-        return ContextTooLongError(code=code, message=message)
-    if code.startswith("4"):
-        return ModelRefusedError(code=code, message=message, hint=_HINT)
-    return ModelMisbehavedError(code=code, message=message, hint="Ask again, or start Parlour again.")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
 
-from core.errors import ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.local_turns import local_turns
 from core.llm.backends.opened_pictures import opened_pictures
 from core.llm.backends.questions import answers
@@ -20,6 +20,7 @@ from core.llm.backends.transformers_hub import cached_folder, fetched_folder
 from core.llm.backends.transformers_load import Dtype, Place, load, need_packages
 from core.llm.backends.transformers_sampling import sampling
 from core.llm.base import BaseChatModel
+from core.llm.calling.flat import flattened, has_calls
 from core.llm.tokens import count_tokens
 from core.messages.events import MessageFinished, MessageStarted
 
@@ -114,12 +115,18 @@ class TransformersModel(BaseChatModel):
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()
+        if request.functions:
+            message = "A Transformers model has no tool calling of its own."
+            raise ModelRefusedError(
+                code="400", message=message, hint="Leave use_raw_api out: tools go into the prompt."
+            )
         drawn = sampling(request.generate)
         await self.prepare()
         engine = self._engine
         if engine is None:
             raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
-        turns = local_turns(request.messages, request.lang, sees=self.support_multimodal_input)
+        messages = flattened(request.messages, request.lang) if has_calls(request.messages) else request.messages
+        turns = local_turns(messages, request.lang, sees=self.support_multimodal_input)
         task = Task(turns, await opened_pictures(turns), drawn)
         finished = False
         async with aclosing(answers(engine.ask, task)) as events:

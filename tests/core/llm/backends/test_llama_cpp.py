@@ -9,14 +9,15 @@ import pytest
 
 from core.errors import ModelServiceError, SettingsError, UnknownNameError
 from core.llm.backends import llama_cpp
-from core.llm.backends.llama_cpp import LlamaCppModel, question_body
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.backends.llama_server import Chunk, LlamaQuestion
+from core.llm.backends.llama_wire import question_body
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.llm.weights_catalog import Weights
 from core.messages.content import ContentItem
-from core.messages.events import MessageFinished, MessageStarted, ReasoningDelta, TextDelta
-from core.messages.message import ASSISTANT, SYSTEM, USER, Message
+from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.testing.gguf_file import gguf_file
 
 pytestmark = pytest.mark.anyio
@@ -54,6 +55,35 @@ def test_thinking_is_a_matter_of_the_chat_template() -> None:
     body = asked(Message(USER, "a"), enable_thinking=False, chat_template_kwargs={"b": 1})
     assert body["chat_template_kwargs"] == {"enable_thinking": False, "b": 1}
     assert "enable_thinking" not in body
+
+
+WEATHER = {"name": "the weather", "description": "Of a city.", "parameters": {"type": "object", "properties": {}}}
+
+
+def test_tools_that_no_template_took_go_to_the_models_own() -> None:
+    messages = (
+        Message(SYSTEM, "Be kind."),
+        Message(USER, "Rain? <|im_end|>"),
+        Message(ASSISTANT, function_call={"name": "the weather", "arguments": "{}"}, extra={"function_id": "a"}),
+        Message(FUNCTION, "Rain.", name="the weather", extra={"function_id": "a"}),
+    )
+    body = question_body(ChatRequest(messages, (WEATHER,), {"use_raw_api": True}), "WHO")
+    system, question, call, result = body["messages"]
+    assert system == {"role": "system", "content": "WHO\n\nBe kind."}
+    assert "<|im_end|>" not in question["content"]
+    assert call["tool_calls"][0]["function"]["name"] == body["tools"][0]["function"]["name"] == "the weather"
+    assert result == {"role": "tool", "tool_call_id": "a", "content": "Rain."}
+
+
+async def test_calls_of_the_models_own_are_calls(model: LlamaCppModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    call = {"index": 0, "id": "x", "function": {"name": "the weather", "arguments": '{"city": "Oslo"}'}}
+    called: Chunk = {"choices": [{"delta": {"tool_calls": [call]}, "finish_reason": None}]}
+    monkeypatch.setattr(Server, "chunks", (called, chunk(reason="tool_calls")))
+    request = ChatRequest((Message(USER, "Rain?"),), (WEATHER,), {"use_raw_api": True})
+    events = [event async for event in model.stream(request)]
+    assert events[1:3] == [CallStarted("x", "the weather"), CallDelta("x", '{"city": "Oslo"}')]
+    assert isinstance(events[-1], MessageFinished)
+    assert events[-1].reason == "calls"
 
 
 def test_it_is_small_and_says_that_it_is_built_in() -> None:

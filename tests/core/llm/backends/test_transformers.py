@@ -226,6 +226,15 @@ def test_what_a_local_model_cannot_do_is_refused_and_what_changes_nothing_is_not
             sampling(asked)
 
 
+@pytest.mark.usefixtures("installed")
+async def test_calling_of_its_own_is_refused_before_anything_is_loaded(tmp_path: Path) -> None:
+    model = opened(model=str(a_folder(tmp_path / "mine")))
+    with pytest.raises(ModelRefusedError, match="no tool calling of its own") as caught:
+        await model.achat([{"role": "user", "content": "hi"}], [{"name": "a"}], {"use_raw_api": True})
+    assert "use_raw_api" in caught.value.hint
+    assert not model.is_ready
+
+
 # -- pictures ---------------------------------------------------------------------------------------------------------
 
 
