@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
 import httpx2
 
-from core.errors import (
-    ContextTooLongError,
-    ModelMisbehavedError,
-    ModelRefusedError,
-    ModelServiceError,
-    ModelUnavailableError,
-)
+from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
+from core.llm.backends import meanings
+from core.llm.backends.meanings import Meaning
 from core.llm.wire.refusals import without_keys
 
 if TYPE_CHECKING:
@@ -33,28 +29,11 @@ _FOREIGN: Final = re.compile(
 )
 
 
-class _Meaning(NamedTuple):
-    """What an answer of the service means to a user."""
-
-    kind: type[ModelServiceError]
-    key: str
-    hint: str
-
-
-_INSPECTED: Final = _Meaning(ModelRefusedError, "model_content_refused", "Rephrase the question.")
-_TOO_LONG: Final = _Meaning(ContextTooLongError, "", "Start a new conversation, or shorten the message.")
-_USED_UP: Final = _Meaning(ModelRefusedError, "model_quota", "Check the account's balance with the service.")
-_BUSY: Final = _Meaning(ModelUnavailableError, "model_overloaded", "Wait a little and ask again.")
-_DOWN: Final = _Meaning(ModelUnavailableError, "", "Wait a little and ask again.")
-_KEY: Final = _Meaning(ModelRefusedError, "model_key_wrong", "Check the API key and what it may use.")
-_UNKNOWN: Final = _Meaning(ModelRefusedError, "model_unknown", "Check the model's name and the service's address.")
-_OTHER_SERVICE: Final = _Meaning(
+_OTHER_SERVICE: Final = Meaning(
     ModelRefusedError,
     "",
     "Models of text are of the type qwen_dashscope; those that see or hear of qwenvl_dashscope or qwenaudio_dashscope.",
 )
-_NO_CALLS: Final = _Meaning(ModelRefusedError, "", "Leave use_raw_api out: the tools go into the prompt then.")
-_REFUSED: Final = _Meaning(ModelRefusedError, "", "Change what is asked for, or how: the service says what is wrong.")
 
 NO_CALLS: Final = re.compile(
     r"(?:tool|function)[_ ]?(?:call|calling|choice|s)?\b.{0,30}not support|not support.{0,30}(?:tool|function)"
@@ -67,29 +46,25 @@ NO_CALLS: Final = re.compile(
 _WORDS: Final = tuple(
     (re.compile(words, re.IGNORECASE), meaning)
     for words, meaning in (
-        (r"data_?inspection_?failed|inappropriate content|content_filter", _INSPECTED),
-        (r"range of input length|context[_ ](?:length|size|window)|prompt is too long|too many tokens", _TOO_LONG),
-        (r"arrearage|good standing|overdue|free_?tier|free (?:\w+ )?quota|not_?purchased|unpurchased", _USED_UP),
-        (r"insufficient_?\w*quota", _USED_UP),
-        (r"^throttling|limit_?requests|rate ?limit|ratequota", _BUSY),
-        (r"invalid_?api_?key|invalid api-?key|incorrect api key", _KEY),
+        (r"data_?inspection_?failed|inappropriate content|content_filter", meanings.INSPECTED),
+        (
+            r"range of input length|context[_ ](?:length|size|window)|prompt is too long|too many tokens",
+            meanings.TOO_LONG,
+        ),
+        (
+            r"arrearage|good standing|overdue|free_?tier|free (?:\w+ )?quota|not_?purchased|unpurchased",
+            meanings.USED_UP,
+        ),
+        (r"insufficient_?\w*quota", meanings.USED_UP),
+        (r"^throttling|limit_?requests|rate ?limit|ratequota", meanings.BUSY),
+        (r"invalid_?api_?key|invalid api-?key|incorrect api key", meanings.KEY),
         (r"url error, please check url", _OTHER_SERVICE),
-        (r"model_?not_?found|model not exist|model .{0,60}(?:does )?not exist|no such model", _UNKNOWN),
-        (NO_CALLS.pattern, _NO_CALLS),
+        (r"model_?not_?found|model not exist|model .{0,60}(?:does )?not exist|no such model", meanings.UNKNOWN),
+        (NO_CALLS.pattern, meanings.NO_CALLS),
     )
 )
 # A model's own refusal, passed on by the service as a failure of its own: asking again would not help.
 _INNER: Final = re.compile(r"(?:<|Error code: )([45]\d\d)\b")
-_STATUSES: Final = {
-    401: _KEY,
-    402: _USED_UP,
-    403: _KEY,
-    404: _UNKNOWN,
-    408: _DOWN,
-    413: _TOO_LONG,
-    429: _BUSY,
-    503: _BUSY,
-}
 # In a stream an older service leaves the status out: the code's beginning tells it.
 _BEGINNINGS: Final = {
     "internalerror": 500,
@@ -167,7 +142,7 @@ class Translator:
         meaning = _meaning(status, code, message, spoke=spoke)
         # A model's name is no secret, a request's id helps the service's support.
         extra = {"service_code": code, "request_id": str(said.get("request_id") or ""), **self.about}
-        shown = code if meaning is _INSPECTED and code else str(status or code)
+        shown = code if meaning is meanings.INSPECTED and code else str(status or code)
         error = meaning.kind(None, shown, message, extra, hint=meaning.hint, retry_after=retry_after, key=meaning.key)
         error.details |= {"seconds": retry_after, **self.about}
         return error
@@ -208,7 +183,7 @@ class Translator:
         return error
 
 
-def _meaning(status: int, code: str, message: str, *, spoke: bool) -> _Meaning:
+def _meaning(status: int, code: str, message: str, *, spoke: bool) -> Meaning:
     about = f"{code} {message}"
     for words, meaning in _WORDS:
         if words.search(about):
@@ -216,10 +191,6 @@ def _meaning(status: int, code: str, message: str, *, spoke: bool) -> _Meaning:
     inner = _INNER.match(message)
     if inner and status not in range(400, 500):
         status = int(inner[1])
-    if status in _STATUSES:
-        return _STATUSES[status]
-    if status >= 500:
-        return _DOWN
     if status:
-        return _REFUSED
-    return _Meaning(ModelMisbehavedError if spoke else ModelUnavailableError, "", "Ask again.")
+        return meanings.by_status(status)
+    return Meaning(ModelMisbehavedError if spoke else ModelUnavailableError, "", "Ask again.")
