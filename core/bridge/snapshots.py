@@ -9,7 +9,7 @@ from time import monotonic
 from typing import Any, TypeAlias
 
 from core.bridge.sync import Post, iterate, pumped
-from core.messages.events import Event, ReasoningDelta, TextDelta
+from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, Message
 from core.messages.transcript import Transcript
 
@@ -38,6 +38,8 @@ def deltas(make: MakeEvents) -> Generator[list[Message], None, None]:
                 yield [Message(ASSISTANT, event.text)]
             case ReasoningDelta():
                 yield [Message(ASSISTANT, "", reasoning_content=event.text)]
+            case ItemAdded():
+                yield [Message(ASSISTANT, [event.item])]
             case _:
                 continue
 

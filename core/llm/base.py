@@ -79,6 +79,16 @@ class BaseChatModel:
         """A mark of the service and the key that a call will use, which tells neither: the cache tells them apart."""
         return account_mark(self.service.address, key_of(self.cfg))
 
+    @property
+    def max_retries(self) -> int:
+        """How often a call is tried again where it says nothing else: 0 unless `generate_cfg` says so."""
+        return int(self.generate_cfg.get("max_retries") or 0)
+
+    @property
+    def use_raw_api(self) -> bool:
+        """Whether tools go through the service's own calling, by the seed's name for `native_calls`."""
+        return self.native_calls
+
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def stream(self, request: ChatRequest) -> Stream:
