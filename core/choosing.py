@@ -70,6 +70,8 @@ class Choosing:
             StorageError: It cannot be kept.
         """
         choice = await self.checked(owner, draft)
+        if use:
+            choice.check_key()
         key = checked_key(draft.key) if draft.key is not None else None
         kept = await self._store.get(owner, draft.service)
         if key is None and kept is not None and not same_place(kept.address, choice.address):

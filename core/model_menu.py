@@ -55,7 +55,7 @@ MENU: Mapping[str, MenuService] = {
     BUILT_IN: MenuService("", wants_key="none", model_type=BUILT_IN, here=True),
     "openai": MenuService("OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,)),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
-    "dashscope_intl": MenuService("DashScope, Singapore", _ABROAD, models=_QWEN),
+    "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),
     "azure": MenuService("Azure OpenAI", typed=True, model_type="azure"),
     "deepseek": MenuService("DeepSeek", "https://api.deepseek.com/v1", models=("deepseek-chat", "deepseek-reasoner")),
     "openrouter": MenuService("OpenRouter", "https://openrouter.ai/api/v1"),

@@ -9,9 +9,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from core.errors import SettingsError
 from core.loading import ModelLoader
 from core.model_menu import BUILT_IN, MenuService, checked_address, model_cfg, service_named
 from core.readiness import Readiness
+from core.settings import NO_KEY
 from core.storage.base import LOCAL_OWNER
 
 if TYPE_CHECKING:
@@ -47,6 +49,12 @@ class Choice:
     address: str
     model: str
     key: str = field(repr=False)
+
+    def check_key(self) -> None:
+        """Raises SettingsError, key `model_key_missing`: the service wants a key, and there is none."""
+        if self.service.wants_key == "needed" and self.key in {"", NO_KEY}:
+            host = urlsplit(self.address).hostname or ""
+            raise SettingsError(f"{host} wants an API key.", hint="Type its key.", key="model_key_missing", host=host)
 
 
 class OwnModels:
@@ -106,9 +114,12 @@ class OwnModels:
         """The model of a choice; `generate` goes over how the settings say that models write.
 
         Raises:
+            SettingsError: key `model_key_missing`: the service wants a key, and there is none.
             ParlourError: It cannot be made.
         """
         from core.llm.open_model import get_chat_model
+
+        choice.check_key()
 
         cfg = model_cfg(choice.service, choice.address, choice.model, choice.key, local=is_local(owner))
         whole = self._settings.completed(cfg)

@@ -263,9 +263,22 @@ async def test_the_installations_key_is_for_whoever_runs_it_alone(
     choosing = Choosing(store, models)
     given = Draft("openai")
     assert (await choosing.checked(ME, given)).key == KEY
-    mine = models.made("b-alice", await choosing.checked("b-alice", given))
-    assert (mine.cfg["api_key"], mine.cfg["base_url"]) == (NO_KEY, "https://api.openai.com/v1")
+    guest = await choosing.checked("b-alice", given)
+    assert (guest.key, guest.address) == ("", "https://api.openai.com/v1")
+    with pytest.raises(ParlourError) as caught:
+        models.made("b-alice", guest)
+    assert caught.value.words_key == "model_key_missing"
+    own = models.made("b-alice", await choosing.checked("b-alice", Draft("openai", key="sk-of-alice")))
+    assert own.cfg["api_key"] == "sk-of-alice"
     assert KEY not in repr(await choosing.checked(ME, given)) + repr(Draft("openai", key=KEY))
+
+
+async def test_a_service_that_wants_a_key_is_not_used_without_one(engine: Engine) -> None:
+    for work in (engine.choosing.test, lambda owner, given: engine.choosing.save(owner, given, use=True)):
+        error = await refusal_of(work(ME, Draft("deepseek")))
+        assert (error.words_key, error.details["host"]) == ("model_key_missing", "api.deepseek.com")
+    await engine.choosing.save(ME, Draft("deepseek"), use=False)
+    assert (await engine.chosen(ME)).service == ""
 
 
 async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> None:

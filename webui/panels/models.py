@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ModelServiceError
-from core.model_menu import BUILT_IN, menu
+from core.model_menu import menu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +35,7 @@ def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Word
 
 
 def _service(name: str, service: MenuService, kept: ModelService | None, words: Words) -> dict[str, Any]:
-    label = service.label or words("models.built_in" if name == BUILT_IN else "models.compatible")
+    label = service.label or words(f"models.{name}")
     known = kept is not None and kept.key is not None
     return {
         "name": name,

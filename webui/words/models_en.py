@@ -5,7 +5,8 @@ from __future__ import annotations
 MODELS: dict[str, str] = {
     "models.default": "As Parlour was started: {model}",
     "models.default_unnamed": "As Parlour was started",
-    "models.built_in": "Built in",
+    "models.llama_cpp": "Built in",
+    "models.dashscope_intl": "DashScope, international",
     "models.compatible": "Another OpenAI-compatible server",
     "models.group_here": "On this computer",
     "models.group_net": "Over the network",

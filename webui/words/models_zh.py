@@ -5,7 +5,8 @@ from __future__ import annotations
 MODELS: dict[str, str] = {
     "models.default": "启动 Parlour 时的设置：{model}",
     "models.default_unnamed": "启动 Parlour 时的设置",
-    "models.built_in": "内置模型",
+    "models.llama_cpp": "内置模型",
+    "models.dashscope_intl": "DashScope 国际",
     "models.compatible": "其他兼容 OpenAI 的服务器",
     "models.group_here": "在这台电脑上",
     "models.group_net": "通过网络",
