@@ -1,4 +1,4 @@
-"""Reads JSON that a model wrote: strictly first, leniently only where that failed."""
+"""Reads JSON that a model wrote: strictly first, then what is nearly JSON exactly, and only then by guessing."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
+from core.messages.loose_json import read_loose
+
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONGEST_REPAIR = 1_000_000
-_TRIPLE = re.compile(r'(?<=[:\[,])\s*"""(.*?)"""(?=\s*[,\]}])', re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _COMMENTS = ("//", "/*", "#")
 
@@ -63,11 +64,12 @@ def _read(text: str) -> object:
 def _repaired(text: str) -> object:
     if not text.startswith(("{", "[")) or len(text) > _LONGEST_REPAIR:
         raise ValueError(f"This is not JSON: {text[:80]!r}.")
-    first = _first_object(text)
-    if first is not None:
-        return first
-    if '"""' in text:
-        text = _TRIPLE.sub(lambda found: compact(found.group(1)), text)
+    try:
+        return read_loose(text)
+    except ValueError:
+        pass
+    except RecursionError as error:
+        raise ValueError("The JSON is nested too deeply.") from error
     repair: Any = import_module("json_repair")
     try:
         found = repair.loads(text, skip_json_loads=True)
@@ -81,15 +83,6 @@ def _repaired(text: str) -> object:
 def _letters(text: str) -> int:
     """How many letters there are; mending must not lose any but those of comments."""
     return sum(map(str.isalpha, _ESCAPE.sub("", text)))
-
-
-def _first_object(text: str) -> object:
-    """A whole object or list at the start, where what follows is nothing but stray closing marks."""
-    try:
-        found, end = json.JSONDecoder(strict=False, parse_constant=_no_number).raw_decode(text)
-    except json.JSONDecodeError:
-        return None
-    return found if not text[end:].strip("}]) \t\r\n,;") else None
 
 
 def _no_number(_: str) -> None:
