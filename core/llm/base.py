@@ -351,6 +351,7 @@ class BaseChatModel:
     ) -> ChatRequest:
         check_messages(messages)
         generate = merge_generate(self.generate_cfg, extra)
+        check_limits(generate)
         lang = generate.get("lang") or ("zh" if any(map(_is_chinese, messages)) else "en")
         return ChatRequest(tuple(messages), tuple(functions or ()), dict(extra or {}), lang)
 

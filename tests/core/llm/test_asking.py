@@ -47,7 +47,7 @@ def test_messages_that_make_no_question_are_refused_in_every_form(said: str) -> 
 def test_a_limit_that_makes_no_sense_is_named_with_what_it_may_be(name: str, value: Any) -> None:
     model = ScriptedModel("never")
     with pytest.raises(SettingsError, match=name) as caught:
-        model.chat(ASK, stream=False, extra_generate_cfg={name: value})
+        model.chat(ASK, extra_generate_cfg={name: value})  # at once, not when the first item is asked for
     assert caught.value.hint.startswith("Give ")
     assert model.requests == []
 
