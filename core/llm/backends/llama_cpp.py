@@ -18,7 +18,6 @@ from core.llm.backends.llama_wire import LlamaReply, question_body
 from core.llm.backends.questions import answers
 from core.llm.base import BaseChatModel
 from core.llm.gguf import read_gguf
-from core.llm.tokens import count_tokens
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import Weights, named, suited
 from core.messages.events import MessageStarted
@@ -72,6 +71,7 @@ class LlamaCppModel(BaseChatModel):
     """
 
     model_type = "llama_cpp"
+    tokens_per_message = 5  # the marks around each; the context is small, and nothing may go over it
     small = True
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -96,10 +96,6 @@ class LlamaCppModel(BaseChatModel):
     def is_ready(self) -> bool:
         """Whether the model is in memory."""
         return self._server is not None
-
-    def count_tokens(self, text: str) -> int:
-        """By the vocabulary of the Qwen models where it is at hand, else an estimate."""
-        return count_tokens(text)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Fetch and load the weights.

@@ -65,6 +65,7 @@ class TransformersModel(BaseChatModel):
     """
 
     model_type = "transformers"
+    tokens_per_message = 5  # the marks around each
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
