@@ -12,7 +12,7 @@ from core.agents.citing import cited
 from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
 from core.errors import BadArgumentsError
 from core.llm.calling.reply_reader import UNREADABLE
-from core.llm.request import ChatRequest, Lang, Stream, is_native
+from core.llm.request import ChatRequest, Lang, Stream, is_native, named_choice
 from core.messages.events import (
     CallDelta,
     CallStarted,
@@ -66,6 +66,7 @@ class _State:
     lang: Lang
     context: dict[str, Any]
     evidence: list[Passage] = field(default_factory=list[Any])
+    called: bool = False  # whether the model has called a tool
     unreadable: int = 0  # turns with a call that could not be read even leniently
     over: bool = False
 
@@ -122,6 +123,7 @@ class ToolLoop:
             calls = turn.unanswered()
             if not calls:
                 return
+            state.called = True
             async with aclosing(self._answered(calls, turn, runner, state, last=asked == self.most_calls)) as events:
                 async for event in events:
                     yield event
@@ -166,6 +168,8 @@ class ToolLoop:
         names = self.tools if self.offered is None else self.offered
         functions = tuple(self.tools[name].function for name in names)
         generate, messages = self.generate, state.history
+        if state.called and named_choice(ChatRequest((), generate={**self.model.generate_cfg, **generate})):
+            generate = {**generate, "function_choice": "auto"}  # it was called; now the model may answer
         if last and functions:
             generate = {**generate, "function_choice": "none"}
             messages = [*messages, Message(USER, LAST_CALL[state.lang])]

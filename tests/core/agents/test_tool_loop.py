@@ -237,3 +237,10 @@ async def test_half_a_call_of_a_reply_that_was_cut_off_is_never_run(template: st
     assert (result.extra or {})["failed"] == "bad_arguments"
     assert "cut off" in result.get_text_content()
     assert answer.get_text_content() == "Sorry."
+
+
+async def test_a_named_tool_must_be_called_once_and_then_the_model_may_answer():
+    model = ScriptedModel(calls('{"n": 2}'), "4")
+    model.generate_cfg = {"function_choice": "double"}
+    assert (await reply_of(model))[-1].get_text_content() == "4"
+    assert [request.generate["function_choice"] for request in model.requests] == ["double", "auto"]
