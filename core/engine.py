@@ -161,7 +161,7 @@ class Engine:
         opening = self._libraries.get(owner)
         if opening is None or (opening.done() and opening.exception() is not None):
             folder = self.settings.home / "libraries" / folder_name(owner)
-            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder))
+            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder, self.settings.retrieval))
             self._libraries[owner] = opening
         return await asyncio.shield(opening)
 
@@ -285,8 +285,8 @@ def _warm_up() -> None:
     import_module("core.llm.tokens").vocabulary_at_hand()
 
 
-def _open_library(folder: Any) -> Library:
+def _open_library(folder: Any, retrieval: str) -> Library:
     from core.rag.library import Library  # brings the document readers with it
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Library.open(folder)
+    return Library.open(folder, {"retrieval_type": retrieval})

@@ -59,6 +59,7 @@ class Settings(BaseSettings):
         weights_dir: Where model files are kept, for all clones of one user.
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
+        retrieval: How documents are searched: by words and meaning, or by words alone, which costs less.
     """
 
     model_config = SettingsConfigDict(
@@ -91,6 +92,7 @@ class Settings(BaseSettings):
     weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)
+    retrieval: Literal["hybrid", "keyword"] = "hybrid"
 
     @classmethod
     def load(cls, **arguments: Any) -> Settings:

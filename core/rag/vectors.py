@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_BATCH = 16  # chunks that are made into vectors at once: few enough that a library closes soon
+_BATCH = 8  # chunks that are made into vectors at once: few enough that a library closes soon
 _MISSING = """
 SELECT chunks.id, documents.title, documents.name, heading, text
 FROM chunks JOIN documents ON documents.id = document_id

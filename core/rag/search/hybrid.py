@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.rag.index_file import IndexFile
     from core.rag.vectors import Likeness, Vectors
 
-_LOOKED_AT = 100  # the best of each side that are put together
+_LOOKED_AT = 50  # the best of each side that are put together
 _SCRIPT_OF = 10  # the most alike passages, whose script is looked at
 
 
