@@ -17,7 +17,7 @@ import openai
 from core.errors import ModelServiceError
 from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
-from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config
+from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config, usual_key
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
@@ -77,7 +77,7 @@ class OpenAIModel(BaseChatModel):
         super().__init__(cfg)
         self._config = config = read_config(self.config_class, self.cfg)
         self._base_url = self._place(config)
-        self._api_key = config.api_key.get_secret_value() if config.api_key else None
+        self._api_key = config.api_key.get_secret_value() if config.api_key else usual_key(self._base_url)
         address = self._base_url or self.usual_address
         host = urlsplit(address).hostname or address
         self.label = f"{self.model} · {host}"
@@ -202,6 +202,8 @@ class OpenAIModel(BaseChatModel):
 
     def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
         """The vendor's client for this service, upon connections that are shared."""
+        if self._api_key == "":
+            raise openai.OpenAIError("There is no api_key for this vendor.")
         try:
             return openai.AsyncOpenAI(base_url=self._base_url, api_key=self._api_key, max_retries=0, http_client=http)
         except openai.OpenAIError:

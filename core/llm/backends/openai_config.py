@@ -9,11 +9,13 @@ from urllib.parse import urlsplit
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 
 from core.errors import SettingsError
+from core.llm.backends.dashscope_place import placed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NAMED: Final = {"dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
+_DASHSCOPE: Final = ".aliyuncs.com"
 _EXAMPLE: Final = "Give an address such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
 
 
@@ -78,3 +80,14 @@ def address_of(given: str | None) -> str | None:
         shown = address.rpartition("@")[2][:80]
         raise SettingsError(f"The model's address {shown!r} is none that can be asked.", hint=_EXAMPLE)
     return address
+
+
+def usual_key(address: str | None) -> str | None:
+    """The key for an address where none is given; `None` leaves it to the SDK's variable.
+
+    DashScope's own addresses get DashScope's, and an empty one where there is none: never another vendor's.
+    """
+    parts = urlsplit(address or "")
+    if parts.scheme != "https" or not (parts.hostname or "").endswith(_DASHSCOPE):
+        return None
+    return placed(address, "", None).api_key

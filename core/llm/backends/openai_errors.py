@@ -149,7 +149,8 @@ class Translator:
     def _unusable(self, error: Exception) -> ModelServiceError:
         if "api_key" in str(error) or "credentials" in str(error).lower():
             said = "There is no API key for the service."
-            return self._made(ModelRefusedError, None, said, "Set api_key, or OPENAI_API_KEY.", "model_key_missing")
+            hint = "Set api_key, or the vendor's variable: OPENAI_API_KEY, AZURE_OPENAI_API_KEY, DASHSCOPE_API_KEY."
+            return self._made(ModelRefusedError, None, said, hint, "model_key_missing")
         return self._made(ModelMisbehavedError, None, self.redacted(str(error)), "", "")
 
     def _made(

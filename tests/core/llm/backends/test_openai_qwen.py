@@ -9,6 +9,9 @@ import wave
 
 import pytest
 
+from core.bridge.sync import run
+from core.errors import ModelRefusedError
+from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.events import ItemAdded, MessageFinished, TextDelta
@@ -116,3 +119,19 @@ def test_what_was_spoken_goes_back_as_its_words(server, opened):
     history = [Message(USER, "q"), *model.chat([Message(USER, "q")], stream=False), Message(USER, "r")]
     model.chat(history, stream=False)
     assert server.requests[1].messages[1] == {"role": "assistant", "content": "Good day."}
+
+
+def test_dashscopes_key_goes_to_dashscope_and_openais_never_does(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-openai-0123")
+    monkeypatch.setenv("DASHSCOPE_API_KEY_FILE_PATH", "/nowhere")
+    keyless = get_chat_model({"model": "m", "model_type": "qwenomni_oai"})
+    with pytest.raises(ModelRefusedError) as caught:
+        keyless.quick_chat("q")
+    assert caught.value.words_key == "model_key_missing"
+    assert "DASHSCOPE_API_KEY" in caught.value.hint
+    monkeypatch.setattr("dashscope.api_key", "sk-dashscope-0123")
+    cfg = {"model": "m", "model_type": "oai", "model_server": "dashscope"}
+    usual, told = get_chat_model(cfg), get_chat_model({**cfg, "api_key": "sk-dashscope-0123"})
+    assert run(usual.account()) == run(told.account())
+    for model in (usual, told):
+        run(model.aclose())
