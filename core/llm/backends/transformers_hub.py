@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx
+import httpx2
 from tqdm import tqdm
 
 from core.errors import ModelRefusedError, ModelServiceError, SettingsError
@@ -16,8 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 _SMALL: Final = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.py")
-_WEIGHTS: Final = ("*.safetensors",)
-_OLD_WEIGHTS: Final = ("pytorch_model*.bin",)
+_WEIGHTS: Final = "*.safetensors"
+_OLD_WEIGHTS: Final = "pytorch_model*.bin"
+_ANSWER_SECONDS: Final = 10.0
+_NO_ANSWER: Final = (OSError, httpx.HTTPError, httpx2.HTTPError)  # the library speaks through either
 
 
 def cached_folder(name: str, revision: str | None) -> Path | None:
@@ -49,10 +52,15 @@ def fetched_folder(
     hub: Any = import_module("huggingface_hub")
     errors: Any = import_module("huggingface_hub.errors")
     try:
-        patterns = [*_SMALL, gguf_file] if gguf_file else [*_SMALL, *_weights(hub, name, revision)]
+        files = _files(hub, errors, name, revision)
+        weights = _WEIGHTS if files is None or any(file.endswith(".safetensors") for file in files) else _OLD_WEIGHTS
         return Path(
             hub.snapshot_download(
-                name, revision=revision, allow_patterns=patterns, tqdm_class=progress_bar(progress, name)
+                name,
+                revision=revision,
+                allow_patterns=[*_SMALL, gguf_file or weights],
+                tqdm_class=progress_bar(progress, name),
+                local_files_only=files is None,
             )
         )
     except errors.HFValidationError as error:
@@ -62,7 +70,7 @@ def fetched_folder(
         hint = "Accept its conditions on the hub and sign in there." if gated else "Check the name."
         message = f"The hub does not give the model {name!r}."
         raise ModelRefusedError(error, code="403" if gated else "404", message=message, hint=hint) from error
-    except (OSError, httpx.HTTPError) as error:  # the library's own are OSErrors
+    except _NO_ANSWER as error:  # errors of the library's own are OSErrors
         raise ModelServiceError(
             error,
             message=f"The model {name!r} could not be fetched.",
@@ -71,13 +79,18 @@ def fetched_folder(
         ) from error
 
 
-def _weights(hub: Any, name: str, revision: str | None) -> tuple[str, ...]:
-    """Which weights to fetch; many models are kept in two forms."""
+def _files(hub: Any, errors: Any, name: str, revision: str | None) -> list[str] | None:
+    """The names of the model's files; `None` where the hub does not answer, and what was fetched before must do.
+
+    Asked once: the library would ask for half a minute.
+    """
     try:
-        files: list[str] = hub.HfApi().list_repo_files(name, revision=revision)
-    except (ConnectionError, httpx.HTTPError):  # without a network, what was fetched before will do
-        return _WEIGHTS
-    return _WEIGHTS if any(file.endswith(".safetensors") for file in files) else _OLD_WEIGHTS
+        about = hub.HfApi().model_info(name, revision=revision, timeout=_ANSWER_SECONDS)
+    except errors.HfHubHTTPError:
+        raise
+    except _NO_ANSWER:
+        return None
+    return [file.rfilename for file in about.siblings or ()]
 
 
 def progress_bar(progress: Callable[[Progress], None] | None, name: str) -> Any:
