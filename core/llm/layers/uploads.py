@@ -78,5 +78,7 @@ def _names(item: ContentItem, lang: Lang) -> list[str]:
 
 
 def _name(kind: str, item: ContentItem) -> str:
+    """The kind and the name; a file without an ending lies in a store, and its name is the store's own."""
     name = item_name(item)
-    return f"{kind}({name})" if name else kind.strip("!")
+    is_stored = "." not in name and "://" not in str(item.value)
+    return kind.strip("!") if is_stored else f"{kind}({name})"
