@@ -95,7 +95,7 @@ class Dialog {
     parts.key.value = '';
     parts.address.value = chosen?.address ?? '';
     parts.model.value = chosen?.model ?? '';
-    parts.captions.model.textContent = say(chosen?.kind === 'azure' ? 'models_deployment' : 'models_model');
+    parts.captions.model.textContent = chosen?.kind === 'azure' ? say('models_deployment') : say('models_model');
     parts.rows.address.hidden = !chosen?.typed;
     parts.rows.model.hidden = !chosen;
     parts.rows.key.hidden = !chosen || chosen.key === 'none';
@@ -108,13 +108,13 @@ class Dialog {
 
   drawKey() {
     const { chosen, keeps, parts } = this;
-    const empty = say(chosen?.key === 'optional' ? 'models_key_none' : 'models_key_type');
+    const empty = chosen?.key === 'optional' ? say('models_key_none') : say('models_key_type');
     parts.key.placeholder = keeps ? say('models_key_kept', { end: chosen.key_end }) : this.gone ? say('models_key_gone') : empty;
     parts.remove.hidden = !keeps || Boolean(parts.key.value);
     const goes = chosen && chosen.key !== 'none' ? [say('models_goes', { host: place(parts.address.value) || '…' })] : [];
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
-    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [say('models_key_note')])].join(lang() === 'zh' ? '' : ' ');
+    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')])].join(lang() === 'zh' ? '' : ' ');
   }
 
   // Which names the service has; nothing is asked before there is an address and, where one is needed, a key.
@@ -186,6 +186,9 @@ class Dialog {
     tellOthers();
   }
 }
+
+// Whether what is typed here reaches Parlour unread: over https, or within this machine.
+function isSecure() { return window.isSecureContext; }
 
 function place(address) {
   try {

@@ -43,6 +43,7 @@ MODELS: dict[str, str] = {
     "js.models_key_gone": "将被移除",
     "js.models_key_remove": "移除密钥",
     "js.models_key_note": "加密保存在运行 Parlour 的机器上，以后只显示最后四个字符。",
+    "js.models_key_open": "会加密保存，但本页通过未加密的 http 打开：能监视你的网络的人可以在途中读到密钥。",
     "js.models_here_note": "在 Parlour 内部运行：不需要密钥和账号，你写的内容不会离开那台机器。",
     "js.models_default_note": "启动 Parlour 的人设置的模型。",
     "js.models_goes": "你写的内容会发送给 {host}。",
