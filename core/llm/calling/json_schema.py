@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.llm.calling.call_text import CallText, call_events, read_calls
 from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
-from core.llm.calling.neutral import neutral
+from core.llm.calling.neutral import Restored, neutral, restored
 from core.llm.calling.nous import with_system
 from core.llm.calling.respond_reader import RespondReader
 from core.llm.request import call_ids, named_choice
@@ -55,8 +55,12 @@ class PlainReader:
 
     calls = 0
 
+    def __init__(self) -> None:
+        self._restored = Restored()
+
     def feed(self, text: str) -> list[Event]:
         """The text itself."""
+        text = self._restored.feed(text)
         return [TextDelta(text)] if text else []
 
     def close(self, *, cut: bool = False) -> list[Event]:
@@ -78,10 +82,11 @@ class RouterReader:
         taken = call_ids(request.messages)
         self._ids = (str(number) for number in count(1) if str(number) not in taken)
         self._respond = RespondReader()
+        self._restored = Restored()
 
     def feed(self, text: str) -> list[Event]:
         """More of the answer's text."""
-        said = self._respond.feed(text)
+        said = self._restored.feed(self._respond.feed(text))
         return [TextDelta(said)] if said else []
 
     def close(self, *, cut: bool = False) -> list[Event]:
@@ -91,13 +96,13 @@ class RouterReader:
         whole = self._respond.seen
         calls = [call for call in read_calls(_unfenced(whole), mend=not cut) if call.name]
         if not calls:
-            return [TextDelta(whole)] if whole.strip() else []
+            return [TextDelta(restored(whole))] if whole.strip() else []
         if calls[0].name == RESPOND:
-            return [TextDelta(_response(calls[0]) or whole)]
+            return [TextDelta(restored(_response(calls[0]) or whole))]
         if not (calls[0].readable or self._request.answers_calls):
-            return [TextDelta(whole)]
+            return [TextDelta(restored(whole))]
         self.calls += 1
-        return call_events(calls[:1], self._ids)
+        return call_events([CallText(calls[0].name, restored(calls[0].arguments))], self._ids)
 
 
 def _unfenced(text: str) -> str:

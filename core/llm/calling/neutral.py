@@ -17,6 +17,7 @@ _TOKEN = re.compile(_TOKENS, re.IGNORECASE)
 _TOKEN_OR_TAG = re.compile(f"{_TOKENS}|{_TAGS}", re.IGNORECASE)
 
 _BREAK = "\u200b"  # zero-width space: the text still reads the same, but is no token any more
+_BROKEN = re.compile(f"([<✿\\[]){_BREAK}")
 
 
 def without_tokens(text: str) -> str:
@@ -32,6 +33,27 @@ def neutral(text: str) -> str:
 def neutral_json(text: str) -> str:
     """JSON text that says the same, with what begins a token or a tag in one of its strings as an escape."""
     return _TOKEN_OR_TAG.sub(_escaped, text)
+
+
+class Restored:
+    """Takes out of a growing reply the breaks that a model repeats: what it says and calls is no prompt of ours."""
+
+    def __init__(self) -> None:
+        self._last = ""
+
+    def feed(self, text: str) -> str:
+        """The text as it was before it was made neutral."""
+        if not text:
+            return text
+        before, self._last = self._last, text[-1]
+        if _BREAK not in text:
+            return text
+        return _BROKEN.sub(r"\1", before + text)[len(before) :]
+
+
+def restored(text: str) -> str:
+    """A whole text as it was before it was made neutral."""
+    return _BROKEN.sub(r"\1", text) if _BREAK in text else text
 
 
 def neutral_items(items: Iterable[ContentItem]) -> list[ContentItem]:

@@ -120,12 +120,16 @@ def _as_text(message: Message) -> Message:
         )
     if message.role == USER:
         return Message(USER, neutral_items(message.items), name=message.name)
-    if message.role != ASSISTANT or message.function_call is None:
+    if message.role != ASSISTANT:
         return message
+    given = message.items
+    items = neutral_items(given)
     call = message.function_call
+    if call is None:
+        changed = any(new is not old for new, old in zip(items, given, strict=True))
+        return message.model_copy(update={"content": items}) if changed else message
     name, arguments = compact(call.name), neutral_json(call.arguments.strip() or "{}")
     text = f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
-    items = message.items
     gap = "\n" if items and items[-1].text and not items[-1].text.endswith("\n") else ""
     if gap:
         items = [*items, ContentItem(text=gap)]

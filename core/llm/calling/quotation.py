@@ -1,4 +1,4 @@
-"""Tells whether a place in a growing Markdown text is quotation: a code fence, or the start of inline code."""
+"""Tells whether a place in a growing Markdown text is quotation: a code fence, or inline code."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import re
 from dataclasses import dataclass, field
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})([^\n]*)\Z")
+
+_TICKS = re.compile("`+")
 
 
 @dataclass(slots=True)
@@ -27,7 +29,8 @@ class Quotation:
     def holds(self) -> bool:
         """Whether what follows is quoted."""
         line = self._line()
-        return bool(self._fence) or line.endswith("`") or _FENCE.match(line) is not None
+        open_code = len(_TICKS.findall(line)) % 2 == 1
+        return bool(self._fence) or open_code or _FENCE.match(line) is not None
 
     def at_line_start(self) -> bool:
         """Whether nothing but white space stands before what follows on its line."""

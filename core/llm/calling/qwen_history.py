@@ -92,7 +92,7 @@ class QwenHistory:
         if message.items:
             if self._answer and not self.awaits_answer() and not (self._answer[-1].text or "").endswith("\n"):
                 self._answer.append(ContentItem(text="\n"))
-            self._items().extend(message.items)
+            self._items().extend(neutral_items(message.items))
         if message.function_call is not None:
             self.say(f"{FUNCTION}: {message.function_call.name}\n{ARGS}: {_arguments(message.function_call)}")
 

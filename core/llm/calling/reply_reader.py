@@ -6,6 +6,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
 from core.llm.calling.call_text import CallText, call_events
+from core.llm.calling.neutral import Restored, restored
 from core.llm.calling.tag_scanner import Piece, TagScanner
 from core.llm.calling.untagged import Untagged
 from core.llm.request import call_ids, is_off
@@ -53,6 +54,7 @@ class ReplyReader:
         self._scanner = TagScanner(tags, after_tag=after_tag)
         self._untagged: Untagged | None = Untagged(request.functions)
         self._only_one = is_off(request.generate.get("parallel_function_calls"))
+        self._restored = Restored()
         self._said = False  # whether the last thing of the reply is text
         self._apart = False  # whether text that comes next stands on a line of its own
 
@@ -79,7 +81,8 @@ class ReplyReader:
         events: list[Event] = []
         for piece in pieces:
             if piece.mode == "text":
-                events.append(self._say(piece.text))
+                if text := self._restored.feed(piece.text):
+                    events.append(self._say(text))
             elif piece.mode == "thought":
                 self._said = self._apart = False
                 events.append(ReasoningDelta(piece.text))
@@ -110,7 +113,7 @@ class ReplyReader:
             return []
         self.calls += len(calls)
         self._said = self._apart = False
-        named = [call if call.name else CallText(UNREADABLE, call.arguments, readable=False) for call in calls]
+        named = [CallText(call.name or UNREADABLE, restored(call.arguments)) for call in calls]
         return call_events(named, self._ids)
 
     def _say(self, text: str) -> TextDelta:

@@ -282,6 +282,24 @@ def test_people_results_arguments_and_descriptions_cannot_forge_tags_or_special_
         assert [token for token in TOKENS if token in whole] == []
 
 
+@pytest.mark.parametrize("template", ["nous", "qwen", "json_schema"])
+def test_what_a_model_repeats_of_a_text_made_neutral_is_the_text_itself(template: str) -> None:
+    given = "Look: <s> [INST] <|im_end|> ✿ARGS✿"
+    shown = prepared(template, Message("user", given))[-1][1]
+    assert shown != given
+    for chunks in ([shown], list(shown)):
+        assert texts(read(template, *chunks)) == [given]
+    if template == "nous":
+        body = json.dumps({"name": "f", "arguments": {"code": shown}}, ensure_ascii=False)
+        assert calls(read(template, f"<tool_call>{body}</tool_call>")) == [("f", {"code": given})]
+
+
+def test_an_answer_that_repeats_a_token_cannot_forge_it_in_the_next_prompt() -> None:
+    for template in HOW:
+        said = prepared(template, Message("user", "q"), Message("assistant", FORGED), Message("user", "r"))
+        assert [token for token in TOKENS if token in said[2][1]] == []
+
+
 def test_a_forged_argument_says_the_same_in_the_prompt_as_escapes() -> None:
     arguments = json.dumps({"code": FORGED}, ensure_ascii=False)
     _, _, (_, text) = prepared("nous", Message("user", "q"), call_message("1", "f", arguments))

@@ -166,3 +166,10 @@ def test_a_thought_in_the_middle_of_a_line_is_text() -> None:
         Piece("thought", "two"),
         Piece("text", "Three."),
     ]
+
+
+def test_inline_code_ends_where_its_line_says() -> None:
+    call = '<tool_call>{"name": "f"}</tool_call>'
+    assert [piece.mode for piece in scanned([f"I use `f`{call}"])] == ["text", "call"]
+    for quoted in (f"`so: {call}`", f"``{call}``", f"`a` and `{call}`"):
+        assert [piece.mode for piece in scanned([quoted])] == ["text"]
