@@ -215,13 +215,16 @@ class OpenAIModel(BaseChatModel):
     async def _opened(self, stack: AsyncExitStack, body: Json, limits: _Limits) -> httpx2.Response:
         client = await self._client()
         whole = self._quirks.fitted(body)
+        query = whole.pop("extra_query", None)
+        headers: dict[str, str] = {**self._config.default_headers, **whole.pop("extra_headers", {})}
         # The messages travel in `extra_body`: the SDK walks through every part of typed arguments on each request.
         opening = client.chat.completions.with_streaming_response.create(
             model=self.model,
             messages=[],
             stream=True,
             extra_body=whole,
-            extra_headers=self._config.default_headers,
+            extra_headers=headers,
+            extra_query=query,
             timeout=httpx2.Timeout(limits.first, connect=_CONNECT_SECONDS),
         )
         try:

@@ -41,6 +41,14 @@ class OpenAIConfig(BaseModel):
             raise ValueError("it holds characters that no key has; copy it again")
         return SecretStr(text)
 
+    @field_validator("default_headers")
+    @classmethod
+    def _sendable(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, value in headers.items():
+            if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not (value.isascii() and value.isprintable()):
+                raise ValueError(f"the header {name!r} cannot be sent")
+        return headers
+
 
 Config = TypeVar("Config", bound=OpenAIConfig)
 

@@ -58,6 +58,14 @@ def test_what_cannot_be_a_key_is_said_and_not_shown(opened, key):
     assert key not in "".join(traceback.format_exception(caught.value))
 
 
+@pytest.mark.parametrize(
+    "headers", [{"X-Team": "команда"}, {"X Team": "a"}, {"X-Team": "a\r\nX-Evil: 1"}, {"": "a"}, "a"]
+)
+def test_a_header_that_cannot_be_sent_is_said(opened, headers):
+    with pytest.raises(SettingsError, match="default_headers"):
+        opened(default_headers=headers)
+
+
 @pytest.mark.parametrize("key", ["sk-test-0123", "my own word", "0123456789abcdef"])
 @pytest.mark.parametrize("words", ["Incorrect API key provided: {}.", '{{"key": "{}"}}', "Bearer {} is unknown"])
 def test_a_service_that_echoes_the_key_shows_it_to_nobody(server, opened, key, words):
