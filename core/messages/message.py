@@ -98,14 +98,18 @@ class Message(BaseModelCompatibleDict):
         extra: dict[str, Any] | None = None,
         **_: Any,
     ) -> None:
-        super().__init__(
-            role=role,
-            content="" if content is None else content,
-            name=name,
-            function_call=function_call,
-            reasoning_content=reasoning_content,
-            extra=extra,
-        )
+        fields: dict[str, Any] = {
+            "role": role,
+            "content": "" if content is None else content,
+            "name": name,
+            "function_call": function_call,
+            "reasoning_content": reasoning_content,
+            "extra": extra,
+        }
+        if type(self) is Message and _is_valid(fields):
+            _hold(self, fields)
+        else:
+            super().__init__(**fields)
 
     @field_validator("role")
     @classmethod
@@ -136,6 +140,38 @@ class Message(BaseModelCompatibleDict):
         if isinstance(self.content, str):
             return self.content
         return "\n".join(item.text for item in self.content if item.text)
+
+
+def _is_valid(fields: dict[str, Any]) -> bool:
+    """Whether validation would change nothing: conversations are made anew for every call, and most of them is this."""
+    role, name, content, call = fields["role"], fields["name"], fields["content"], fields["function_call"]
+    thought, extra = fields["reasoning_content"], fields["extra"]
+    return (
+        role in _ROLES
+        and (type(content) is str or _all_of(ContentItem, content, list))
+        and (type(name) is str or name is None)
+        and (bool(name) or role != FUNCTION)
+        and (call is None or type(call) is FunctionCall)
+        and (thought is None or type(thought) is str)
+        and (extra is None or _all_of(str, extra, dict))
+    )
+
+
+def _all_of(kind: type, value: Any, container: type) -> bool:
+    return type(value) is container and all(type(item) is kind for item in value)
+
+
+def _hold(message: Message, fields: dict[str, Any]) -> None:
+    """What validation would leave: lists and dicts are the message's own."""
+    put = object.__setattr__
+    if type(fields["content"]) is list:
+        fields["content"] = fields["content"].copy()
+    if fields["extra"] is not None:
+        fields["extra"] = fields["extra"].copy()
+    put(message, "__pydantic_fields_set__", set(fields))
+    put(message, "__pydantic_extra__", None)
+    put(message, "__pydantic_private__", None)
+    put(message, "__dict__", fields)
 
 
 class Usage(BaseModelCompatibleDict):
