@@ -10,8 +10,11 @@ from core.messages.content import ContentItem
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-# `<|im_start|>` and its kin in any vendor's spelling, and the turn marks of Llama, Mistral and Gemma.
-_TOKENS = r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos)>)|\[(?=/?INST\])"
+# `<|im_start|>` and its kin in any vendor's spelling, and the marks of Llama, Mistral, Gemma and GLM.
+_TOKENS = (
+    r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos|pad|unk|sop|unused\d+)>)|<(?=<?/?SYS>>)"
+    r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK)\])"
+)
 _TAGS = r"<(?=\s*/?\s*(?:tool_call|tool_response|tools|think|system)\b)|✿(?=\s*(?:FUNCTION|ARGS|RESULT|RETURN)\s*✿)"
 _TOKEN = re.compile(_TOKENS, re.IGNORECASE)
 _TOKEN_OR_TAG = re.compile(f"{_TOKENS}|{_TAGS}", re.IGNORECASE)
