@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
+from core.rag.parsers import pdf_blocks
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean, is_ideograph
-from core.rag.parsers.pdf_blocks import Blocks
 from core.rag.parsers.pdf_columns import in_columns
-from core.rag.parsers.pdf_file import View, damage_told, opened, page_of
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
 from core.rag.parsers.pdf_tables import outside, tables
@@ -21,18 +20,20 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.rag.document import Rectangle
+    from core.rag.parsers.pdf_margins import Runs
+    from core.rag.parsers.pdf_page import Source
 
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
-_BOLD = 1 << 4
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
 _LEADER = re.compile(r"\s*(?:[.·…]\s?){4,}\s*(\w{0,6})\s*$")
-_GARBLED = "\ufffd"
 
 
 class PdfParser:
     """Reads text with the place of every line."""
+
+    _source = staticmethod(pdf_blocks.source)
 
     def accepts(self, name: str, head: bytes) -> str:  # noqa: ARG002 - the bytes say it all
         """The mark `%PDF-` stands in the first kilobyte; mail programs put things before it."""
@@ -47,58 +48,65 @@ class PdfParser:
             LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
         """
-        with opened(path, wishes.password) as document:
-            count = len(document)
-            if count > _PAGES:
+        with self._source(path, wishes.password) as source:
+            if source.count > _PAGES:
                 raise BrokenDocumentError(
-                    f"The document has {count} pages.",
+                    f"The document has {source.count} pages.",
                     key="document_too_large",
                     hint="Split it into smaller ones.",
-                    pages=count,
+                    pages=source.count,
                 )
-            about = About(pages=count, title=_title(document))
+            about = About(pages=source.count, title=_title(source.title))
             yield about
-            headings = Headings(_outline(document))
-            known = {number: self._page(document, number, headings) for number in _sample(count)}
-            margins = Margins(list(known.values()))
+            headings = Headings(source.outline())
+            known = {number: _page(source, number, headings) for number in _sample(source.count)}
+            margins = Margins([(page.shape, page.runs) for page in known.values()])
+            pages = (known.pop(number, None) or _page(source, number, headings) for number in _numbers(source))
             any_page, any_text, whole = False, False, True
-            for number in range(1, count + 1):
-                shape, runs = known.pop(number, None) or self._page(document, number, headings)
-                any_page, any_text, whole = (
-                    any_page or shape.width > 0,
-                    any_text or bool(runs),
-                    whole and shape.width > 0,
-                )
-                yield shape
-                kept = margins.without(shape, runs)
-                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, number))
-            if not any_page or (document.is_repaired and not any_text and not _has_pictures(document)):
+            for page in pages:
+                whole, any_page = whole and not page.is_lost, any_page or not page.is_lost
+                any_text = any_text or bool(page.runs)
+                yield page.shape
+                kept = margins.without(page.shape, page.runs)
+                blocks = (block for lines in kept for block in _block(lines, headings, page.shape.page))
+                yield from _whole_headings(blocks)
+            if not any_page or (source.is_mended() and not any_text and not source.has_pictures()):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             # Only now is it known: pages are mended as they are opened.
-            if document.is_repaired or not whole:
+            if source.is_mended() or not whole:
                 yield replace(about, damaged=True)
 
-    def _page(self, document: Any, number: int, headings: Headings) -> tuple[PageShape, list[list[Line]]]:
-        page = page_of(document, number)
-        if page is None:
-            return PageShape(number, 0.0, 0.0), []
-        view = View(page)
-        blocks = Blocks(page, view)
-        here = tables(blocks.drawn, blocks.words, number) if len(blocks.drawn) >= _FEWEST_DRAWN else []
-        places = [place for place, _ in here]
-        runs: list[list[Line]] = []
-        for raw in blocks.texts:
-            lines = [line for line in (_line(one, view) for one in raw["lines"]) if line]
-            if places and lines:
-                inside = [line for line in lines if not outside(places, line.rectangle)]
-                runs.extend(_taken(here, inside))
-                lines = [line for line in lines if line not in inside]
-            if lines and not _is_garbled(lines):
-                headings.learn(lines)
-                runs.append(lines)
-        runs = in_columns(runs, view.width)
-        box = union(tuple(line.rectangle for lines in runs for line in lines))
-        return PageShape(number, round(view.width, 2), round(view.height, 2), box), runs
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    shape: PageShape
+    runs: Runs
+    is_lost: bool = False
+
+
+def _numbers(source: Source) -> range:
+    return range(1, source.count + 1)
+
+
+def _page(source: Source, number: int, headings: Headings) -> _Page:
+    raw = source.page(number)
+    if raw is None:
+        return _Page(PageShape(number, 0.0, 0.0), [], is_lost=True)
+    here = tables(raw.drawn, raw.words, number) if len(raw.drawn) >= _FEWEST_DRAWN else []
+    places = [place for place, _ in here]
+    runs: Runs = []
+    for run in raw.runs:
+        lines = run
+        if places:
+            inside = [line for line in lines if not outside(places, line.rectangle)]
+            runs.extend(_taken(here, inside))
+            lines = [line for line in lines if line not in inside]
+        if lines:
+            headings.learn(lines)
+            runs.append(lines)
+    runs = in_columns(runs, raw.width)
+    box = union(tuple(line.rectangle for lines in runs for line in lines))
+    return _Page(PageShape(number, raw.width, raw.height, box), runs)
 
 
 def _sample(count: int) -> list[int]:
@@ -113,29 +121,10 @@ def _sample(count: int) -> list[int]:
     return [*range(1, _FIRST + 1), *(min(count, number + (number + at) % 2) for at, number in enumerate(spread))]
 
 
-def _title(document: Any) -> str:
+def _title(given: str) -> str:
     """The title in the file's properties, unless a program put a placeholder there."""
-    properties: dict[str, Any] = document.metadata or {}
-    title = " ".join(clean(str(properties.get("title") or "")).split())
+    title = " ".join(clean(given).split())
     return "" if title.casefold().strip("()") in _NO_TITLES else title
-
-
-def _has_pictures(document: Any) -> bool:
-    """Whether any of the first pages shows a picture, as a scan does."""
-    try:
-        with damage_told("The list of pictures is damaged."):
-            return any(document.get_page_images(index) for index in range(min(20, len(document))))
-    except BrokenDocumentError:
-        return False
-
-
-def _outline(document: Any) -> list[tuple[int, str, int]]:
-    """The bookmarks: level, title, page. A broken tree of them is no reason to refuse the document."""
-    try:
-        with damage_told("The bookmarks are damaged."):
-            return [(int(level), clean(title), int(page)) for level, title, page in document.get_toc(simple=True)]
-    except (BrokenDocumentError, TypeError, KeyError):
-        return []
 
 
 def _taken(here: list[tuple[Rectangle, Block]], lines: list[Line]) -> Iterator[list[Line]]:
@@ -144,30 +133,6 @@ def _taken(here: list[tuple[Rectangle, Block]], lines: list[Line]) -> Iterator[l
         for one in [one for one in here if not outside([one[0]], line.rectangle)]:
             here.remove(one)
             yield [Line("", one[0], 0.0, bold=False, table=one[1])]
-
-
-def _line(raw: dict[str, Any], view: View) -> Line | None:
-    """A printed line with its place on the page as displayed; what lies outside the page is invisible, so left out."""
-    spans: list[dict[str, Any]] = raw["spans"]
-    text = clean("".join([span["text"] for span in spans])).replace("\t", " ")
-    if not text or text.isspace():
-        return None
-    rectangle = view.shown(raw["bbox"])
-    if rectangle is None:
-        return None
-    size, longest, bold = 0.0, -1, True
-    for span in spans:
-        letters = len(span["text"].strip())
-        if letters > longest:
-            size, longest = span["size"], letters
-        bold = bold and (not letters or bool(span["flags"] & _BOLD) or "bold" in span["font"].lower())
-    return Line(text, rectangle, round(size * 2) / 2, bold)
-
-
-def _is_garbled(lines: list[Line]) -> bool:
-    """Fonts without a table of letters give replacement characters only: as good as a picture."""
-    text = "".join(line.text for line in lines)
-    return text.count(_GARBLED) * 2 > len(text)
 
 
 def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:

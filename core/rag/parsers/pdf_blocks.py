@@ -6,15 +6,26 @@ at a fraction's bar. Here those parts are put together by the rules that it join
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError
-from core.rag.parsers.pdf_file import View, damage_told, pymupdf
+from core.rag.parsers.base import clean
+from core.rag.parsers.pdf_file import View, damage_told, opened, page_of, pymupdf
+from core.rag.parsers.pdf_headings import Line
+from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+    from pathlib import Path
+
     from core.rag.document import Rectangle
+    from core.rag.parsers.pdf_margins import Runs
+    from core.rag.parsers.pdf_page import Source
     from core.rag.parsers.pdf_tables import Word
 
+_BOLD = 1 << 4
 _DRAWING = 3  # the library's name for a block that is no text
 _HAIR = 0.1  # points: lines without a thickness have this
 # In letter sizes, as in the library.
@@ -22,38 +33,124 @@ _SAME_LINE, _NEXT_LINE = 0.8, 1.4
 _SAME_WORD, _SAME_SENTENCE = 0.15, 0.8
 
 
-class Blocks:
-    """What stands on a page.
+@contextmanager
+def source(path: Path, password: str) -> Generator[Source]:
+    """An open PDF; errors as in `pdf_file.opened`."""
+    with opened(path, password) as document:
+        yield MuPdf(document)
+
+
+class MuPdf:
+    """An open PDF, read with PyMuPDF.
 
     Args:
-        page: The library's page; a damaged one is empty.
-        view: How it is displayed.
+        document: The library's document.
     """
 
-    def __init__(self, page: Any, view: View) -> None:
-        self._view = view
-        self._reading: Any = None
-        self.texts: list[dict[str, Any]] = []
-        self.drawn: list[Rectangle] = []  # lines and rectangles, as displayed
-        library = pymupdf()
-        flags = library.TEXTFLAGS_DICT & ~library.TEXT_PRESERVE_IMAGES & ~library.TEXT_PRESERVE_LIGATURES
-        try:
-            with damage_told("The page is damaged."):
-                self._reading = page.get_textpage(flags=flags | library.TEXT_COLLECT_VECTORS)
-                found: list[dict[str, Any]] = self._reading.extractDICT()["blocks"]
-                drawings = [block for block in found if block["type"] == _DRAWING]
-                if drawings and page.rotation:  # the rules are for lines across
-                    found = page.get_textpage(flags=flags).extractDICT()["blocks"]
-        except BrokenDocumentError:
-            return
-        self.texts = _mended(found) if drawings else [block for block in found if block.get("lines")]
-        boxes = (view.shown(block["bbox"], edge=_HAIR) for block in drawings if _is_ruling(block))
-        self.drawn = [box for box in boxes if box]
+    def __init__(self, document: Any) -> None:
+        self._document = document
+        self.count = len(document)
+        properties: dict[str, Any] = document.metadata or {}
+        self.title = str(properties.get("title") or "")
 
-    def words(self) -> list[Word]:
-        """Every word with its box, as displayed, in reading order."""
-        words: list[tuple[Any, ...]] = self._reading.extractWORDS()
-        return [(*box, word[4]) for word in words if (box := self._view.shown(word[:4]))]
+    def outline(self) -> list[tuple[int, str, int]]:
+        """The bookmarks; a broken tree of them is no reason to refuse the document."""
+        try:
+            with damage_told("The bookmarks are damaged."):
+                found: list[Any] = self._document.get_toc(simple=True)
+                return [(int(level), clean(title), int(page)) for level, title, page in found]
+        except (BrokenDocumentError, TypeError, KeyError):
+            return []
+
+    def is_mended(self) -> bool:
+        """Whether the library had to mend it."""
+        return bool(self._document.is_repaired)
+
+    def has_pictures(self) -> bool:
+        """Whether any of the first pages shows a picture."""
+        try:
+            with damage_told("The list of pictures is damaged."):
+                return any(self._document.get_page_images(index) for index in range(min(20, self.count)))
+        except BrokenDocumentError:
+            return False
+
+    def page(self, number: int) -> RawPage | None:
+        """A page, counted from 1; `None` if it is damaged."""
+        page = page_of(self._document, number)
+        if page is None:
+            return None
+        view = View(page)
+        reading, texts, drawn = _read(page, view)
+        runs: Runs = []
+        garbled = False
+        for block in texts:
+            lines = [line for line in (_line(one, view) for one in block["lines"]) if line]
+            if lines and is_garbled("".join([line.text for line in lines])):
+                garbled = True
+            elif lines:
+                runs.append(lines)
+        return RawPage(
+            round(view.width, 2),
+            round(view.height, 2),
+            runs,
+            drawn,
+            words=partial(_words, reading, view),
+            shows_more=partial(_shows_more, page),
+            pixels=partial(_pixels, page),
+            is_garbled=garbled,
+        )
+
+
+def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectangle]]:
+    """What the library read, the blocks of text in it, and the places of lines and rectangles."""
+    library = pymupdf()
+    flags = library.TEXTFLAGS_DICT & ~library.TEXT_PRESERVE_IMAGES & ~library.TEXT_PRESERVE_LIGATURES
+    try:
+        with damage_told("The page is damaged."):
+            reading = page.get_textpage(flags=flags | library.TEXT_COLLECT_VECTORS)
+            found: list[dict[str, Any]] = reading.extractDICT()["blocks"]
+            drawings = [block for block in found if block["type"] == _DRAWING]
+            if drawings and page.rotation:  # the rules are for lines across
+                found = page.get_textpage(flags=flags).extractDICT()["blocks"]
+    except BrokenDocumentError:
+        return None, [], []
+    texts = _mended(found) if drawings else [block for block in found if block.get("lines")]
+    boxes = (view.shown(block["bbox"], edge=_HAIR) for block in drawings if _is_ruling(block))
+    return reading, texts, [box for box in boxes if box]
+
+
+def _words(reading: Any, view: View) -> list[Word]:
+    words: list[tuple[Any, ...]] = reading.extractWORDS() if reading else []
+    return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
+
+
+def _shows_more(page: Any) -> bool:
+    with damage_told("The page is damaged."):
+        return bool(page.get_image_info())
+
+
+def _pixels(page: Any, zoom: float) -> Pixels:
+    with damage_told("The page is damaged."):
+        drawn = page.get_pixmap(matrix=pymupdf().Matrix(zoom, zoom), alpha=False)
+    return Pixels(drawn.width, drawn.height, drawn.samples)
+
+
+def _line(raw: dict[str, Any], view: View) -> Line | None:
+    """A printed line with its place on the page as displayed; what lies outside the page is invisible, so left out."""
+    spans: list[dict[str, Any]] = raw["spans"]
+    text = clean("".join([span["text"] for span in spans])).replace("\t", " ")
+    if not text or text.isspace():
+        return None
+    rectangle = view.shown(raw["bbox"])
+    if rectangle is None:
+        return None
+    size, longest, bold = 0.0, -1, True
+    for span in spans:
+        letters = len(span["text"].strip())
+        if letters > longest:
+            size, longest = span["size"], letters
+        bold = bold and (not letters or bool(span["flags"] & _BOLD) or "bold" in span["font"].lower())
+    return Line(text, rectangle, round(size * 2) / 2, bold)
 
 
 def _is_ruling(block: dict[str, Any]) -> bool:

@@ -7,7 +7,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BrokenDocumentError, LockedDocumentError, NotFoundError
+from core.errors import BrokenDocumentError, NotFoundError
+from core.rag.parsers.marker import marked
+from core.rag.parsers.pdf_page import locked
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -16,7 +18,6 @@ if TYPE_CHECKING:
     from core.rag.document import Rectangle
 
 _PIXELS = 20_000_000  # a picture; a poster's zoom is lowered until it fits
-_MARKER = (0xF2, 0xCF, 0x3F)
 
 
 def pymupdf() -> Any:
@@ -63,15 +64,6 @@ def opened(path: Path, password: str = "") -> Generator[Any]:
         if count == 0:
             raise BrokenDocumentError("The PDF has no pages.")
         yield document
-
-
-def locked(password: str) -> LockedDocumentError:
-    """What to say of an encrypted PDF that this password, or none, does not open."""
-    if password:
-        return LockedDocumentError(
-            "The password does not open the PDF.", key="document_password_wrong", hint="Type it as it was given to you."
-        )
-    return LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
 
 
 def page_of(document: Any, number: int) -> Any | None:
@@ -124,21 +116,5 @@ def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (
             drawn = page.get_pixmap(matrix=pymupdf().Matrix(fitting, fitting), alpha=False, annots=True)
         if not marks:
             return drawn.tobytes("png")
-        samples = bytearray(drawn.samples)
-        for mark in marks:
-            _mark(samples, drawn.width, drawn.height, [round(edge * fitting) for edge in mark])
-        marked = pymupdf().Pixmap(pymupdf().csRGB, drawn.width, drawn.height, bytes(samples), False)  # noqa: FBT003
-        return marked.tobytes("png")
-
-
-def _mark(samples: bytearray, width: int, height: int, box: list[int]) -> None:
-    """Multiply the pixels of a box with the marker's colour: ink stays ink, paper turns yellow."""
-    left, top, right, bottom = box
-    left, right = max(0, left - 2), min(width, right + 2)
-    for row in range(max(0, top - 1), min(height, bottom + 1)):
-        start, end = 3 * (row * width + left), 3 * (row * width + right)
-        for channel, table in enumerate(_TABLES):
-            samples[start + channel : end : 3] = samples[start + channel : end : 3].translate(table)
-
-
-_TABLES = tuple(bytes(round(value * (0.34 + 0.66 * strength / 255)) for value in range(256)) for strength in _MARKER)
+        samples = marked(drawn.samples, drawn.width, drawn.height, marks, fitting)
+        return pymupdf().Pixmap(pymupdf().csRGB, drawn.width, drawn.height, samples, False).tobytes("png")  # noqa: FBT003

@@ -1,0 +1,93 @@
+"""What the readers of PDF files give, whichever library they use: `pdf.py` makes blocks of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from core.errors import LockedDocumentError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from core.rag.document import Rectangle
+    from core.rag.parsers.pdf_margins import Runs
+    from core.rag.parsers.pdf_tables import Word
+
+_GARBLED = "\ufffd"
+
+
+@dataclass(frozen=True, slots=True)
+class Pixels:
+    """A picture: rows of pixels, each red, green and blue."""
+
+    width: int
+    height: int
+    samples: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RawPage:
+    """A page as displayed, in points.
+
+    Args:
+        runs: Its lines of text, those of a paragraph together, in the order in which they are drawn.
+        drawn: The boxes of its lines and rectangles.
+        words: Gives the words with their boxes.
+        shows_more: Says whether a picture is on it.
+        pixels: Draws it; takes the pixels for each point.
+        is_garbled: Whether some of its text has letters that nobody knows.
+    """
+
+    width: float
+    height: float
+    runs: Runs
+    drawn: list[Rectangle]
+    words: Callable[[], list[Word]]
+    shows_more: Callable[[], bool]
+    pixels: Callable[[float], Pixels]
+    is_garbled: bool = False
+
+
+class Source(Protocol):
+    """An open PDF."""
+
+    @property
+    def count(self) -> int:
+        """How many pages it has."""
+        ...
+
+    @property
+    def title(self) -> str:
+        """What its properties call it."""
+        ...
+
+    def outline(self) -> list[tuple[int, str, int]]:
+        """Its bookmarks: level, title, page."""
+        ...
+
+    def page(self, number: int) -> RawPage | None:
+        """A page, counted from 1; `None` if it is damaged."""
+        ...
+
+    def is_mended(self) -> bool:
+        """Whether it was damaged; known only when its pages were looked at."""
+        ...
+
+    def has_pictures(self) -> bool:
+        """Whether any of its first pages shows a picture, as a scan does."""
+        ...
+
+
+def is_garbled(text: str) -> bool:
+    """Fonts without a table of letters give replacement characters only: as good as a picture."""
+    return text.count(_GARBLED) * 2 > len(text)
+
+
+def locked(password: str) -> LockedDocumentError:
+    """What to say of an encrypted PDF that this password, or none, does not open."""
+    if password:
+        return LockedDocumentError(
+            "The password does not open the PDF.", key="document_password_wrong", hint="Type it as it was given to you."
+        )
+    return LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
