@@ -32,8 +32,8 @@ test: ## Everything that must hold before a change lands
 	$(call SET_UP,test)
 	@$(VENV)/python .ci/gate.py
 
-test-all: ## The same, and the slow tests with the larger weights
-	$(call SET_UP,test)
+test-all: ## The same, and the slow tests with the larger weights and with torch
+	$(call SET_UP,test-all)
 	@$(VENV)/python .ci/gate.py --all
 
 bench: ## Measure against named peers in the same run

@@ -1,4 +1,4 @@
-"""Prepares `.venv` from a lock file, once: `python set_up.py run` or `python set_up.py test`.
+"""Prepares `.venv` from a lock file, once: `python set_up.py run`, `test`, or `test-all`, which adds torch.
 
 Only the standard library is used, and nothing newer than Python 3.6 is written here, so that an old Python
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
@@ -21,6 +21,7 @@ PYTHON = VENV / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
 CACHE = ROOT / ".cache"
 STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
+LOCAL_MODELS = "requirements-local.txt"
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -49,12 +50,15 @@ def main(purpose: str) -> None:
     """Bring `.venv` to what the lock file says; a second time this only compares a stamp."""
     if sys.version_info < (3, 11):
         stop("Parlour needs Python 3.11 or newer; this is Python {}.".format(platform.python_version()))
-    if not is_ready(purpose):
-        install(purpose)
+    lock = "run" if purpose == "run" else "test"
+    if not is_ready(lock):
+        install(lock)
     if sys.platform == "linux" and not has_library("libgomp.so.1"):
         say("The built-in model needs libgomp: install it (on Debian and Ubuntu: apt-get install libgomp1).")
-    if purpose == "test":
+    if lock == "test":
         find_or_install_browser()
+    if purpose == "test-all":
+        add_local_models()
 
 
 def has_library(name: str) -> bool:
@@ -100,6 +104,18 @@ def install(purpose: str) -> None:
     for name in ("pip", "uv"):
         shutil.rmtree(CACHE / name, ignore_errors=True)
     say("Set up in {:.0f} s".format(time.time() - started))
+
+
+def add_local_models() -> None:
+    """Add what the tests of Transformers models need. With pip, which knows where its user gets torch from."""
+    stamp = VENV / "parlour-local-models"
+    wanted = wanted_stamp("test") + hashlib.sha256((ROOT / LOCAL_MODELS).read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    say("Installing torch for the tests of local models (once; 1 GB, several where the index has the build for CUDA)")
+    run([str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)], 12)
+    stamp.write_text(wanted)
+    shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
 
 def make_environment(uv: Optional[str]) -> None:
