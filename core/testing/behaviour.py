@@ -6,6 +6,7 @@
 | think | reasoning, then an answer, paced |
 | use the calculator | a call of `calculator`, then an answer from its result |
 | two tools | `calculator` and `current_time` in one turn |
+| draw a picture · say it aloud | a picture · half a second of a tone, as pieces of the reply |
 | markdown | headings, a table, code, formulas, a diagram |
 | fail 500 (400, 401, 404, 429, 503 …) | that refusal |
 | html · cut off · hang | a web page · the connection drops half-way · no answer |
@@ -16,6 +17,8 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64decode
+from struct import pack
 from typing import TYPE_CHECKING, Any, cast
 
 from core.testing.script import Reply, Request, Script, html_page, refusal, reply_from
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
 _EXPRESSION = re.compile(r"[\d(][\d\s.+*/()^-]*[\d)]")
 _PASSAGE = re.compile(r"^\[1\][^\n]*\n?(.*?)(?=^\[\d+\]|\Z)", re.MULTILINE | re.DOTALL)
 
+_DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 _MARKDOWN = """## A little of everything
 
 Some **bold**, *slanted* and `code` words, and a [link](https://example.org/page).
@@ -130,6 +134,11 @@ def _after_tools(messages: list[dict[str, Any]]) -> Reply:
     return Reply(text=f"The result: {'; '.join(results)}.", pace=0.01)
 
 
+def _tone() -> bytes:
+    """Half a second of a square wave at 440 Hz: bare samples of 16 bits, as services speak."""
+    return b"".join(pack("<h", 4000 if (at * 880 // 24_000) % 2 else -4000) for at in range(12_000))
+
+
 _REACTIONS: dict[str, Callable[[Request, str], Reply]] = {
     "count slowly": lambda _request, _text: Reply(text=[f"word{number} " for number in range(1, 201)], pace=1 / 30),
     "two tools": lambda request, text: _calls(request, _calculator(text), ("current_time", {})),
@@ -139,6 +148,8 @@ _REACTIONS: dict[str, Callable[[Request, str], Reply]] = {
         text="I have thought about it: yes.",
         pace=0.05,
     ),
+    "draw a picture": lambda _request, _text: Reply(text="Here it is:", images=[_DOT], pace=0.01),
+    "say it aloud": lambda _request, _text: Reply(text="You hear a tone.", audio=_tone(), pace=0.01),
     "markdown": lambda _request, _text: Reply(text=_MARKDOWN, pace=0.005),
     "html": lambda _request, _text: html_page(),
     "cut off": lambda _request, _text: Reply(text="This sentence will never be", pace=0.02, cut_after=4),

@@ -142,6 +142,8 @@ def test_a_script_may_be_a_file(tmp_path):
             "please use the calculator for 12 * (3+4)",
             lambda said, calls: calls == [("calculator", '{"expression": "12 * (3+4)"}')],
         ),
+        ("draw a picture", lambda said, calls: said == "Here it is:"),
+        ("say it aloud", lambda said, calls: said == "You hear a tone."),
         ("two tools", lambda said, calls: [name for name, _ in calls] == ["calculator", "current_time"]),
         ("markdown", lambda said, calls: "```python" in said and "$a^2" in said),
     ],

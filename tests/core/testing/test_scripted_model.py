@@ -61,3 +61,11 @@ async def test_settings_make_one_too():
     assert (await model.achat([Message(USER, "q")]))[0].content == "from settings"
     echo = get_chat_model({"model": "m", "model_type": "scripted"})
     assert (await echo.achat([Message(USER, "q")]))[0].content == "You said: q"
+
+
+@pytest.mark.anyio
+async def test_pictures_and_speech_are_items_of_the_reply():
+    model = ScriptedModel(Reply(text="see", images=[b"png"], audio=b"wav", usage=(5, 4), reasoning_tokens=3))
+    (said,) = await model.achat([{"role": "user", "content": "q"}])
+    assert [item.type for item in said.items] == ["text", "image", "audio"]
+    assert said.items[1].image == "data:image/png;base64,cG5n"
