@@ -46,7 +46,7 @@ class ParlourError(Exception):
         self.details = details
 
     def __str__(self) -> str:
-        text = super().__str__()
+        text = str(self.args[0]) if self.args else ""  # a `KeyError` among the bases would put it in quotes
         return f"{text} {self.hint}" if self.hint else text
 
 

@@ -43,7 +43,7 @@ def test_the_type_follows_from_the_rest(cfg, model_type):
 
 
 def test_an_unknown_type_offers_the_near_names():
-    with pytest.raises(UnknownNameError, match="Did you mean 'openai'"):
+    with pytest.raises(UnknownNameError, match=r"^There is no model type named 'opanai'\. Did you mean 'openai'"):
         get_chat_model({"model": "m", "model_type": "opanai"})
 
 
