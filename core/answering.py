@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.attachments import for_model
 from core.errors import ModelServiceError, NotFoundError
+from core.made_items import kept
 from core.storage.base import file_ids
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Answering:
         try:
             async with aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:
-                    yield event
+                    yield await kept(event, self._owner, self._files)
         except ModelServiceError as error:
             self._loader.failed(error)
             raise

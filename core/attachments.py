@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
-from core.messages.message import USER, Message
+from core.messages.message import ASSISTANT, USER, Message
 from core.storage.base import FILE_ADDRESS
 
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ def _for_model(
 ) -> Message:
     if isinstance(message.content, str):
         return message
+    if message.role == ASSISTANT:  # what it drew or said aloud is told by its words
+        return message.model_copy(update={"content": "".join(item.text or "" for item in message.content)})
     items: list[ContentItem] = []
     documents: list[str] = []
     for item in message.content:

@@ -1,0 +1,100 @@
+"""What a model draws or says aloud is kept as a file of the one who asked."""
+
+from __future__ import annotations
+
+import io
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from core.engine import Engine
+from core.errors import NotFoundError, StorageError
+from core.made_items import kept
+from core.messages.content import ContentItem
+from core.messages.events import ItemAdded, TextDelta
+from core.settings import Settings
+from core.storage.base import FILE_ADDRESS
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+
+def png() -> bytes:
+    out = io.BytesIO()
+    Image.new("RGB", (4, 4), "red").save(out, "PNG")
+    return out.getvalue()
+
+
+def wav() -> bytes:
+    out = io.BytesIO()
+    with wave.open(out, "wb") as sound:
+        sound.setparams((1, 2, 24_000, 0, "NONE", ""))
+        sound.writeframes(b"\0\1" * 2400)
+    return out.getvalue()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    model = ScriptedModel(Reply(text="See and hear:", images=[png()], audio=wav()), "yes")
+    async with Engine(Settings.load(home=tmp_path / "home"), model=model) as running:
+        yield running
+
+
+async def ask(engine: Engine, talk_id: str, text: str) -> None:
+    run = await engine.send("alice", talk_id, text, ())
+    assert await run.wait() == "complete", run.error
+
+
+async def test_the_reply_names_files_and_only_their_owner_has_them(engine: Engine) -> None:
+    talk = await engine.conversations.create("alice")
+    await ask(engine, talk.id, "Draw and speak")
+    thread = await engine.conversations.thread("alice", talk.id)
+    items = [item for part in thread[-1].parts for item in part.items]
+    assert [item.type for item in items] == ["text", "image", "audio"]
+    for item, name, raw in zip(items[1:], ("picture.png", "recording.wav"), (png(), wav()), strict=True):
+        file_id = str(item.value).removeprefix(FILE_ADDRESS)
+        record, path = await engine.files.get("alice", file_id)
+        assert (record.name, path.read_bytes()) == (name, raw)
+        with pytest.raises(NotFoundError):
+            await engine.files.get("bob", file_id)
+
+
+async def test_the_model_is_told_its_words_alone_the_next_time(engine: Engine) -> None:
+    talk = await engine.conversations.create("alice")
+    await ask(engine, talk.id, "Draw and speak")
+    await ask(engine, talk.id, "Again?")
+    model = engine.model
+    assert isinstance(model, ScriptedModel)
+    said = [message for message in model.requests[-1].messages if message.role == "assistant"]
+    assert [message.content for message in said] == ["See and hear:"]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        ContentItem(image="https://example.org/a.png"),
+        ContentItem(image="data:image/png;base64,!"),
+        ContentItem(image="data:image/png,plain"),
+        ContentItem(image="data:image/png;base64,PGh0bWw+"),
+        ContentItem(audio={"data": "AAAA", "format": "wav"}),
+        ContentItem(video="data:video/mp4;base64,AAAA"),
+    ],
+)
+async def test_what_is_none_of_these_is_not_kept(engine: Engine, item: ContentItem) -> None:
+    event = ItemAdded(item)
+    assert await kept(event, "alice", engine.files) is event
+
+
+async def test_a_full_disk_costs_the_picture_and_not_the_reply(engine: Engine, monkeypatch) -> None:
+    async def full(*_: object) -> None:
+        raise StorageError("full")
+
+    monkeypatch.setattr(engine.files, "put", full)
+    event = ItemAdded(ContentItem(audio="data:audio/wav;base64,AAAA"))
+    assert await kept(event, "alice", engine.files) is event
+    text = TextDelta("a")
+    assert await kept(text, "alice", engine.files) is text
