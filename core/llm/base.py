@@ -28,6 +28,7 @@ from core.llm.request import (
 from core.llm.seed_hooks import hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
+from core.llm.wire.functions import checked
 from core.messages.message import SYSTEM, USER, Message, ModelResponse
 from core.messages.transcript import Transcript
 
@@ -99,6 +100,7 @@ class BaseChatModel:
         Raises:
             ModelServiceError: The model failed; the class says whether trying again may help.
             BadMessagesError: There is nothing to answer, or the order of the messages is wrong.
+            ModelRefusedError: A tool has no name, or no proper schema.
             SettingsError: A limit in `generate_cfg` makes no sense.
         """
         generate = merge_generate(self.generate_cfg, request.generate)
@@ -106,6 +108,7 @@ class BaseChatModel:
             generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
         check_messages(request.messages)
         check_limits(generate)
+        checked(request.functions)
         return self._whole(replace(request, generate=generate))
 
     @overload
@@ -353,7 +356,7 @@ class BaseChatModel:
         generate = merge_generate(self.generate_cfg, extra)
         check_limits(generate)
         lang = generate.get("lang") or ("zh" if any(map(_is_chinese, messages)) else "en")
-        return ChatRequest(tuple(messages), tuple(functions or ()), dict(extra or {}), lang)
+        return ChatRequest(tuple(messages), tuple(functions_of(functions)), dict(extra or {}), lang)
 
     async def _reply(self, request: ChatRequest) -> list[Message]:
         transcript = Transcript()

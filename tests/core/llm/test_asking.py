@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import BadMessagesError, ModelServiceError, SettingsError
+from core.errors import BadMessagesError, ModelRefusedError, ModelServiceError, ParlourError, SettingsError
 from core.testing.scripted_model import ScriptedModel
 
 ASK: Any = [{"role": "user", "content": "q"}]
@@ -55,3 +55,37 @@ def test_a_limit_that_makes_no_sense_is_named_with_what_it_may_be(name: str, val
 def test_limits_as_configuration_files_write_them_are_taken() -> None:
     limits = {"max_input_tokens": "0", "max_retries": "2", "request_timeout": "1.5", "max_tokens": None}
     assert ScriptedModel("fine").chat(ASK, stream=False, extra_generate_cfg=limits)[0]["content"] == "fine"
+
+
+BROKEN: dict[str, Any] = {
+    "has no name": {"description": "what?"},
+    "'f' is not an object": {"name": "f", "parameters": "none"},
+    "type 'strin'": {"name": "f", "parameters": {"type": "object", "properties": {"x": {"type": "strin"}}}},
+}
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("said", BROKEN)
+def test_a_broken_tool_is_refused_however_the_model_would_be_told_of_it(said: str, native: bool) -> None:
+    model = ScriptedModel("never", native=native)
+    with pytest.raises(ModelRefusedError, match=said) as caught:
+        model.chat(ASK, [BROKEN[said]], stream=False)
+    assert caught.value.hint
+    assert model.requests == []
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_a_choice_that_is_no_tool_on_offer_is_refused_with_the_near_ones(native: bool) -> None:
+    model = ScriptedModel("never", native=native)
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    with pytest.raises(ParlourError, match="no tool named 'whether'") as caught:
+        model.chat(ASK, [tool], stream=False, extra_generate_cfg={"function_choice": "whether"})
+    assert "weather" in caught.value.hint
+    assert model.requests == []
+
+
+def test_tools_as_openai_wraps_them_are_tools() -> None:
+    model = ScriptedModel('<tool_call>\n{"name": "weather", "arguments": {}}\n</tool_call>', native=False)
+    tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
+    (reply,) = model.chat(ASK, [tool], stream=False)
+    assert reply["function_call"]["name"] == "weather"
