@@ -130,7 +130,7 @@ def takes(model: BaseChatModel, kind: Kind) -> bool:
         case "sound":
             return model.support_audio_input
         case "video":
-            return False
+            return model.support_video_input
 
 
 def for_model(

@@ -58,6 +58,7 @@ class BaseChatModel:
     support_multimodal_input: bool = False
     support_multimodal_output: bool = False
     support_audio_input: bool = False
+    support_video_input: bool = False
     small: bool = False
     native_calls: bool = False
     tokens_per_message: int = 0

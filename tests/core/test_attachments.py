@@ -111,6 +111,8 @@ def test_what_a_model_cannot_take_is_said_by_name() -> None:
     ]
     model.support_multimodal_input = model.support_audio_input = True
     assert [error.words_key for error in not_taken(files, model)] == ["video_not_taken"]
+    model.support_video_input = True
+    assert not_taken(files, model) == []
     assert not_taken(files, None) == []
 
 

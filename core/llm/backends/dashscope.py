@@ -210,6 +210,7 @@ class DashScopeVisionModel(DashScopeModel):
     model_type = "qwenvl_dashscope"
     default_model = "qwen-vl-max"
     support_multimodal_input = True
+    support_video_input = True
     raw_calls = False
     takes_kinds = frozenset({"image", "video"})
 
@@ -231,6 +232,7 @@ class DashScopeAudioModel(DashScopeModel):
         super().__init__(cfg)
         told = self._config.vision
         self.support_multimodal_input = not _LISTENS.search(self.model) if told is None else told
+        self.support_video_input = self.support_multimodal_input
         if self.support_multimodal_input:
             self.takes_kinds = frozenset({"audio", "image", "video"})
 

@@ -89,8 +89,9 @@ class OpenAIModel(BaseChatModel):
         hears = self.always_hears or bool(_HEARS.search(self.model))
         self.support_audio_input = hears if config.audio is None else config.audio
         watches = self.always_sees or bool(_WATCHES.search(self.model))
-        watches = watches and self.support_multimodal_input if config.video is None else config.video
-        self._senses = Senses(self.support_multimodal_input, self.support_audio_input, watches)
+        watches = watches and self.support_multimodal_input
+        self.support_video_input = watches if config.video is None else config.video
+        self._senses = Senses(self.support_multimodal_input, self.support_audio_input, self.support_video_input)
         self._first_byte = _FIRST_BYTE_HERE_SECONDS if _is_here(host) else _FIRST_BYTE_SECONDS
         self._translator = Translator(address, self._api_key or "", self.model)
         self._quirks = Quirks()

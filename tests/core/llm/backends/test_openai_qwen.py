@@ -55,7 +55,9 @@ def everything(files) -> Message:
 )
 def test_a_model_gets_what_it_takes_and_notes_of_the_rest(server, opened, files, cfg, parts):
     server.add(Reply(text="a"))
-    opened(**cfg).chat([everything(files)], stream=False)
+    model = opened(**cfg)
+    model.chat([everything(files)], stream=False)
+    assert model.support_video_input == ("video_url" in parts)
     content = server.requests[0].messages[-1]["content"]
     kinds = {part["type"] for part in content if isinstance(part, dict)} - {"text"}
     assert kinds == parts
