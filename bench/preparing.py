@@ -82,7 +82,7 @@ def counting(text: str) -> float:
     size = len(text.encode())
     times: list[float] = []
     for _ in range(5):
-        counter = Counter("qwen", exact=True, encoding=vocabulary_at_hand())
+        counter = Counter("qwen", exact=True, load=vocabulary_at_hand)
         began = time.process_time()
         counter.count(text)
         times.append(time.process_time() - began)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from contextlib import suppress
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -28,6 +28,7 @@ _CL100K_SPECIAL: Final = {
     "<|fim_suffix|>": 100260,
     "<|endofprompt|>": 100276,
 }
+_QWEN_PLACES: Final = ("resources/qwen.tiktoken",)
 _CL100K_NAME: Final = "9b5ad71b2ce5302211f9c61530b329a4922fc6a4"  # what tiktoken calls its file, by its address
 _CL100K_PLACES: Final = (
     f"litellm_core_utils/tokenizers/{_CL100K_NAME}",
@@ -48,16 +49,21 @@ class Counter:
     Args:
         name: The vocabulary: `qwen`, `cl100k`, `estimate`, or `own` for a model that counts by itself.
         exact: Whether the counts are the model's own; otherwise they are an estimate.
-        encoding: The vocabulary as `tiktoken` has it.
+        load: Gives the vocabulary as `tiktoken` has it; called when something has to be counted.
         count: Counts in place of a vocabulary.
     """
 
     def __init__(
-        self, name: str, *, exact: bool, encoding: Any = None, count: Callable[[str], int] | None = None
+        self,
+        name: str,
+        *,
+        exact: bool,
+        load: Callable[[], Any] | None = None,
+        count: Callable[[str], int] | None = None,
     ) -> None:
         self.name = name
         self.exact = exact
-        self._encoding = encoding
+        self._load = load
         self._count = count or estimate_tokens
         self._bounded = count is None
         self._known: dict[tuple[int, int], int] = {}
@@ -85,6 +91,10 @@ class Counter:
         """`text` in at most `limit` tokens: its beginning and, with `both_ends`, its end, `...` between them."""
         return shortened(text, limit, self.count, self._encoding, both_ends=both_ends)
 
+    @cached_property
+    def _encoding(self) -> Any:
+        return self._load() if self._load is not None else None
+
     def _counted(self, text: str) -> int:
         sample = text[:_COUNTED_UP_TO]
         counted = len(encoded(self._encoding, sample)) if self._encoding else self._count(sample)
@@ -103,10 +113,11 @@ def counter_for(model: str) -> Counter:
     Qwen's counts are exact where the vocabulary that ships with the package of its service is at hand, those of GPT-4
     and GPT-3.5 where a package brings `cl100k`. For any other model the nearest vocabulary gives an estimate.
     """
-    if (_OPENAIS.search(model) or _SPEAKS_CL100K.search(model)) and cl100k() is not None:
-        return Counter("cl100k", exact=bool(_SPEAKS_CL100K.search(model)), encoding=cl100k())
-    if vocabulary_at_hand() is not None:
-        return Counter("qwen", exact=bool(_SPEAKS_QWEN.search(model)), encoding=vocabulary_at_hand())
+    own = bool(_SPEAKS_CL100K.search(model))
+    if (own or _OPENAIS.search(model)) and _file("litellm", _CL100K_PLACES) is not None:
+        return Counter("cl100k", exact=own, load=cl100k)
+    if _file("dashscope", _QWEN_PLACES) is not None:
+        return Counter("qwen", exact=bool(_SPEAKS_QWEN.search(model)), load=vocabulary_at_hand)
     return Counter("estimate", exact=False)
 
 
@@ -132,7 +143,7 @@ def _cost(piece: str) -> int:
 @lru_cache(maxsize=1)
 def vocabulary_at_hand() -> Any:
     """The vocabulary that ships with the package of Qwen's service; that package itself is never imported."""
-    ranks = _ranks("dashscope", ("resources/qwen.tiktoken",))
+    ranks = _ranks(_file("dashscope", _QWEN_PLACES))
     special = {token: len(ranks) + n for n, token in enumerate(_QWEN_SPECIAL)}
     return _encoding("Qwen", _QWEN_SPLIT, ranks, special)
 
@@ -140,22 +151,26 @@ def vocabulary_at_hand() -> Any:
 @lru_cache(maxsize=1)
 def cl100k() -> Any:
     """The vocabulary of GPT-4 where an installed package brings it; nothing is fetched."""
-    return _encoding("cl100k_base", _CL100K_SPLIT, _ranks("litellm", _CL100K_PLACES), _CL100K_SPECIAL)
+    return _encoding("cl100k_base", _CL100K_SPLIT, _ranks(_file("litellm", _CL100K_PLACES)), _CL100K_SPECIAL)
 
 
 def _encoding(name: str, split: str, ranks: dict[bytes, int], special: dict[str, int]) -> Any:
-    if not ranks or find_spec("tiktoken") is None:
+    if not ranks:
         return None
     import tiktoken
 
     return tiktoken.Encoding(name, pat_str=split, mergeable_ranks=ranks, special_tokens=special)
 
 
-def _ranks(package: str, places: tuple[str, ...]) -> dict[bytes, int]:
-    spec = find_spec(package)
+def _file(package: str, places: tuple[str, ...]) -> Path | None:
+    """The vocabulary's file in an installed package, where there is something to read it with."""
+    spec = find_spec(package) if find_spec("tiktoken") else None
     folders = spec.submodule_search_locations if spec else None
     files = [Path(folder) / place for folder in folders or () for place in places]
-    file = next((file for file in files if file.is_file()), None)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _ranks(file: Path | None) -> dict[bytes, int]:
     if file is None:
         return {}
     lines = (line.split() for line in file.read_bytes().splitlines() if line)

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from core.messages.content import ContentItem
 
 
+_ASKED = Message(USER, "?")
+
+
 class Costs:
     """Counts messages for one model. Texts that were counted before are not counted again."""
 
@@ -47,15 +50,28 @@ class Costs:
 
     def tools(self, request: ChatRequest) -> int:
         """The tokens of the tools on offer, in the form in which this model will be told about them."""
-        generate, count = request.generate, self._model.counter.count
+        return sum(map(self._model.counter.count, self._told(request)))
+
+    def surely_fit(self, request: ChatRequest, room: int) -> bool:
+        """Whether messages and tools take at most `room` tokens for certain, found without counting."""
+        most = self._model.counter.at_most
+        for message in request.messages:
+            room -= self._sum(message, most)
+            if room < 0:
+                return False
+        return sum(map(most, self._told(request))) <= room
+
+    def _told(self, request: ChatRequest) -> list[str]:
+        """What is said about the tools."""
+        generate = request.generate
         if not request.functions or str(generate.get("function_choice") or "auto") == "none":
-            return 0
+            return []
         if is_native(self._model, request):
-            return sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
+            return [json.dumps(function, ensure_ascii=False) for function in request.functions]
         default = "json_schema" if self._model.small else "nous"
         template = TEMPLATES[str(generate.get("fncall_prompt_type") or default)]()
-        told = template.prepare(replace(request, messages=(Message(USER, "?"),)))
-        return sum(count(item.text or "") for message in told.messages for item in message.items) - count("?")
+        told = template.prepare(replace(request, messages=(_ASKED,)))
+        return [item.text or "" for message in told.messages for item in message.items if item.text != _ASKED.content]
 
     def _sum(self, message: Message, count: Callable[[str], int]) -> int:
         content, call = message.content, message.function_call

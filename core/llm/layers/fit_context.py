@@ -46,6 +46,8 @@ def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
         ContextTooLongError: The system message and the tools leave no room, or the question has none.
     """
     costs = Costs(model)
+    if costs.surely_fit(request, room):
+        return request
     tools = costs.tools(request)
     if costs.fit(request.messages, room - tools):
         return request

@@ -93,7 +93,7 @@ def test_gpt_4_is_counted_by_its_own_vocabulary_where_a_package_brings_it() -> N
 
 
 def test_without_any_vocabulary_an_estimate_is_marked_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "vocabulary_at_hand", lambda: None)
+    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
     counter_for.cache_clear()
     try:
         counter = counter_for("qwen-max")
@@ -151,6 +151,15 @@ def test_a_cut_text_keeps_to_its_limit_and_tears_no_character(text: str, limit: 
     whole = regex.findall(r"\X", text)
     assert front in {"".join(whole[:n]) for n in range(len(whole) + 1)} or not mark
     assert back in {"".join(whole[n:]) for n in range(len(whole) + 1)} or not mark
+
+
+def test_a_vocabulary_is_read_when_something_has_to_be_counted() -> None:
+    read: list[str] = []
+    counter = Counter("qwen", exact=True, load=lambda: read.append("read") or vocabulary_at_hand())
+    assert counter.at_most("hello") == 5
+    assert read == []
+    assert [counter.count("hello"), counter.count("hello there")] == [1, 2]
+    assert read == ["read"]
 
 
 def test_counting_imports_no_service() -> None:
