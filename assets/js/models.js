@@ -149,6 +149,10 @@ class Dialog {
     const answer = await request(what, draft);
     this.busy = false;
     for (const button of buttons) button.removeAttribute('aria-disabled');
+    if (what !== 'test' && !answer.failed) {  // also where the dialog was closed meanwhile
+      ask({ do: 'look' });
+      tellOthers();
+    }
     if (turn !== this.turn) return null;
     if (!answer.failed) return answer;
     this.tell('bad', answer.failed);
@@ -169,7 +173,6 @@ class Dialog {
     if (!answer) return;
     this.take(answer, service);
     this.tell('ok', answer.said);
-    this.changed();
   }
 
   async use() {
@@ -178,12 +181,6 @@ class Dialog {
     if (!answer) return;
     this.parts.element.close();
     if (answer.model) hint('models_used', { model: answer.model });
-    this.changed();
-  }
-
-  changed() {
-    ask({ do: 'look' });
-    tellOthers();
   }
 }
 

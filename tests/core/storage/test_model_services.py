@@ -119,3 +119,18 @@ def test_the_same_text_is_never_sealed_the_same() -> None:
     sealer = Sealer("secret")
     assert sealer.seal(KEY, "a", "b") != sealer.seal(KEY, "a", "b")
     assert sealer.open(sealer.seal("密钥", "a"), "a") == "密钥"
+
+
+async def test_a_database_of_before_gets_the_table_and_keeps_what_it_has(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    await (await Database.open(path)).aclose()
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("DROP TABLE model_services")
+        connection.execute("UPDATE alembic_version SET version_num = '0001'")
+        connection.execute("INSERT INTO owners VALUES ('alice', 1.0)")
+    database = await Database.open(path)
+    store = ModelServiceStore(database, Sealer("secret"))
+    await saved(store, use=True)
+    assert await database.read(lambda c: c.execute(text("SELECT count(*) FROM owners")).scalar_one()) == 1
+    await database.aclose()
+    assert [copy.name.startswith("old-0001-") for copy in (tmp_path / "backups").iterdir()] == [True]
