@@ -9,7 +9,7 @@ from core.errors import BrokenDocumentError
 from core.rag.chunking import chunks_of
 from core.rag.document import Chunk, Document, PageShape
 from core.rag.parsers.base import clean, ending
-from core.rag.parsers.catalog import PICTURES, parser_for
+from core.rag.parsers.catalog import parser_for
 from core.rag.parsers.plain import MARKDOWN, markdown_blocks, paragraphs
 from core.rag.parsers.process import Limits, Parsed, parse
 
@@ -60,8 +60,9 @@ def _reading(parsed: Parsed, document_id: str, name: str, media_type: str, size:
     ]
     if not chunks and media_type.startswith("text/"):
         raise BrokenDocumentError("There is no text in the file.", key="document_empty")
+    is_unread = media_type == "application/pdf" and not parsed.scanned  # no words, and nobody to recognise them
     told = "document_damaged" if parsed.about.damaged else ""
-    note = told if chunks else ("document_scanned" if media_type in PICTURES else "document_no_text")
+    note = told if chunks else ("document_scanned" if is_unread else "document_no_text")
     document = Document(
         document_id,
         name,

@@ -256,7 +256,7 @@ WORDS: dict[str, str] = {
     "error.document_empty": "{name} has nothing in it",
     "error.document_empty.do": "Check that it was saved, and send it again.",
     "error.document_scanned": "{name} has pages but no text: it is a scan",
-    "error.document_scanned.do": "Run text recognition (OCR) over it first.",
+    "error.document_scanned.do": 'Send a copy with recognised text, or install it: pip install "parlour[ocr]".',
     "error.document_no_text": "{name} holds no text",
     "error.document_no_text.do": "Check that it is the right file.",
     "error.document_no_pages": "{name} has no pages to show",

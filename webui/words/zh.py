@@ -255,7 +255,7 @@ WORDS: dict[str, str] = {
     "error.document_empty": "{name} 里没有内容",
     "error.document_empty.do": "请确认它已保存，再重新发送。",
     "error.document_scanned": "{name} 有页面但没有文字：它是扫描件",
-    "error.document_scanned.do": "请先对它做文字识别（OCR）。",
+    "error.document_scanned.do": '请发送带文字的副本，或安装文字识别：pip install "parlour[ocr]"。',
     "error.document_no_text": "{name} 中没有文字",
     "error.document_no_text.do": "请检查是否选对了文件。",
     "error.document_no_pages": "{name} 没有可显示的页面",

@@ -13,7 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-Found: TypeAlias = About | PageShape | Block
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """Words are about to be recognised on a page, or in a picture; that takes seconds."""
+
+    page: int
+
+
+Found: TypeAlias = About | PageShape | Block | Scanned
 
 # Control characters but tab and line feed, the soft hyphen, zero-width spaces and marks that turn the writing direction
 # (they can make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
@@ -51,7 +59,7 @@ class Parser(Protocol):
         ...
 
     def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:
-        """First an `About`, then page shapes and blocks in reading order.
+        """First an `About`, then page shapes and blocks in reading order; a `Scanned` before what takes long.
 
         Runs in a worker process, so it may crash or hang without harm to others.
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 # Asked in this order; the last takes whatever is text.
 PARSERS: Mapping[str, Entry] = {
     "pdf": Entry("core.rag.parsers.pdf:PdfParser"),
+    "picture": Entry("core.rag.parsers.picture:PictureParser"),
     "word": Entry("core.rag.parsers.word:WordParser"),
     "slides": Entry("core.rag.parsers.slides:SlidesParser"),
     "workbook": Entry("core.rag.parsers.workbook:WorkbookParser"),
@@ -26,9 +27,16 @@ PARSERS: Mapping[str, Entry] = {
 PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
 
 # What reads the pages of a media type as pictures.
-PICTURES: Mapping[str, str] = {"application/pdf": "core.rag.parsers.pdf_file"}
+PICTURES: Mapping[str, str] = {
+    "application/pdf": "core.rag.parsers.pdf_file",
+    **{f"image/{kind}": "core.rag.parsers.picture" for kind in ("png", "jpeg", "gif", "webp", "bmp", "tiff")},
+}
 
-READABLE = ("PDF", "DOCX", "PPTX", "XLSX", "XLS", "ODS", "EPUB", "TXT", "MD", "HTML", "CSV", "JSON")
+READABLE = (
+    *("PDF", "DOCX", "PPTX", "XLSX", "XLS", "ODS", "EPUB"),
+    *("TXT", "MD", "HTML", "CSV", "JSON"),
+    *("PNG", "JPEG", "TIFF"),  # with the extra `ocr`
+)
 
 HEAD = 64 * 1024
 # What a name promises; the first are no text, the others nothing else.
@@ -50,7 +58,7 @@ _PROMISES = {
 _NO_TEXT = frozenset({"PDF", "DOCX", "PPTX", "XLSX", "ODS", "EPUB"})
 _OFFICE = frozenset({".docx", ".xlsx", ".xlsm", ".pptx"})
 _OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
-_CONTAINERS = frozenset({"", "ZIP", "Office 97"})  # of documents that are read
+_READ = frozenset({"", "ZIP", "Office 97", "PNG", "JPEG", "GIF", "WebP", "BMP", "TIFF"})  # kinds with a parser
 _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
     (b"\x89PNG\r\n\x1a\n", 0, "PNG"),
     (b"\xff\xd8\xff", 0, "JPEG"),
@@ -92,9 +100,9 @@ def parser_for(name: str, head: bytes) -> tuple[str, str]:
     if head.startswith(_OLD_OFFICE) and ending(name) in _OFFICE:
         raise LockedDocumentError("The file asks for a password.", hint="Save a copy without one.")
     promised = _PROMISES.get(ending(name), "")
-    for parser in PARSERS if kind in _CONTAINERS or b"%PDF-" in head[:1024] else ():
+    for parser in PARSERS if kind in _READ or b"%PDF-" in head[:1024] else ():
         media_type = PARSER_REGISTRY[parser]().accepts(name, head)
-        if media_type.startswith("text/") and promised in _NO_TEXT:
+        if (media_type.startswith("text/") and promised in _NO_TEXT) or (media_type.startswith("image/") and promised):
             break
         if media_type:
             return parser, media_type

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
-from core.rag.parsers import pdf_blocks
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean, is_ideograph
+from core.rag.parsers import ocr, pdf_blocks
+from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes, clean
 from core.rag.parsers.pdf_columns import in_columns
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
 from core.rag.parsers.pdf_tables import outside, tables
+from core.rag.parsers.scans import MOST, is_scan, recognised
+from core.rag.parsers.text_lines import is_list, joined, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,13 +22,12 @@ if TYPE_CHECKING:
 
     from core.rag.document import Rectangle
     from core.rag.parsers.pdf_margins import Runs
-    from core.rag.parsers.pdf_page import Source
+    from core.rag.parsers.pdf_page import RawPage, Source
 
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
-_LEADER = re.compile(r"\s*(?:[.·…]\s?){4,}\s*(\w{0,6})\s*$")
 
 
 class PdfParser:
@@ -59,17 +59,21 @@ class PdfParser:
             about = About(pages=source.count, title=_title(source.title))
             yield about
             headings = Headings(source.outline())
+            recognising = MOST if wishes.pictures and ocr.is_here() else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
             margins = Margins([(page.shape, page.runs) for page in known.values()])
-            pages = (known.pop(number, None) or _page(source, number, headings) for number in _numbers(source))
             any_page, any_text, whole = False, False, True
-            for page in pages:
+            for number in range(1, source.count + 1):
+                page = known.pop(number, None) or _page(source, number, headings)
+                if page.scan and recognising:
+                    recognising -= 1
+                    yield Scanned(number)
+                    page = _recognised(page, page.scan)
                 whole, any_page = whole and not page.is_lost, any_page or not page.is_lost
                 any_text = any_text or bool(page.runs)
                 yield page.shape
                 kept = margins.without(page.shape, page.runs)
-                blocks = (block for lines in kept for block in _block(lines, headings, page.shape.page))
-                yield from _whole_headings(blocks)
+                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, number))
             if not any_page or (source.is_mended() and not any_text and not source.has_pictures()):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             # Only now is it known: pages are mended as they are opened.
@@ -82,10 +86,7 @@ class _Page:
     shape: PageShape
     runs: Runs
     is_lost: bool = False
-
-
-def _numbers(source: Source) -> range:
-    return range(1, source.count + 1)
+    scan: RawPage | None = None
 
 
 def _page(source: Source, number: int, headings: Headings) -> _Page:
@@ -105,8 +106,17 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
             headings.learn(lines)
             runs.append(lines)
     runs = in_columns(runs, raw.width)
+    return _Page(_shape(raw, number, runs), runs, scan=raw if is_scan(raw) else None)
+
+
+def _recognised(page: _Page, scan: RawPage) -> _Page:
+    runs = [*page.runs, *recognised(scan)]
+    return _Page(_shape(scan, page.shape.page, runs), runs)
+
+
+def _shape(raw: RawPage, number: int, runs: Runs) -> PageShape:
     box = union(tuple(line.rectangle for lines in runs for line in lines))
-    return _Page(PageShape(number, raw.width, raw.height, box), runs)
+    return PageShape(number, raw.width, raw.height, box)
 
 
 def _sample(count: int) -> list[int]:
@@ -142,9 +152,7 @@ def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
         return
     for run, level in headings.parted(lines, page):
         texts = [line.text for line in run]
-        text, starts = (
-            listed(texts) if sum(bool(_LEADER.search(one)) for one in texts) * 2 > len(texts) else joined(texts)
-        )
+        text, starts = listed(texts) if is_list(texts) else joined(texts)
         places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
         if text.strip():
             yield Block("heading" if level else "paragraph", text, page, places, level)
@@ -174,31 +182,3 @@ def _continues(before: Block, block: Block) -> bool:
     height = before.lines[-1][1][3] - before.lines[-1][1][1]
     goes_on = below[1] >= above[1] and below[1] - above[3] < 0.4 * height
     return goes_on and len(before.text) + len(block.text) <= 200
-
-
-def listed(lines: list[str]) -> tuple[str, list[int]]:
-    """Printed lines that stay lines, as in a table of contents, without the dots that lead to its numbers."""
-    text = ""
-    starts: list[int] = []
-    for line in lines:
-        text += "\n" if text else ""
-        starts.append(len(text))
-        text += " ".join(_LEADER.sub(r" \1", line).split())
-    return text, starts
-
-
-def joined(lines: list[str]) -> tuple[str, list[int]]:
-    """Printed lines as running text, and where each starts in it.
-
-    A word parted at a line's end is put together again; Chinese needs no space between lines.
-    """
-    text = ""
-    starts: list[int] = []
-    for line in (" ".join(line.split()) for line in lines):
-        if text.endswith("-") and len(text) > 1 and text[-2].islower() and line[:1].islower():
-            text = text[:-1]
-        elif text and line and not (is_ideograph(text[-1]) and is_ideograph(line[0])):
-            text += " "
-        starts.append(len(text))
-        text += line
-    return text, starts

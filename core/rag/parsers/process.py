@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 from core import errors
 from core.rag.child import environment
 from core.rag.document import About, Block, PageShape, row_text
-from core.rag.parsers.base import PLAIN, Wishes
+from core.rag.parsers.base import PLAIN, Scanned, Wishes
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
     from pathlib import Path
 
     from core.rag.document import Rectangle
@@ -35,15 +35,19 @@ class Limits:
     Args:
         file_bytes: The size of the file.
         memory: Bytes of address space of the worker.
+        memory_for_scans: More of it where words are recognised in pictures.
         seconds: Processor time; twice as much by the clock, for a busy machine.
         seconds_per_page: More of it for each page.
+        seconds_per_scan: More of it for each page whose words are recognised.
         answer_bytes: The text, places and tables that come out of it.
     """
 
     file_bytes: int = 200 * 1024 * 1024
     memory: int = 1536 * 1024 * 1024
+    memory_for_scans: int = 2048 * 1024 * 1024
     seconds: float = 30.0
     seconds_per_page: float = 0.25
+    seconds_per_scan: float = 15.0
     answer_bytes: int = 64 * 1024 * 1024
 
 
@@ -54,6 +58,7 @@ class Parsed:
     about: About = field(default_factory=About)
     shapes: list[PageShape] = field(default_factory=list[PageShape])
     blocks: list[Block] = field(default_factory=list[Block])
+    scanned: list[int] = field(default_factory=list[int])
 
 
 def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Parsed:
@@ -67,6 +72,8 @@ def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = P
                 parsed.shapes.append(found)
             case Block():
                 parsed.blocks.append(found)
+            case Scanned():
+                parsed.scanned.append(found.page)
     return parsed
 
 
@@ -96,6 +103,8 @@ def stream(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = 
                     rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
                     text = "\n".join(map(row_text, rows)) if rows else text
                     yield Block(kind, text, page, places, level, rows)
+                case {"scanned": page}:
+                    yield Scanned(page)
                 case _:
                     pass
 
@@ -122,7 +131,7 @@ def _ask(request: Mapping[str, Any], limits: Limits) -> Generator[dict[str, Any]
     """The worker's answers, line by line, up to its last."""
     worker = _Worker(limits)
     try:
-        worker.send({**request, **worker.bounds()})
+        worker.send({**request, "limits": worker.bounds()})
         yield from worker.answers()
     finally:
         worker.stop()
@@ -132,6 +141,7 @@ class _Worker:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._late = False
+        self._pages = 0
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         # `-P` keeps the current folder, which may be anybody's, out of where modules are looked for.
         self._process = subprocess.Popen(
@@ -144,8 +154,8 @@ class _Worker:
         self._clock = self._started_clock(2 * limits.seconds)
 
     def bounds(self) -> dict[str, float]:
-        limits = self._limits
-        return {"memory": limits.memory, "seconds": limits.seconds, "seconds_per_page": limits.seconds_per_page}
+        names = ("memory", "memory_for_scans", "seconds", "seconds_per_page", "seconds_per_scan")
+        return {name: getattr(self._limits, name) for name in names}
 
     def send(self, request: dict[str, Any]) -> None:
         entry = self._process.stdin
@@ -171,12 +181,19 @@ class _Worker:
             if "end" in answer:
                 return
             if wrong := answer.get("error"):
-                raise _raised(wrong)
-            if pages := (answer.get("about") or [0])[0]:
+                raise raised(wrong)
+            if more := self._more_time(answer):
                 self._clock.cancel()
-                self._clock = self._started_clock(2 * (self._limits.seconds + pages * self._limits.seconds_per_page))
+                self._clock = self._started_clock(2 * (self._limits.seconds + more))
             yield answer
         raise self._death()
+
+    def _more_time(self, answer: Mapping[str, Any]) -> float:
+        """Seconds that a document of so many pages, or of scans, may take beyond the usual ones."""
+        pages = (answer.get("about") or [0])[0] or 0
+        self._pages = max(self._pages, pages)
+        scan = self._limits.seconds_per_scan if "scanned" in answer else 0.0
+        return scan + self._pages * self._limits.seconds_per_page if pages or scan else 0.0
 
     def stop(self) -> None:
         self._clock.cancel()
@@ -221,7 +238,7 @@ def _too_large() -> errors.BrokenDocumentError:
     )
 
 
-_CLASSES: Mapping[str, type[errors.ParlourError]] = {
+_CLASSES: Mapping[str, Callable[..., errors.ParlourError]] = {
     "DocumentError": errors.DocumentError,
     "UnsupportedFormatError": errors.UnsupportedFormatError,
     "BrokenDocumentError": errors.BrokenDocumentError,
@@ -230,6 +247,10 @@ _CLASSES: Mapping[str, type[errors.ParlourError]] = {
 }
 
 
-def _raised(wrong: Mapping[str, Any]) -> errors.ParlourError:
+def raised(wrong: Mapping[str, Any]) -> errors.ParlourError:
+    """The error that the worker wrote with `error_as_dict`."""
+    if wrong["class"] == "MissingExtraError":
+        needed: dict[str, str] = wrong["details"]
+        return errors.MissingExtraError(needed["what"], needed["package"], needed["extra"])
     kind = _CLASSES.get(wrong["class"], errors.DocumentError)
     return kind(wrong["message"], hint=wrong["hint"], key=wrong["key"], **wrong["details"])

@@ -16,9 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from core.errors import BrokenDocumentError, DocumentError, NotFoundError
+from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError
 from core.rag.document import About, Block, PageShape
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import Scanned, Wishes
 from core.rag.parsers.catalog import PARSER_REGISTRY, PICTURES
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def main() -> None:
     """Answer one request and end."""
     answer = _private_output()
     request: dict[str, Any] = json.loads(sys.stdin.readline())
-    limits = Bounds(request["memory"], request["seconds"], request["seconds_per_page"])
+    limits = Bounds(**request["limits"])
     try:
         if request["do"] == "picture":
             reader = import_module(PICTURES[request["media_type"]])
@@ -41,7 +41,7 @@ def main() -> None:
             _say(answer, {"png": base64.b64encode(png).decode("ascii")})
         else:
             _parse(request, answer, limits)
-    except (DocumentError, NotFoundError) as error:
+    except (DocumentError, NotFoundError, MissingExtraError) as error:
         _say(answer, {"error": error_as_dict(error)})
     except MemoryError:
         _say(answer, {"error": error_as_dict(too_large())})
@@ -62,6 +62,10 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                     answer.flush()
                     told = now
                 _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
+            case Scanned():
+                limits.allow()
+                _say(answer, {"scanned": found.page})
+                answer.flush()
             case Block():
                 # A table's text is its cells: once is enough of a sheet of a million rows.
                 text = "" if found.cells else found.text
@@ -75,7 +79,7 @@ def too_large() -> BrokenDocumentError:
     )
 
 
-def error_as_dict(error: DocumentError | NotFoundError) -> dict[str, Any]:
+def error_as_dict(error: ParlourError) -> dict[str, Any]:
     """An error in a form that crosses the process's border."""
     message = str(error).removesuffix(f" {error.hint}") if error.hint else str(error)
     return {
@@ -104,41 +108,57 @@ class Bounds:
 
     Args:
         memory: Bytes of address space.
+        memory_for_scans: More of it, from when words are recognised.
         seconds: Processor time to begin with.
         seconds_per_page: More of it for each page, once they are counted.
+        seconds_per_scan: More of it for each page whose words are recognised.
     """
 
-    def __init__(self, memory: int, seconds: float, seconds_per_page: float) -> None:
-        self._seconds, self._per_page = seconds, seconds_per_page
+    def __init__(
+        self,
+        memory: int,
+        memory_for_scans: int,
+        seconds: float,
+        seconds_per_page: float,
+        seconds_per_scan: float,
+    ) -> None:
+        self._seconds, self._per_page, self._per_scan = seconds, seconds_per_page, seconds_per_scan
         if sys.platform == "win32":
             return
         import resource
 
-        for kind, value in (
-            (resource.RLIMIT_CORE, 0),
-            (resource.RLIMIT_FSIZE, _WRITES),
-            (resource.RLIMIT_AS, memory),
+        for kind, soft, hard in (
+            (resource.RLIMIT_CORE, 0, 0),
+            (resource.RLIMIT_FSIZE, _WRITES, _WRITES),
+            (resource.RLIMIT_AS, memory, memory + memory_for_scans),
         ):
-            _lower(kind, value)
+            _lower(kind, soft, hard)
         self.grow(0)
 
     def grow(self, pages: int) -> None:
         """Allow for the pages of a document."""
+        self._seconds += pages * self._per_page
         if sys.platform == "win32":
             return
         import resource
 
         _, hard = resource.getrlimit(resource.RLIMIT_CPU)
-        resource.setrlimit(resource.RLIMIT_CPU, (max(1, round(self._seconds + pages * self._per_page)), hard))
+        resource.setrlimit(resource.RLIMIT_CPU, (max(1, round(self._seconds)), hard))
+
+    def allow(self) -> None:
+        """Allow for the words of one more page to be recognised."""
+        self._seconds += self._per_scan
+        self.grow(0)
 
 
-def _lower(kind: int, value: int) -> None:
+def _lower(kind: int, soft: int, hard: int) -> None:
     import resource
 
-    _, hard = resource.getrlimit(kind)
-    bound = value if hard == resource.RLIM_INFINITY else min(value, hard)
+    _, bound = resource.getrlimit(kind)
+    if bound != resource.RLIM_INFINITY:
+        soft, hard = min(soft, bound), min(hard, bound)
     try:
-        resource.setrlimit(kind, (bound, bound))
+        resource.setrlimit(kind, (soft, hard))
     except (ValueError, OSError):
         return  # macOS refuses some; the parent's clock remains
 

@@ -186,7 +186,8 @@ def test_a_text_may_say_which_page_it_is(library: Library) -> None:
         ("picture.md", b"GIF89a\0\0\0", BrokenDocumentError, "document_not_what_it_says"),
         ("text.docx", b"just text", BrokenDocumentError, "document_not_what_it_says"),
         ("broken.pdf", b"%PDF-1.7\nnothing else", BrokenDocumentError, "document_broken"),
-        ("picture.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 99, UnsupportedFormatError, "document_unsupported"),
+        ("picture.png", b"\x89PNG\r\n\x1a\n" + b"\0" * 99, BrokenDocumentError, "document_broken"),
+        ("sound.ogg", b"OggS" + b"\0" * 99, UnsupportedFormatError, "document_unsupported"),
         ("slides.pptx", b"PK\x03\x04ppt/slides", BrokenDocumentError, "document_broken"),
         ("text.xlsx", b"just text", BrokenDocumentError, "document_not_what_it_says"),
         ("text.epub", b"just text", BrokenDocumentError, "document_not_what_it_says"),
@@ -217,14 +218,14 @@ def test_a_pdf_with_the_wrong_name_is_read(library: Library, make_pdf: Make) -> 
     assert library.add(make_pdf("The lamp.", name="wrong.txt")).media_type == "application/pdf"
 
 
-def test_a_scan_is_kept_and_says_that_it_has_no_text(library: Library, tmp_path: Path, picture_bytes: bytes) -> None:
+def test_a_picture_without_words_is_kept_and_says_so(library: Library, tmp_path: Path, picture_bytes: bytes) -> None:
     import pymupdf
 
     made = pymupdf.open()
     made.new_page().insert_image(pymupdf.Rect(0, 0, 300, 300), stream=picture_bytes)
     made.save(tmp_path / "scan.pdf")
     document = library.add(tmp_path / "scan.pdf")
-    assert (document.status, document.note, document.chunks, document.pages) == ("no_text", "document_scanned", 0, 1)
+    assert (document.status, document.note, document.chunks, document.pages) == ("no_text", "document_no_text", 0, 1)
     assert library.page_image(document.id, 1).startswith(b"\x89PNG")
 
 

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Found
-from core.rag.parsers.pdf import PdfParser, joined
+from core.rag.parsers.pdf import PdfParser
 from core.rag.parsers.pdf_file import picture
 from core.rag.parsers.pdf_margins import is_page_number
+from core.rag.parsers.text_lines import joined
 
 Make = Callable[..., Path]
 AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256

@@ -1,0 +1,92 @@
+"""Pages and pictures whose words must be recognised, as lines of text in their places."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.rag.document import union
+from core.rag.parsers import ocr
+from core.rag.parsers.base import clean
+from core.rag.parsers.pdf_columns import in_columns
+from core.rag.parsers.pdf_headings import Line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.rag.document import Rectangle
+    from core.rag.parsers.pdf_margins import Runs
+    from core.rag.parsers.pdf_page import Pixels, RawPage
+
+MOST = 500  # pages of a document
+_DPI = 150
+_FEW_LETTERS = 50  # a page with fewer may be a scan with a stamp or a page number on it
+_OUTLINES = 40  # drawings on a page without any letters: they may be the letters
+_SIZE = -1.0  # what is measured in a scan says little about headings
+_GAP = 0.8  # line heights that part paragraphs
+
+
+def is_scan(page: RawPage) -> bool:
+    """Whether words can only be seen on a page, not read."""
+    letters = sum(len(line.text) for run in page.runs for line in run)
+    if page.is_garbled or (not letters and len(page.drawn) >= _OUTLINES):
+        return True
+    return letters < _FEW_LETTERS and page.shows_more()
+
+
+def recognised(page: RawPage) -> Runs:
+    """What is recognised on a page beside what can be read, in points as displayed."""
+    zoom = min(_DPI / 72, ocr.LONGEST_SIDE / max(page.width, page.height, 1.0))
+    known = [line.rectangle for run in page.runs for line in run]
+    runs = lines_of(page.pixels(zoom), zoom)
+    return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
+
+
+def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], ocr.Sheet] | None = None) -> Runs:
+    """The lines of a picture in points, those of a paragraph together.
+
+    Args:
+        picture: What is to be read.
+        zoom: Its pixels for each point.
+        read: What reads; the extra `ocr` by default.
+
+    Raises:
+        MissingExtraError: The extra `ocr` is not installed.
+    """
+    sheet = (read or ocr.recognise)(picture.samples, picture.width, picture.height)
+    lines = [
+        Line(text, one.box, _SIZE, bold=False) for one in sheet.lines if (text := " ".join(clean(one.text).split()))
+    ]
+    wide = picture.width if sheet.turns % 2 == 0 else picture.height
+    upright = [run for part in in_columns([lines], wide) for run in _paragraphs(part)]
+    return [[_in_points(line, sheet.turns, picture, zoom) for line in run] for run in upright]
+
+
+def _in_points(line: Line, turns: int, picture: Pixels, zoom: float) -> Line:
+    x0, y0, x1, y1 = ocr.turned_back(line.rectangle, turns, picture.width, picture.height)
+    place = (round(x0 / zoom, 2), round(y0 / zoom, 2), round(x1 / zoom, 2), round(y1 / zoom, 2))
+    return Line(line.text, place, line.size, line.bold)
+
+
+def _paragraphs(lines: Sequence[Line]) -> list[list[Line]]:
+    """Lines that stand close below or beside each other."""
+    runs: list[list[Line]] = []
+    for line in lines:
+        if runs and _is_near(runs[-1], line):
+            runs[-1].append(line)
+        else:
+            runs.append([line])
+    return runs
+
+
+def _is_near(run: Sequence[Line], line: Line) -> bool:
+    left, top, right, bottom = line.rectangle
+    box = union(tuple(one.rectangle for one in run[-3:])) or line.rectangle
+    height = bottom - top
+    heights = sorted((height, run[-1].rectangle[3] - run[-1].rectangle[1]))
+    below = top - box[3] < _GAP * height and heights[1] < 1.6 * heights[0]
+    return below and left < box[2] + 4 * height and box[0] < right + 4 * height
+
+
+def _is_known(line: Line, known: Sequence[Rectangle]) -> bool:
+    x, y = (line.rectangle[0] + line.rectangle[2]) / 2, (line.rectangle[1] + line.rectangle[3]) / 2
+    return any(x0 <= x <= x1 and y0 <= y <= y1 for x0, y0, x1, y1 in known)
