@@ -6,7 +6,7 @@ import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.bridge.snapshots import snapshots
 from core.messages.content import ContentItem
@@ -165,5 +165,6 @@ def _item(part: Json) -> ContentItem:
 
 
 def functions_of(tools: Iterable[Json] | None) -> list[Json]:
-    """The functions that OpenAI's `tools` wrap; bare functions are taken as they are."""
-    return [tool.get("function", tool) for tool in tools or ()]
+    """The functions that OpenAI's `tools` wrap; bare functions are taken as they are, and so is what is none."""
+    each: Iterable[Any] = tools or ()
+    return [cast("Json", tool).get("function", tool) if isinstance(tool, dict) else tool for tool in each]
