@@ -6,13 +6,14 @@ import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from core.agents.citing import cited
 from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
 from core.errors import BadArgumentsError
+from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
-from core.llm.request import ChatRequest, Lang, Stream, is_native, named_choice
+from core.llm.request import ChatRequest, Lang, Stream, named_choice
 from core.messages.events import (
     CallDelta,
     CallStarted,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from core.llm.base import BaseChatModel
-    from core.llm.request import ModelFacts
     from core.rag.document import Passage
     from core.tools.base import BaseTool
 
@@ -140,7 +140,7 @@ class ToolLoop:
                 yield event
             return
         cut_off = turn.reason == "length"
-        lost = [call for call in calls if self._is_lost(call, cut_off=cut_off)]
+        lost = [call for call in calls if _is_lost(call, cut_off=cut_off)]
         for event in _answers(lost, lambda call: _what_is_wrong(call, state.lang), "bad_arguments"):
             turn.apply(event)
             yield event
@@ -155,13 +155,6 @@ class ToolLoop:
             state.over = True
             for event in self._said(STOPPED_UNREADABLE[state.lang]):
                 yield event
-
-    def _is_lost(self, call: Message, *, cut_off: bool) -> bool:
-        """Whether a call cannot be run at all. A template has mended what may be mended; what is left never is."""
-        if call.function_call is None or call.function_call.name == UNREADABLE:
-            return True
-        native = is_native(cast("ModelFacts", self.model), ChatRequest((), generate=self.generate))
-        return not native and not cut_off and bool((call.extra or {}).get("unreadable"))
 
     def _asked(self, state: _State, *, last: bool) -> Stream:
         """The model's next turn."""
@@ -235,14 +228,22 @@ def _answers(calls: Iterable[Message], text: Callable[[Message], str], failed: s
         yield ToolFinished(call_id, Message(FUNCTION, text(call), name=name, extra=extra))
 
 
+def _is_lost(call: Message, *, cut_off: bool) -> bool:
+    """Whether nobody can run a call: what might have been mended in it was. Of one cut off the runner tells."""
+    requested = call.function_call
+    if requested is None or requested.name == UNREADABLE:
+        return True
+    return is_marked(requested.arguments) and not cut_off
+
+
 def _what_is_wrong(call: Message, lang: Lang) -> str:
     """What a model is told of a call that cannot be read."""
-    written = call.function_call.arguments if call.function_call else ""
-    try:
-        inner = json.loads(written)
-        json.loads(inner if isinstance(inner, str) else written)
-    except ValueError as error:
-        return CANNOT_BE_READ[lang].format(why=error)
+    written = json.loads(call.function_call.arguments) if call.function_call else ""
+    if isinstance(written, str):
+        try:
+            json.loads(without_mark(written))
+        except ValueError as error:
+            return CANNOT_BE_READ[lang].format(why=error)
     return NO_NAME[lang]
 
 

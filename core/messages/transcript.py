@@ -19,6 +19,7 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
+from core.messages.json_text import compact, read_object
 from core.messages.message import ASSISTANT, FunctionCall, Message, Usage
 
 if TYPE_CHECKING:
@@ -67,9 +68,9 @@ class _Call:
     def message(self) -> Message | None:
         return self.done
 
-    def finish(self) -> None:
+    def finish(self, *, mend: bool = False) -> None:
         if self.done is None:
-            self.done = call_message(self.call_id, self.name, "".join(self.pieces), self.speaker)
+            self.done = call_message(self.call_id, self.name, "".join(self.pieces), self.speaker, mend=mend)
 
 
 @dataclass(slots=True)
@@ -86,16 +87,33 @@ class _Result:
 _Entry: TypeAlias = _Open | _Call | _Result
 
 
-def call_message(call_id: str, name: str, arguments: str, speaker: str | None = None) -> Message:
-    """The assistant message of one call; arguments that are not JSON are kept whole, as a JSON string."""
+def call_message(call_id: str, name: str, arguments: str, speaker: str | None = None, *, mend: bool = False) -> Message:
+    """The assistant message of one call; arguments that are not JSON are kept whole, as a JSON string.
+
+    Args:
+        call_id: Ties it to its result.
+        name: The tool.
+        arguments: What the model wrote.
+        speaker: Who calls.
+        mend: Whether arguments that are nearly JSON become JSON.
+    """
     extra: dict[str, object] = {"function_id": call_id}
     text = arguments.strip() or "{}"
     try:
         json.loads(text)
     except (ValueError, RecursionError):  # no JSON, a number too long to read, or brackets without an end
-        text = json.dumps(arguments, ensure_ascii=False)
-        extra["unreadable"] = True
+        mended = _mended(text) if mend else None
+        text = mended or json.dumps(arguments, ensure_ascii=False)
+        if mended is None:
+            extra["unreadable"] = True
     return Message(ASSISTANT, "", name=speaker, function_call=FunctionCall(name, text), extra=extra)
+
+
+def _mended(text: str) -> str | None:
+    try:
+        return compact(read_object(text))
+    except (ValueError, RecursionError):
+        return None
 
 
 class Transcript:
@@ -184,7 +202,7 @@ class Transcript:
     def _finish(self, event: MessageFinished) -> None:
         for entry in self._open:
             if isinstance(entry, _Call):
-                entry.finish()
+                entry.finish(mend=event.reason == "calls")  # of a reply that was cut off nothing is mended
         self.reason = event.reason
         if event.usage is not None:
             self.usage = event.usage if self.usage is None else self.usage + event.usage

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\s]+)["']""")
+_MARK = "(unreadable) "
 _CODE = re.compile(r"(.*?\})\s*<code>\n?(.*?)\n?(?:</code>)?\s*", re.DOTALL)
 
 Functions = "Sequence[Mapping[str, Any]]"
@@ -61,6 +62,16 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
     return calls
 
 
+def is_marked(arguments: str) -> bool:
+    """Whether these arguments, or the text in their JSON string, are of a call that could not be read."""
+    return arguments.removeprefix('"').startswith(_MARK)
+
+
+def without_mark(arguments: str) -> str:
+    """What the model wrote of a call that could not be read."""
+    return arguments.removeprefix(_MARK)
+
+
 def unreadable(body: str) -> CallText:
     """A call that cannot be read, with its name where one is to be seen."""
     found = _NAME.search(body)
@@ -73,10 +84,11 @@ def may_be_mended(body: str) -> bool:
 
 
 def call_events(calls: Iterable[CallText], ids: Iterable[str]) -> list[Event]:
-    """Each call as events, under the next of `ids`."""
+    """Each call as events, under the next of `ids`; one that could not be read is marked: nobody mends and runs it."""
     events: list[Event] = []
     for call, call_id in zip(calls, ids, strict=False):
-        events += [CallStarted(call_id, call.name), CallDelta(call_id, call.arguments)]
+        arguments = call.arguments if call.readable else _MARK + call.arguments
+        events += [CallStarted(call_id, call.name), CallDelta(call_id, arguments)]
     return events
 
 

@@ -102,7 +102,7 @@ class RouterReader:
         if not (calls[0].readable or self._request.answers_calls):
             return [TextDelta(restored(whole))]
         self.calls += 1
-        return call_events([CallText(calls[0].name, restored(calls[0].arguments))], self._ids)
+        return call_events([CallText(calls[0].name, restored(calls[0].arguments), calls[0].readable)], self._ids)
 
 
 def _unfenced(text: str) -> str:

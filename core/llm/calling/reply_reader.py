@@ -113,7 +113,7 @@ class ReplyReader:
             return []
         self.calls += len(calls)
         self._said = self._apart = False
-        named = [CallText(call.name or UNREADABLE, restored(call.arguments)) for call in calls]
+        named = [CallText(call.name or UNREADABLE, restored(call.arguments), call.readable) for call in calls]
         return call_events(named, self._ids)
 
     def _say(self, text: str) -> TextDelta:

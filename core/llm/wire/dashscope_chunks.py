@@ -42,8 +42,7 @@ class DashScopeReader(ReplyReader):
         if self.reason is None or self.error is not None:
             return events
         self.usage = usage_from(self._said_usage)
-        reason = "calls" if self._calls else self.reason
-        return [*events, *self._calls.close(), MessageFinished(reason, self.usage)]
+        return [*events, *self._calls.close(), MessageFinished(self._why(), self.usage)]
 
     def _read(self, found: list[bytes]) -> list[Event]:
         events: list[Event] = []

@@ -36,7 +36,7 @@ class ChunkReader(ReplyReader):
         events += self._calls.close()
         if spoken := self._speech.item():
             events.append(ItemAdded(spoken))
-        events.append(MessageFinished("calls" if self._calls else self.reason or "stop", self.usage))
+        events.append(MessageFinished(self._why(), self.usage))
         return events
 
     def _read(self, found: list[bytes]) -> list[Event]:

@@ -131,6 +131,12 @@ class ReplyReader:
         events.extend(self._calls.feed(piece))
         self.spoke = True
 
+    def _why(self) -> FinishReason:
+        """Why the reply ended. One that was cut off says so, also with calls in it: half a call must not be run."""
+        if self._calls and self.reason != "length":
+            return "calls"
+        return self.reason or "stop"
+
     def _picture(self, address: str, text: list[str], events: list[Event]) -> None:
         """A picture that the model drew: an address, or the picture itself as a `data:` URI."""
         self._say(text, events)

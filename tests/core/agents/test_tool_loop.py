@@ -144,6 +144,13 @@ async def test_what_a_model_wrote_wrong_is_told_to_it_twice_and_never_run(templa
     assert (await reply_of(mended, generate={"fncall_prompt_type": template}))[-1].get_text_content() == "4"
 
 
+async def test_a_call_cut_off_before_its_name_is_told_as_well():
+    half = [MessageStarted(), TextDelta("<tool_call>\n{'x"), MessageFinished("length")]
+    _, result, answer = await reply_of(ScriptedModel(half, "Sorry.", native=False))
+    assert "cannot be read" in result.get_text_content()
+    assert answer.get_text_content() == "Sorry."
+
+
 async def test_an_unknown_tool_is_answered_and_the_model_goes_on():
     model = ScriptedModel(Reply(calls=[("duoble", {"n": 1})]), "sorry")
     reply = await reply_of(model)

@@ -116,7 +116,7 @@ def test_half_an_untagged_call_is_not_mended_where_the_reply_was_cut_off() -> No
     half = '{"name": "f", "arguments": {"path": "/home/a'
     reader = reader_of("f", answers_calls=True)
     assert reader.feed(half) == []
-    assert reader.close(cut=True) == [CallStarted("1", "f"), CallDelta("1", half)]
+    assert reader.close(cut=True) == [CallStarted("1", "f"), CallDelta("1", f"(unreadable) {half}")]
 
 
 def test_thoughts_become_reasoning() -> None:

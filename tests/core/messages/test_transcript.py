@@ -212,3 +212,13 @@ def test_arguments_that_no_reader_survives_are_kept_as_text(arguments: str) -> N
     assert (call.extra or {})["unreadable"]
     with pytest.raises(ValidationError):
         FunctionCall("tool", arguments)
+
+
+def test_arguments_that_are_nearly_json_are_mended_but_not_those_of_a_reply_that_was_cut_off():
+    written = [CallStarted("1", "f"), CallDelta("1", "{'a': None,")]
+    (mended,) = Transcript([*written, MessageFinished("calls")]).messages()
+    assert (arguments(mended), mended.extra) == ('{"a": null}', {"function_id": "1"})
+    (cut,) = Transcript([*written, MessageFinished("length")]).messages()
+    assert (json.loads(arguments(cut)), (cut.extra or {})["unreadable"]) == ("{'a': None,", True)
+    (lost,) = Transcript([CallStarted("1", "f"), CallDelta("1", "two"), MessageFinished("calls")]).messages()
+    assert (lost.extra or {})["unreadable"]
