@@ -147,7 +147,8 @@ def _is_valid(fields: dict[str, Any]) -> bool:
     role, name, content, call = fields["role"], fields["name"], fields["content"], fields["function_call"]
     thought, extra = fields["reasoning_content"], fields["extra"]
     return (
-        role in _ROLES
+        type(role) is str
+        and role in _ROLES
         and (type(content) is str or _all_of(ContentItem, content, list))
         and (type(name) is str or name is None)
         and (bool(name) or role != FUNCTION)
