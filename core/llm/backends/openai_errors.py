@@ -55,7 +55,9 @@ class Translator:
                 return self._refusal(error)
             case openai.APITimeoutError() | httpx2.TimeoutException() | TimeoutError():
                 return self._slow(error)
-            case _ if _FOREIGN.search(_reason(error)) and not spoke:
+            case _ if "CERTIFICATE_VERIFY_FAILED" in (reason := _reason(error)):
+                return self.untrusted()
+            case _ if _FOREIGN.search(reason) and not spoke:
                 return self.foreign()
             case openai.APIConnectionError() | httpx2.RequestError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self.cut_off(spoke=spoke)
@@ -92,6 +94,12 @@ class Translator:
             "Check the service's address; it often ends in /v1.",
             "model_html",
         )
+
+    def untrusted(self) -> ModelServiceError:
+        """Nobody vouches for the service's certificate: asking again cannot help."""
+        said = f"The certificate of {self.host} is not trusted."
+        hint = "Check the address; for a server of your own, name its authority's file in SSL_CERT_FILE."
+        return self._made(ModelRefusedError, None, said, hint, "model_unreachable")
 
     def foreign(self) -> ModelServiceError:
         """Something else answers there."""

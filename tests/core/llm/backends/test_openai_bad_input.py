@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import traceback
 from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from core.bridge.sync import run
 from core.errors import (
@@ -151,6 +158,41 @@ def test_tls_where_none_is_spoken_is_said(server):
         model.quick_chat("q")
     run(model.aclose())
     assert caught.value.hint
+
+
+@pytest.fixture
+def untrusted(tmp_path) -> Iterator[int]:
+    """The port of a server that speaks TLS with a certificate of its own making."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "127.0.0.1")])
+    now = datetime.now(UTC)
+    made = x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number(), now, now + timedelta(1))
+    file = tmp_path / "own.pem"
+    file.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + made.sign(key, SHA256()).public_bytes(Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(file)
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            plug, _ = listening.accept()
+            with plug, suppress(ssl.SSLError, OSError):
+                context.wrap_socket(plug, server_side=True).close()
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
+
+
+def test_a_certificate_that_nobody_vouches_for_is_said(untrusted):
+    model = get_chat_model({"model": "m", "base_url": f"https://127.0.0.1:{untrusted}/v1", "api_key": KEY})
+    with pytest.raises(ModelRefusedError, match="certificate") as caught:
+        model.quick_chat("q")
+    run(model.aclose())
+    assert "SSL_CERT_FILE" in caught.value.hint
 
 
 def test_a_path_that_is_not_there_is_no_traceback(server, opened):
