@@ -143,8 +143,8 @@ class Choosing:
         """
         local = is_local(owner)
         service = service_named(draft.service, local=local)
-        if service.model_type == BUILT_IN:
-            return Choice(service, "", checked_model(draft.model, service), "")
+        if service.inside:
+            return Choice(service, "", checked_model(draft.model, service) if named else "", "")
         address = checked_address(draft.address, service, local=local)
         model = checked_model(draft.model, service) if named else ""
         key = checked_key(draft.key) if draft.key is not None else await self._kept_key(owner, draft.service, address)
@@ -156,18 +156,18 @@ class Choosing:
         return self._store.key_of(kept) if kept is not None and same_place(kept.address, address) else ""
 
     async def _tried(self, owner: str, choice: Choice) -> tuple[str, float]:
-        if choice.service.model_type == BUILT_IN:
-            return await self._built_in_tried(choice.model)
+        if choice.service.inside:
+            return await self._inside_tried(choice)
         model = await asyncio.to_thread(self._models.made, owner, choice, max_retries=0)
         try:
             return model.label, await _first_answer(model)
         finally:
             await model.aclose()
 
-    async def _built_in_tried(self, name: str) -> tuple[str, float]:
+    async def _inside_tried(self, choice: Choice) -> tuple[str, float]:
         """One that is loaded answers itself; any other takes time and memory, and is loaded when it is used."""
-        for loader in self._models.loaded(BUILT_IN):
-            if loader.model is not None and name in {"", loader.model.model}:
+        for loader in self._models.loaded(choice.service.model_type):
+            if loader.model is not None and choice.model in {"", loader.model.model}:
                 return await _loaded_tried(loader)
         raise SettingsError("It is not loaded yet.", hint="Use it; it is fetched then.", key="built_in_not_loaded")
 

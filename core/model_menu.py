@@ -19,6 +19,7 @@ Key: TypeAlias = Literal["needed", "optional", "none"]
 BUILT_IN = "llama_cpp"
 OWN_SERVER = "compatible"
 _LONGEST_NAME = 200
+_LONGEST_PATH = 1000
 _LONGEST_ADDRESS = 500
 _LONGEST_KEY = 4096
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
@@ -46,6 +47,11 @@ class MenuService:
     model_type: str = "openai"
     here: bool = False
 
+    @property
+    def inside(self) -> bool:
+        """Whether it runs in Parlour's own process: it has no address and no key, but takes memory."""
+        return self.wants_key == "none"
+
 
 _QWEN = (DASHSCOPE_DEFAULT_MODEL, "qwen-max", "qwen-turbo", "qwen-vl-plus")
 _ABROAD = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
@@ -53,6 +59,7 @@ _FREE: dict[str, Any] = {"typed": True, "wants_key": "optional", "here": True}
 
 MENU: Mapping[str, MenuService] = {
     BUILT_IN: MenuService("", wants_key="none", model_type=BUILT_IN, here=True),
+    "transformers": MenuService("Transformers", wants_key="none", model_type="transformers", here=True),
     "openai": MenuService("OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,)),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
     "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),
@@ -109,10 +116,18 @@ def checked_model(text: str, service: MenuService) -> str:
 
     Raises:
         SettingsError: key `model_not_typed`.
+        UnknownNameError: There are no built-in weights of that name.
     """
     name = text.strip() or (service.models[0] if service.models else "")
-    if (not name and service.model_type != BUILT_IN) or (name and not _plain(name, _LONGEST_NAME)):
+    if not name and service.model_type == BUILT_IN:
+        return ""  # the machine decides
+    fine = _one_line(name, _LONGEST_PATH) if service.inside else _plain(name, _LONGEST_NAME)
+    if not name or not fine:
         raise SettingsError("The model has no name.", hint="Choose or type one.", key="model_not_typed")
+    if service.model_type == BUILT_IN and not name.lower().endswith(".gguf"):
+        from core.llm.weights_catalog import named
+
+        named(name)
     return name
 
 
@@ -137,8 +152,8 @@ def same_place(one: str, other: str) -> bool:
 
 def model_cfg(service: MenuService, address: str, model: str, key: str, *, local: bool) -> dict[str, Any]:
     """What `get_chat_model` is given. Address and key are always said: a vendor's package would look for its own."""
-    if service.model_type == BUILT_IN:
-        return {"model_type": BUILT_IN, **({"model": model} if model else {})}
+    if service.inside:
+        return {"model_type": service.model_type, **({"model": model} if model else {})}
     where = "azure_endpoint" if service.model_type == "azure" else "base_url"
     stranger = service.typed and service.model_type == "openai" and not local
     kind = "openai_public" if stranger else service.model_type
@@ -172,5 +187,9 @@ def _refuse_what_is_here(parts: SplitResult, service: MenuService) -> None:
         raise refused(host)
 
 
+def _one_line(text: str, longest: int) -> bool:
+    return len(text) <= longest and text.isprintable()
+
+
 def _plain(text: str, longest: int) -> bool:
-    return len(text) <= longest and text.isprintable() and not re.search(r"\s", text)
+    return _one_line(text, longest) and not re.search(r"\s", text)

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from core.errors import SettingsError
 from core.loading import ModelLoader
-from core.model_menu import BUILT_IN, MenuService, checked_address, model_cfg, service_named
+from core.model_menu import MENU, MenuService, checked_address, model_cfg, service_named
 from core.readiness import Readiness
 from core.settings import NO_KEY
 from core.storage.base import LOCAL_OWNER
@@ -140,8 +140,8 @@ class OwnModels:
         self._chosen.clear()
 
     def _opened(self, owner: str, kept: ModelService) -> Chosen:
-        if kept.service == BUILT_IN and self._is_the_default(kept.model):
-            return Chosen(self.default.loader, self.default.readiness, BUILT_IN)
+        if self._is_the_default(kept):
+            return Chosen(self.default.loader, self.default.readiness, kept.service)
         readiness = Readiness(changed=partial(self._tell, owner))
         place = urlsplit(kept.address).hostname or ""
         label = f"{kept.model} · {place}" if place else kept.model
@@ -153,16 +153,17 @@ class OwnModels:
         """The kept choice as a model. What could be chosen once may not be any more, so it is checked again."""
         local = is_local(owner)
         service = service_named(kept.service, local=local)
-        if service.model_type == BUILT_IN:
+        if service.inside:
             return self.made(owner, Choice(service, "", kept.model, ""))
         address = checked_address(kept.address, service, local=local)
         key = self._store.key_of(kept) or self.known_key(owner, address)
         return self.made(owner, Choice(service, address, kept.model, key))
 
-    def _is_the_default(self, model: str) -> bool:
-        """Whether the installation runs these weights already: they are loaded once."""
-        cfg = self._settings.model_cfg()
-        return cfg.get("model_type") == BUILT_IN and model in {"", cfg.get("model")}
+    def _is_the_default(self, kept: ModelService) -> bool:
+        """Whether the installation runs this model in this process already: it is loaded once."""
+        service, cfg = MENU.get(kept.service), self._settings.model_cfg()
+        same_kind = service is not None and service.inside and cfg.get("model_type") == service.model_type
+        return same_kind and kept.model in {"", cfg.get("model")}
 
     def _forget_the_oldest(self) -> None:
         while len(self._chosen) > _REMEMBERED:

@@ -95,6 +95,7 @@ class Dialog {
     parts.key.value = '';
     parts.address.value = chosen?.address ?? '';
     parts.model.value = chosen?.model ?? '';
+    parts.model.placeholder = chosen?.hint ?? '';
     parts.captions.model.textContent = chosen?.kind === 'azure' ? say('models_deployment') : say('models_model');
     parts.rows.address.hidden = !chosen?.typed;
     parts.rows.model.hidden = !chosen;

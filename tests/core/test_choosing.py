@@ -210,6 +210,8 @@ async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
         (Draft("compatible", "http://a.example", " "), "model_not_typed"),
         (Draft("compatible", "http://a.example", "x" * 201), "model_not_typed"),
         (Draft("compatible", "http://a.example", "two\nlines"), "model_not_typed"),
+        (Draft("llama_cpp", "", "no-such-weights"), "unknown_name"),
+        (Draft("transformers"), "model_not_typed"),
         (Draft("compatible", "http://a.example", "m", f"{KEY}\r\nx: y"), "key_wrong_form"),
         (Draft("compatible", "http://a.example", "m", "钥匙"), "key_wrong_form"),
         (Draft("compatible", "http://a.example", "m", "x" * 5000), "key_wrong_form"),
@@ -271,6 +273,13 @@ async def test_the_installations_key_is_for_whoever_runs_it_alone(
     own = models.made("b-alice", await choosing.checked("b-alice", Draft("openai", key="sk-of-alice")))
     assert own.cfg["api_key"] == "sk-of-alice"
     assert KEY not in repr(await choosing.checked(ME, given)) + repr(Draft("openai", key=KEY))
+
+
+async def test_a_model_in_this_process_is_tried_only_where_it_is_loaded(engine: Engine) -> None:
+    for given in (Draft("llama_cpp"), Draft("llama_cpp", "", "/models/my own.gguf"), Draft("transformers", "", "a/b")):
+        assert (await refusal_of(engine.choosing.test(ME, given))).words_key == "built_in_not_loaded"
+        await engine.choosing.save(ME, given, use=False)
+        assert (await engine.choosing.kept(ME))[-1].model == given.model
 
 
 async def test_a_service_that_wants_a_key_is_not_used_without_one(engine: Engine) -> None:

@@ -44,6 +44,7 @@ def _service(name: str, service: MenuService, kept: ModelService | None, words: 
         "address": kept.address if kept is not None and service.typed else service.address,
         "typed": service.typed,
         "key": service.wants_key,
+        "hint": words(f"models.hint.{name}") if f"models.hint.{name}" in words else "",
         "kind": service.model_type,
         "model": kept.model if kept is not None else next(iter(service.models), ""),
         "models": list(service.models),

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MB = 1_000_000
+_IN_PROCESS = ", Transformers"
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
@@ -48,18 +49,19 @@ def _ready_html(readiness: Readiness, words: Words, built_in: bool | None = None
     model = readiness["model"]
     inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in
     name = model.label.removesuffix(", built in") if inside else model.label
-    said = _said(model, words, inside=inside)
+    here = inside or model.label.endswith(_IN_PROCESS)
+    said = _said(model, words, here=here)
     label = words("ready.inside", model=name) if inside and name else name
     return (
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
         f'<span class="p-st {_SHAPES[model.state]}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
-        f'<div class="p-card">{_card(model, name, words, inside=inside)}</div></details>'
+        f'<div class="p-card">{_card(model, name, words, inside=inside, here=here)}</div></details>'
     )
 
 
-def _said(model: Part, words: Words, *, inside: bool) -> str:
-    if model.state == "ready" and not inside and not model.answered and model.label:
+def _said(model: Part, words: Words, *, here: bool) -> str:
+    if model.state == "ready" and not here and not model.answered and model.label:
         return words("ready.set_up")  # a service that nobody asked yet: it may not be there
     if model.state == "failed" and model.remedy_key.startswith("model_"):
         return words("ready.not_answering")
@@ -70,7 +72,7 @@ def _said(model: Part, words: Words, *, inside: bool) -> str:
     return words("ready.fetching", done=model.done // _MB, total=model.total // _MB)
 
 
-def _card(model: Part, name: str, words: Words, *, inside: bool) -> str:
+def _card(model: Part, name: str, words: Words, *, inside: bool, here: bool) -> str:
     """What answers, what that means, and the way to something better."""
     lines: list[str] = []
     if model.state == "failed":
@@ -78,10 +80,14 @@ def _card(model: Part, name: str, words: Words, *, inside: bool) -> str:
         lines += [f'<p class="p-what">{escaped(happened)}</p>', f"<p>{escaped(remedy)}</p>" if remedy else ""]
         lines += [f"<p>{escaped(words('ready.none'))}</p>", _retry(words)]
     elif name:
-        lines.append(f"<p>{escaped(words('ready.built_in' if inside else 'ready.remote', model=name))}</p>")
+        lines.append(f"<p>{escaped(words(_answers(inside=inside, here=here), model=name))}</p>")
     choose = escaped(words("models.open"))
     lines.append(f'<p><button type="button" class="p-button" data-do="models">{choose}</button></p>')
     return "".join(lines)
+
+
+def _answers(*, inside: bool, here: bool) -> str:
+    return "ready.built_in" if inside else "ready.here" if here else "ready.remote"
 
 
 def _retry(words: Words) -> str:

@@ -8,10 +8,13 @@ MODELS: dict[str, str] = {
     "models.llama_cpp": "Built in",
     "models.dashscope_intl": "DashScope, international",
     "models.compatible": "Another OpenAI-compatible server",
+    "models.hint.llama_cpp": "chosen by the machine, or the path of a .gguf file",
+    "models.hint.transformers": "a folder, or a name on the Hugging Face hub",
     "models.group_here": "On this computer",
     "models.group_net": "Over the network",
     "models.open": "Choose a model",
     "models.settings": "Model settings",
+    "ready.here": "{model} runs inside Parlour: nothing you write leaves this computer.",
     # a test that went well, or what to do after one that did not
     "models.works": "{model} began to answer after {seconds}.",
     "models.saved": "Saved. It answers once you press Use.",

@@ -8,10 +8,13 @@ MODELS: dict[str, str] = {
     "models.llama_cpp": "内置模型",
     "models.dashscope_intl": "DashScope 国际",
     "models.compatible": "其他兼容 OpenAI 的服务器",
+    "models.hint.llama_cpp": "由机器选择，也可填 .gguf 文件的路径",
+    "models.hint.transformers": "文件夹，或 Hugging Face 上的名字",
     "models.group_here": "在这台电脑上",
     "models.group_net": "通过网络",
     "models.open": "选择模型",
     "models.settings": "模型设置",
+    "ready.here": "{model} 在 Parlour 内部运行：你写的内容不会离开这台电脑。",
     # 测试结果
     "models.works": "{model} 在 {seconds}后开始回答。",
     "models.saved": "已保存。点“使用”后由它回答。",

@@ -110,6 +110,12 @@ def test_the_card_of_a_remote_model_says_where_words_go() -> None:
     assert "sent to the service" in card
 
 
+def test_a_model_in_this_process_is_ready_once_it_is_loaded_and_keeps_words_here() -> None:
+    tree = parsed(top_html("", ready("ready", label="tiny, Transformers"), EN))
+    assert one(tree, ".p-said").text() == "Ready"
+    assert "leaves this computer" in one(tree, ".p-card").text()
+
+
 def test_a_service_that_nobody_asked_yet_is_set_up_and_no_more() -> None:
     tree = parsed(top_html("", ready("ready", label="big · api.example"), EN))
     assert one(tree, ".p-said").text() == "Set up"
