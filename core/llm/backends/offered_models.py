@@ -30,13 +30,18 @@ async def offered_models(address: str, key: str, *, public_only: bool = False) -
         key: Its key; goes there and nowhere else.
         public_only: Call the open internet alone.
     """
-    client = public_client() if public_only else httpx2.AsyncClient(mounts=_DIRECT, follow_redirects=False)
+    # In a thread: reading the trusted certificates takes a while.
+    client = await asyncio.to_thread(public_client if public_only else _client)
     try:
         async with asyncio.timeout(_WITHIN), client:
             raw = await _read(client, f"{address.rstrip('/')}/models", key)
         return _names(json.loads(raw))
     except (httpx2.HTTPError, httpx2.InvalidURL, ParlourError, ValueError, TimeoutError):
         return []
+
+
+def _client() -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(mounts=_DIRECT, follow_redirects=False)
 
 
 async def _read(client: httpx2.AsyncClient, url: str, key: str) -> bytes:

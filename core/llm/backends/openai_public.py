@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 import httpx2
@@ -66,8 +67,12 @@ class PublicOpenAIModel(OpenAIModel):
 
     async def _client(self) -> openai.AsyncOpenAI:
         if self._guarded is None:
-            http = public_client()
-            self._guarded = http, (await super()._client()).with_options(http_client=http)
+            http = await asyncio.to_thread(public_client)  # reading the trusted certificates takes a while
+            client = (await super()._client()).with_options(http_client=http)
+            if self._guarded is None:
+                self._guarded = http, client
+            else:  # another question was first
+                await http.aclose()
         return self._guarded[1]
 
 
