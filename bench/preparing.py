@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from bench.figures import Figure, report
 from core.llm.base import BaseChatModel
-from core.llm.tokens import Counter, vocabulary_at_hand
+from core.llm.tokens import Counter
+from core.llm.vocabularies import QWEN
 from core.llm.wire.openai import Senses, messages_json
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Usage
@@ -82,7 +83,7 @@ def counting(text: str) -> float:
     size = len(text.encode())
     times: list[float] = []
     for _ in range(5):
-        counter = Counter("qwen", exact=True, load=vocabulary_at_hand)
+        counter = Counter(QWEN, exact=True)
         began = time.process_time()
         counter.count(text)
         times.append(time.process_time() - began)

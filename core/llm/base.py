@@ -275,7 +275,7 @@ class BaseChatModel:
     def counter(self) -> Counter:
         """Counts tokens, and cuts texts by them; a subclass with a `count_tokens` of its own counts by that."""
         if type(self).count_tokens is not BaseChatModel.count_tokens:
-            return Counter("own", exact=False, count=self.count_tokens)
+            return Counter(count=self.count_tokens)
         return counter_for(self.model)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:

@@ -6,6 +6,7 @@ import base64
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm import tokens
+from core.llm import tokens, vocabularies
 from core.llm.base import BaseChatModel
 from core.llm.tokens import Counter, count_tokens, counter_for, estimate_tokens, vocabulary_at_hand
 
@@ -70,30 +71,41 @@ def test_a_count_says_whether_it_is_the_models_own(model: str, exact: bool) -> N
 
 
 @pytest.fixture
-def litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A package that brings GPT-4's vocabulary, or the first 256 tokens of it: each byte."""
-    place = tmp_path / tokens._CL100K_PLACES[0]
-    place.parent.mkdir(parents=True)
-    place.write_text("".join(f"{base64.b64encode(bytes([n])).decode()} {n}\n" for n in range(256)))
+def litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A package that brings GPT's vocabularies, or the first 256 tokens of them: each byte."""
+    folder = tmp_path / "litellm_core_utils" / "tokenizers"
+    folder.mkdir(parents=True)
+    for vocabulary in (vocabularies.CL100K, vocabularies.O200K):
+        lines = (f"{base64.b64encode(bytes([n])).decode()} {n}\n" for n in range(256))
+        (tmp_path / vocabulary.places[0]).write_text("".join(lines))
+        vocabulary.__dict__.pop("encoding", None)
     found: Any = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(tokens, "find_spec", lambda name: found if name == "litellm" else find_spec(name))
-    for cached in (tokens.cl100k, tokens.counter_for):
-        cached.cache_clear()
-    yield
-    for cached in (tokens.cl100k, tokens.counter_for):
-        cached.cache_clear()
+    monkeypatch.setattr(vocabularies, "find_spec", lambda name: found if name == "litellm" else find_spec(name))
+    counter_for.cache_clear()
+    yield folder
+    counter_for.cache_clear()
+    for vocabulary in (vocabularies.CL100K, vocabularies.O200K):
+        vocabulary.__dict__.pop("encoding", None)
 
 
-@pytest.mark.usefixtures("litellm")
-def test_gpt_4_is_counted_by_its_own_vocabulary_where_a_package_brings_it() -> None:
-    own, near = counter_for("gpt-4-turbo"), counter_for("gpt-4o")
-    assert (own.name, own.exact, own.count("abc")) == ("cl100k", True, 3)
-    assert (near.name, near.exact) == ("cl100k", False)
+@pytest.mark.parametrize(("model", "name"), [("gpt-4-turbo", "cl100k"), ("gpt-4o", "o200k"), ("openai/gpt-5", "o200k")])
+def test_gpt_is_counted_by_its_own_vocabulary_where_a_package_brings_it(litellm: Path, model: str, name: str) -> None:
+    counter = counter_for(model)
+    assert (counter.name, counter.exact, counter.count("abc")) == (name, True, 3)
+    assert counter.count("e\u0301 <|endoftext|>") == 5  # as it stands: only Qwen's is composed first
     assert counter_for("qwen-max").name == "qwen"
+    assert counter.shortened("abcdefghij", 5) == "a...j"
+    assert litellm.is_dir()
+
+
+def test_a_newer_gpt_is_counted_near_enough_by_the_older_vocabulary(litellm: Path) -> None:
+    (litellm / Path(vocabularies.O200K.places[0]).name).unlink()
+    near = counter_for("gpt-4o")
+    assert (near.name, near.exact) == ("cl100k", False)
 
 
 def test_without_any_vocabulary_an_estimate_is_marked_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
+    monkeypatch.setattr(vocabularies, "find_spec", lambda name: None)
     counter_for.cache_clear()
     try:
         counter = counter_for("qwen-max")
@@ -116,14 +128,14 @@ def test_a_model_that_counts_by_itself_is_asked() -> None:
 
 def test_a_text_is_counted_once() -> None:
     counted: list[str] = []
-    counter = Counter("own", exact=False, count=lambda text: counted.append(text) or len(text))
+    counter = Counter(count=lambda text: counted.append(text) or len(text))
     assert [counter.count("abc"), counter.count("ab" + "c"), counter.count("abd")] == [3, 3, 3]
     assert counted == ["abc", "abd"]
 
 
 def test_what_is_remembered_stays_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tokens, "_REMEMBERED", 5)
-    counter = Counter("own", exact=False, count=len)
+    counter = Counter(count=len)
     assert [counter.count("a" * n) for n in range(20)] == list(range(20))
     assert len(counter._known) <= 5
 
@@ -137,7 +149,7 @@ ANY = st.text(alphabet=st.characters(), max_size=60) | st.text(
 def test_the_bound_that_is_had_without_counting_holds(text: str, model: str) -> None:
     counter = counter_for(model)
     assert counter.count(text) <= counter.at_most(text)
-    assert Counter("estimate", exact=False).count(text) <= Counter("estimate", exact=False).at_most(text)
+    assert Counter().count(text) <= Counter().at_most(text)
 
 
 @given(ANY, st.integers(-2, 30), st.booleans())
@@ -154,12 +166,12 @@ def test_a_cut_text_keeps_to_its_limit_and_tears_no_character(text: str, limit: 
 
 
 def test_a_vocabulary_is_read_when_something_has_to_be_counted() -> None:
-    read: list[str] = []
-    counter = Counter("qwen", exact=True, load=lambda: read.append("read") or vocabulary_at_hand())
+    fresh = replace(vocabularies.QWEN)
+    counter = Counter(fresh, exact=True)
     assert counter.at_most("hello") == 5
-    assert read == []
+    assert "encoding" not in fresh.__dict__
     assert [counter.count("hello"), counter.count("hello there")] == [1, 2]
-    assert read == ["read"]
+    assert "encoding" in fresh.__dict__
 
 
 def test_counting_imports_no_service() -> None:
