@@ -18,7 +18,6 @@ from core.errors import (
     SettingsError,
 )
 from core.llm.notes import CallNotes
-from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
@@ -346,29 +345,6 @@ def test_a_server_that_does_not_speak_http_is_told_apart(qwen):
     assert "DashScope" in run(talk()).message
 
 
-# -- settings ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("cfg", "named"),
-    [
-        ({"base_http_api_url": "ftp://h/api"}, "base_http_api_url"),
-        ({"model_server": "http://"}, "model_server"),
-        ({"base_url": "http://two words/api/v1"}, "base_url"),
-        ({"base_url": "http://h:99999/api/v1"}, "base_url"),
-        ({"base_url": 7}, "base_url"),
-        ({"api_key": "sk-钥匙"}, "api_key"),
-        ({"api_key": "sk-a\nb"}, "api_key"),
-        ({"default_headers": {"X": "a\r\nb"}}, "default_headers"),
-        ({"default_headers": [1]}, "default_headers"),
-    ],
-)
-def test_a_wrong_setting_is_named(cfg, named):
-    with pytest.raises(SettingsError, match=named) as caught:
-        get_chat_model({"model": "qwen-max", "model_type": "qwen_dashscope", "api_key": KEY, **cfg})
-    assert "sk-" not in str(caught.value)
-
-
 @pytest.mark.parametrize("value", [object(), float("nan"), {1, 2}])
 def test_a_setting_that_cannot_be_sent_is_told_before_anything_leaves(server, qwen, value):
     with pytest.raises(SettingsError, match="generate_cfg"):
@@ -390,15 +366,3 @@ def test_tools_may_have_any_name_and_must_have_a_schema(server, qwen):
     assert [sent.messages[1]["tool_calls"][0]["function"]["name"], sent.messages[2]["name"]] == [name, name]
     with pytest.raises(ModelRefusedError, match="schema"):
         model.chat([question], functions=[{"name": "odd", "parameters": "text"}], stream=False)
-
-
-def test_the_callers_dict_stays_as_it_is():
-    given = {
-        "model": "qwen-max",
-        "model_type": "qwen_dashscope",
-        "api_key": KEY,
-        "base_http_api_url": "http://h/api/v1",
-    }
-    kept = dict(given)
-    get_chat_model(given)
-    assert given == kept
