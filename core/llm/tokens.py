@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
-from functools import cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 from unicodedata import is_normalized
 
@@ -82,7 +82,7 @@ class Counter:
         return counted if len(sample) == len(text) else counted * len(text) // len(sample) + 1
 
 
-@cache
+@lru_cache(maxsize=64)
 def counter_for(model: str) -> Counter:
     """The counter for a model of this name.
 

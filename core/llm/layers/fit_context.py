@@ -31,7 +31,7 @@ def fit_context(model: ModelFacts) -> Layer:
 
     def layer(request: ChatRequest, below: Source) -> Stream:
         given = request.generate.get("max_input_tokens")
-        room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(given)
+        room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be text
         return below(fitted(request, room, model) if room > 0 else request)
 
     return layer

@@ -53,7 +53,7 @@ def test_a_limit_that_makes_no_sense_is_named_with_what_it_may_be(name: str, val
 
 
 def test_limits_as_configuration_files_write_them_are_taken() -> None:
-    limits = {"max_input_tokens": "0", "max_retries": "2", "request_timeout": "1.5", "max_tokens": None}
+    limits = {"max_input_tokens": "1e4", "max_retries": "2", "request_timeout": "1.5", "max_tokens": None}
     assert ScriptedModel("fine").chat(ASK, stream=False, extra_generate_cfg=limits)[0]["content"] == "fine"
 
 
