@@ -60,6 +60,7 @@ class Settings(BaseSettings):
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
         retrieval: How documents are searched: by words and meaning, or by words alone, which costs less.
+        log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
     """
 
     model_config = SettingsConfigDict(
@@ -93,6 +94,7 @@ class Settings(BaseSettings):
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)
     retrieval: Literal["hybrid", "keyword"] = "hybrid"
+    log_calls: bool = False
 
     @classmethod
     def load(cls, **arguments: Any) -> Settings:

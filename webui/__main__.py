@@ -46,6 +46,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = vars(_parser().parse_args(arguments))
     try:
         settings = Settings.load(**given)
+        if settings.log_calls:
+            logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         settings.make_home()
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port)
