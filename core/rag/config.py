@@ -25,6 +25,8 @@ class RAGConfig(BaseModel):
         top_k: How many passages a search gives when the caller does not say.
         score_threshold: Passages that score lower are left out; 0 keeps all.
         max_ref_token: Tokens of passages that an agent puts before its model.
+        pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
+            that licence.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
@@ -36,6 +38,7 @@ class RAGConfig(BaseModel):
     top_k: int = Field(default=5, ge=1, le=100)
     score_threshold: float = Field(default=0.0, ge=0.0)
     max_ref_token: int = Field(default=4000, ge=100)
+    pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
 
     @classmethod
     def of(cls, value: RAGConfig | Mapping[str, Any] | None) -> RAGConfig:

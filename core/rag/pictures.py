@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import DocumentError
 from core.rag.parsers import process
-from core.rag.parsers.catalog import PICTURES
+from core.rag.parsers.catalog import PICTURES, drawer_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,10 +29,11 @@ class Pictures:
 
     Args:
         folder: Made when the first picture is drawn.
+        pdf_reader: Which library draws the pages of a PDF, as in `RAGConfig`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, pdf_reader: str = "pymupdf") -> None:
+        self._folder, self._pdf_reader = folder, pdf_reader
 
     def get(self, document: Document, original: Path, page: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
         """A page as PNG.
@@ -55,7 +56,7 @@ class Pictures:
         try:
             return kept.read_bytes()
         except OSError:
-            png = process.picture(original, document.media_type, page, zoom, marks)
+            png = process.picture(original, drawer_of(document.media_type, self._pdf_reader), page, zoom, marks)
         self._keep(kept, png)
         return png
 

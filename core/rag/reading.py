@@ -36,7 +36,7 @@ def read_file(path: Path, head: bytes, document_id: str, name: str, config: RAGC
     Raises:
         DocumentError: It cannot be read.
     """
-    parser, media_type = parser_for(name, head)
+    parser, media_type = parser_for(name, head, config.pdf_reader)
     return _reading(parse(path, name, parser, limits), document_id, name, media_type, path.stat().st_size, config)
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 PARSERS: Mapping[str, Entry] = {
     "pdf": Entry("core.rag.parsers.pdf:PdfParser"),
     "picture": Entry("core.rag.parsers.picture:PictureParser"),
+    "pdfium": Entry("core.rag.parsers.pdfium:PdfiumParser"),  # never asked: it takes the place of "pdf"
     "word": Entry("core.rag.parsers.word:WordParser"),
     "slides": Entry("core.rag.parsers.slides:SlidesParser"),
     "workbook": Entry("core.rag.parsers.workbook:WorkbookParser"),
@@ -24,11 +25,16 @@ PARSERS: Mapping[str, Entry] = {
     "data_text": Entry("core.rag.parsers.data_text:DataTextParser"),
     "plain": Entry("core.rag.parsers.plain:PlainParser"),
 }
+# The setting `pdf_reader`: the parser, and what draws the pages.
+PDF_READERS: Mapping[str, tuple[str, str]] = {
+    "pymupdf": ("pdf", "core.rag.parsers.pdf_file"),
+    "pypdfium2": ("pdfium", "core.rag.parsers.pdfium_file"),
+}
 PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
 
 # What reads the pages of a media type as pictures.
 PICTURES: Mapping[str, str] = {
-    "application/pdf": "core.rag.parsers.pdf_file",
+    "application/pdf": PDF_READERS["pymupdf"][1],
     **{f"image/{kind}": "core.rag.parsers.picture" for kind in ("png", "jpeg", "gif", "webp", "bmp", "tiff")},
 }
 
@@ -82,12 +88,13 @@ _SIGNATURES: tuple[tuple[bytes, int, str], ...] = (
 )
 
 
-def parser_for(name: str, head: bytes) -> tuple[str, str]:
+def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str, str]:
     """The name of the parser that reads such a file, and the file's media type.
 
     Args:
         name: The file's name as the user knows it.
         head: Its first `HEAD` bytes.
+        pdf_reader: Which of `PDF_READERS` reads a PDF.
 
     Raises:
         BrokenDocumentError: It is empty, or its name promises a format that it is not.
@@ -105,7 +112,7 @@ def parser_for(name: str, head: bytes) -> tuple[str, str]:
         if (media_type.startswith("text/") and promised in _NO_TEXT) or (media_type.startswith("image/") and promised):
             break
         if media_type:
-            return parser, media_type
+            return (PDF_READERS[pdf_reader][0] if parser == "pdf" else parser), media_type
     if promised:
         raise _not_what_it_says(promised, kind)
     named = ending(name).removeprefix(".").upper()
@@ -116,6 +123,11 @@ def parser_for(name: str, head: bytes) -> tuple[str, str]:
         kind=kind,
         readable=", ".join(READABLE),
     )
+
+
+def drawer_of(media_type: str, pdf_reader: str = "pymupdf") -> str:
+    """The module that draws the pages of a media type in `PICTURES`."""
+    return PDF_READERS[pdf_reader][1] if media_type == "application/pdf" else PICTURES[media_type]
 
 
 def _not_what_it_says(promised: str, kind: str) -> BrokenDocumentError:

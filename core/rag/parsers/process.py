@@ -110,15 +110,23 @@ def stream(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = 
 
 
 def picture(
-    path: Path, media_type: str, page: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = ""
+    path: Path, drawer: str, page: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = ""
 ) -> bytes:
     """A page as PNG, drawn in a process of its own, with the rectangles marked.
+
+    Args:
+        path: The file.
+        drawer: What draws it, from `catalog.drawer_of`.
+        page: From 1.
+        zoom: Pixels for each point (1/72 inch).
+        marks: What to mark, in points.
+        password: Opens it, if it is encrypted.
 
     Raises:
         DocumentError: The page cannot be drawn.
         NotFoundError: There is no such page.
     """
-    request = {"do": "picture", "path": str(path), "media_type": media_type, "page": page, "zoom": zoom}
+    request = {"do": "picture", "path": str(path), "drawer": drawer, "page": page, "zoom": zoom}
     request |= {"marks": marks, "password": password}
     with closing(_ask(request, Limits())) as answers:
         for answer in answers:

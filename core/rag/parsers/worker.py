@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError
 from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Scanned, Wishes
-from core.rag.parsers.catalog import PARSER_REGISTRY, PICTURES
+from core.rag.parsers.catalog import PARSER_REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -35,7 +35,7 @@ def main() -> None:
     limits = Bounds(**request["limits"])
     try:
         if request["do"] == "picture":
-            reader = import_module(PICTURES[request["media_type"]])
+            reader = import_module(request["drawer"])
             place = (request["page"], request["zoom"], request["marks"])
             png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
             _say(answer, {"png": base64.b64encode(png).decode("ascii")})

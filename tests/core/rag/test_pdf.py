@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -10,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.errors import BrokenDocumentError, LockedDocumentError
-from core.rag.document import About, Block, PageShape
+from core.rag.document import About, Block, PageShape, Rectangle
 from core.rag.parsers.base import Found
-from core.rag.parsers.pdf import PdfParser
-from core.rag.parsers.pdf_file import picture
+from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 from core.rag.parsers.pdf_margins import is_page_number
 from core.rag.parsers.text_lines import joined
 
@@ -21,8 +22,24 @@ Make = Callable[..., Path]
 AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
 
 
+@pytest.fixture(params=PDF_READERS, autouse=True)
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each promise is kept by either library."""
+    name: str = request.param
+    monkeypatch.setattr(sys.modules[__name__], "READER", name)
+    return name
+
+
+READER = "pymupdf"
+
+
 def parsed(path: Path) -> list[Found]:
-    return list(PdfParser().parse(path, path.name))
+    return list(PARSER_REGISTRY[PDF_READERS[READER][0]]().parse(path, path.name))
+
+
+def picture(path: Path, page: int, zoom: float, marks: tuple[Rectangle, ...] = ()) -> bytes:
+    drawn: bytes = import_module(PDF_READERS[READER][1]).picture(path, page, zoom, marks)
+    return drawn
 
 
 def blocks(path: Path) -> list[Block]:

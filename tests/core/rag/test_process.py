@@ -13,6 +13,7 @@ import pytest
 
 from core.errors import BrokenDocumentError, DocumentError, LockedDocumentError, NotFoundError
 from core.rag.parsers import process
+from core.rag.parsers.catalog import drawer_of
 from core.rag.parsers.process import Limits, parse
 
 Make = Callable[..., Path]
@@ -93,7 +94,7 @@ def test_a_reader_that_crashes_costs_that_file_only(make_pdf: Make, caplog: pyte
 
 def test_a_page_that_is_not_there_cannot_be_drawn(make_pdf: Make) -> None:
     with pytest.raises(NotFoundError):
-        process.picture(make_pdf("one page"), "application/pdf", 2, 1.0)
+        process.picture(make_pdf("one page"), drawer_of("application/pdf"), 2, 1.0)
 
 
 def test_the_reader_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

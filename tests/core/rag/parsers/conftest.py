@@ -8,8 +8,15 @@ from pathlib import Path
 import pytest
 
 from core.rag.document import About, Block, PageShape
-from core.rag.parsers.catalog import HEAD, PARSER_REGISTRY, parser_for
+from core.rag.parsers.base import Scanned
+from core.rag.parsers.catalog import HEAD, PARSER_REGISTRY, PDF_READERS, parser_for
 from core.rag.parsers.process import Parsed
+
+
+@pytest.fixture(params=PDF_READERS)
+def read_pdf(request: pytest.FixtureRequest) -> Callable[[Path], Parsed]:
+    """All that is in a PDF, by either library."""
+    return lambda path: _parsed(PDF_READERS[request.param][0], path, path.name)
 
 
 @pytest.fixture
@@ -19,15 +26,21 @@ def read() -> Callable[..., Parsed]:
     def read(path: Path, name: str = "") -> Parsed:
         with path.open("rb") as file:
             parser, _ = parser_for(name or path.name, file.read(HEAD))
-        parsed = Parsed()
-        for found in PARSER_REGISTRY[parser]().parse(path, name or path.name):
-            match found:
-                case About():
-                    parsed.about = found
-                case PageShape():
-                    parsed.shapes.append(found)
-                case Block():
-                    parsed.blocks.append(found)
-        return parsed
+        return _parsed(parser, path, name or path.name)
 
     return read
+
+
+def _parsed(parser: str, path: Path, name: str) -> Parsed:
+    parsed = Parsed()
+    for found in PARSER_REGISTRY[parser]().parse(path, name):
+        match found:
+            case About():
+                parsed.about = found
+            case PageShape():
+                parsed.shapes.append(found)
+            case Block():
+                parsed.blocks.append(found)
+            case Scanned():
+                parsed.scanned.append(found.page)
+    return parsed

@@ -35,7 +35,7 @@ def by_rows(page: Any) -> None:
 
 @pytest.mark.parametrize("draw", [by_columns, right_first, by_rows])
 def test_the_left_column_is_read_before_the_right_one(
-    tmp_path: Path, read: Callable[..., Parsed], draw: Callable[[Any], None]
+    tmp_path: Path, read_pdf: Callable[..., Parsed], draw: Callable[[Any], None]
 ) -> None:
     import pymupdf
 
@@ -45,7 +45,7 @@ def test_the_left_column_is_read_before_the_right_one(
     draw(page)
     page.insert_text((60, 640), WIDE, fontsize=10)
     document.save(tmp_path / "a.pdf")
-    blocks = read(tmp_path / "a.pdf").blocks
+    blocks = read_pdf(tmp_path / "a.pdf").blocks
     assert [block.text for block in blocks] == [WIDE, " ".join(LEFT), " ".join(RIGHT), WIDE]
     assert blocks[1].rectangle
     assert blocks[1].rectangle[2] < 310

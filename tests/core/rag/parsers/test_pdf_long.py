@@ -55,8 +55,8 @@ def test_the_first_pages_come_before_the_last_are_read(long_pdf: Path, monkeypat
     assert sorted(pages) == list(range(1, PAGES + 1))
 
 
-def test_what_is_learnt_from_some_pages_holds_for_all(long_pdf: Path, read: Callable[..., Parsed]) -> None:
-    blocks = read(long_pdf).blocks
+def test_what_is_learnt_from_some_pages_holds_for_all(long_pdf: Path, read_pdf: Callable[..., Parsed]) -> None:
+    blocks = read_pdf(long_pdf).blocks
     assert [(block.text, block.page, block.level) for block in blocks if block.kind == "heading"] == [
         (f"Chapter {number // 25 + 1}: on rivers", number, 1) for number in range(1, PAGES + 1, 25)
     ]

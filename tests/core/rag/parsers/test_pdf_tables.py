@@ -65,14 +65,14 @@ def overlap(one: Rectangle, other: Rectangle) -> float:
 
 
 @pytest.mark.parametrize("thick", [0, 0.3, 2])
-def test_a_ruled_table_is_read_row_by_row_in_its_place(read: Read, made: Callable[..., Path], thick: float) -> None:
+def test_a_ruled_table_is_read_row_by_row_in_its_place(read_pdf: Read, made: Callable[..., Path], thick: float) -> None:
     def draw(page: Any) -> None:
         page.insert_text((60, 100), "Words before the table.", fontsize=10)
         lattice(page, 3, 3, thick)
         words(page, ROWS)
         page.insert_text((60, 260), "Words after it.", fontsize=10)
 
-    before, table, after = read(made(draw)).blocks
+    before, table, after = read_pdf(made(draw)).blocks
     assert (before.text, after.text) == ("Words before the table.", "Words after it.")
     assert table.cells == ROWS
     assert table.text == "City | People | Since\nUlm | 130 000 | 854\nBonn am Rhein | 330 000 | 11 BC"
@@ -82,18 +82,18 @@ def test_a_ruled_table_is_read_row_by_row_in_its_place(read: Read, made: Callabl
 
 
 @pytest.mark.parametrize("rotation", [90, 180, 270])
-def test_tables_are_found_on_turned_pages(read: Read, made: Callable[..., Path], rotation: int) -> None:
+def test_tables_are_found_on_turned_pages(read_pdf: Read, made: Callable[..., Path], rotation: int) -> None:
     """What is displayed lies on its side; the words of each field are together all the same."""
 
     def draw(page: Any) -> None:
         lattice(page, 3, 3)
         words(page, ROWS)
 
-    (table,) = tables(read(made(draw, rotation)))
+    (table,) = tables(read_pdf(made(draw, rotation)))
     assert sorted(cell for row in table.cells for cell in row) == sorted(cell for row in ROWS for cell in row)
 
 
-def test_fields_drawn_as_rectangles_make_a_table(read: Read, made: Callable[..., Path]) -> None:
+def test_fields_drawn_as_rectangles_make_a_table(read_pdf: Read, made: Callable[..., Path]) -> None:
     def draw(page: Any) -> None:
         for row in range(3):
             for column in range(3):
@@ -101,18 +101,18 @@ def test_fields_drawn_as_rectangles_make_a_table(read: Read, made: Callable[...,
                 page.draw_rect((x, y, x + WIDE, y + HIGH), color=None, fill=(0.9, 0.9, 0.9 - 0.1 * row))
         words(page, ROWS)
 
-    assert tables(read(made(draw)))[0].cells == ROWS
+    assert tables(read_pdf(made(draw)))[0].cells == ROWS
 
 
-def test_fields_without_a_border_between_them_are_one(read: Read, made: Callable[..., Path]) -> None:
+def test_fields_without_a_border_between_them_are_one(read_pdf: Read, made: Callable[..., Path]) -> None:
     def draw(page: Any) -> None:
         lattice(page, 3, 3, skip=[("v", 0, 2), ("h", 2, 0)])
         words(page, [("k", "wide title", ""), ("tall", "1", "2"), ("", "3", "4")])
 
-    assert tables(read(made(draw)))[0].cells == (("k", "wide title", ""), ("tall", "1", "2"), ("", "3", "4"))
+    assert tables(read_pdf(made(draw)))[0].cells == (("k", "wide title", ""), ("tall", "1", "2"), ("", "3", "4"))
 
 
-def test_two_tables_on_a_page_stay_two(read: Read, made: Callable[..., Path]) -> None:
+def test_two_tables_on_a_page_stay_two(read_pdf: Read, made: Callable[..., Path]) -> None:
     def draw(page: Any) -> None:
         lattice(page, 2, 2)
         words(page, [("a", "b"), ("c", "d")])
@@ -122,10 +122,10 @@ def test_two_tables_on_a_page_stay_two(read: Read, made: Callable[..., Path]) ->
         for x, y, text in ((70, 415, "e"), (170, 415, "f"), (70, 435, "g"), (170, 435, "h")):
             page.insert_text((x, y), text, fontsize=10)
 
-    assert [table.text for table in tables(read(made(draw)))] == ["a | b\nc | d", "e | f\ng | h"]
+    assert [table.text for table in tables(read_pdf(made(draw)))] == ["a | b\nc | d", "e | f\ng | h"]
 
 
-def test_frames_underlines_and_drawings_are_no_tables(read: Read, made: Callable[..., Path]) -> None:
+def test_frames_underlines_and_drawings_are_no_tables(read_pdf: Read, made: Callable[..., Path]) -> None:
     def draw(page: Any) -> None:
         page.draw_rect((50, 50, 450, 650))
         page.draw_line((50, 90), (450, 90))
@@ -138,10 +138,10 @@ def test_frames_underlines_and_drawings_are_no_tables(read: Read, made: Callable
             page.draw_line((x, y), (x, y + 60))
         page.insert_text((200, 400), "label", fontsize=8)
 
-    assert tables(read(made(draw))) == []
+    assert tables(read_pdf(made(draw))) == []
 
 
-def test_an_underlined_word_does_not_part_its_sentence(read: Read, made: Callable[..., Path]) -> None:
+def test_an_underlined_word_does_not_part_its_sentence(read_pdf: Read, made: Callable[..., Path]) -> None:
     import pymupdf
 
     def draw(page: Any) -> None:
@@ -155,12 +155,12 @@ def test_an_underlined_word_does_not_part_its_sentence(read: Read, made: Callabl
             x += wide
         page.insert_text((60, 114), "and a second line.", fontsize=11)
 
-    assert [block.text for block in read(made(draw)).blocks] == [
+    assert [block.text for block in read_pdf(made(draw)).blocks] == [
         "A sentence with an underlined word in it, and a second line."
     ]
 
 
-def test_a_map_of_many_lines_is_no_table_and_costs_little(read: Read, made: Callable[..., Path]) -> None:
+def test_a_map_of_many_lines_is_no_table_and_costs_little(read_pdf: Read, made: Callable[..., Path]) -> None:
     def draw(page: Any) -> None:
         shape = page.new_shape()
         for at in range(1500):
@@ -170,4 +170,4 @@ def test_a_map_of_many_lines_is_no_table_and_costs_little(read: Read, made: Call
         shape.commit()
         page.insert_text((60, 40), "A map", fontsize=11)
 
-    assert [block.text for block in read(made(draw)).blocks] == ["A map"]
+    assert [block.text for block in read_pdf(made(draw)).blocks] == ["A map"]

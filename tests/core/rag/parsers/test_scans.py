@@ -16,7 +16,7 @@ from core.errors import BrokenDocumentError, MissingExtraError
 from core.rag.document import Rectangle
 from core.rag.parsers import ocr, picture, process
 from core.rag.parsers.base import Wishes
-from core.rag.parsers.catalog import parser_for
+from core.rag.parsers.catalog import drawer_of, parser_for
 from core.rag.parsers.ocr import Recognised, Sheet, turned_back
 from core.rag.parsers.pdf_page import Pixels
 from core.rag.parsers.process import Limits, Parsed
@@ -87,6 +87,12 @@ def test_a_sheet_that_lies_the_wrong_way_is_read(scan: Callable[..., Path], quar
     assert text.index("4711") < text.index("二零二四")
 
 
+def test_a_scan_is_read_without_pymupdf_too(scan: Callable[..., Path]) -> None:
+    parsed = process.parse(scan(), "scan.pdf", "pdfium", Limits())
+    assert parsed.scanned == [1]
+    assert CHINESE in letters(parsed)
+
+
 def test_a_page_with_text_is_not_recognised(make_pdf: Callable[..., Path], read: Read) -> None:
     assert read(make_pdf("A page of text.", "")).scanned == []
 
@@ -114,7 +120,9 @@ def test_the_words_of_a_photo_are_read_as_it_is_shown(tmp_path: Path) -> None:
     assert WORDS.replace(" ", "") in letters(parsed)
     shape = parsed.shapes[0]
     assert (shape.width, round(shape.height)) == (842, 601)
-    marked: Any = Image.open(io.BytesIO(process.picture(path, "image/jpeg", 1, 1.0, [shape.text_box or (0, 0, 1, 1)])))
+    marked: Any = Image.open(
+        io.BytesIO(process.picture(path, drawer_of("image/jpeg"), 1, 1.0, [shape.text_box or (0, 0, 1, 1)]))
+    )
     assert marked.size == (842, 601)
     assert any(red > 200 and blue < 120 for _, (red, _, blue) in marked.getcolors(1 << 24) or ())
     assert not marked.getexif()
