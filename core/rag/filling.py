@@ -1,36 +1,47 @@
-"""The thread that makes missing vectors while words are searched already."""
+"""The thread that makes what searches need beside the words of a library: vectors, and a quicker index."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from core.errors import ParlourError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.rag.vectors import Vectors
-
 _log = logging.getLogger(__name__)
 
 
+class Fillable(Protocol):
+    """Something that follows the chunks of a library."""
+
+    def fill(self, stop: threading.Event) -> bool:
+        """Do what is missing, until nothing is or `stop` is set; whether nothing is missing now.
+
+        Raises:
+            ParlourError: It cannot be done now.
+        """
+        ...
+
+
 class Filling:
-    """Fills the vectors of a library, model after model, whenever there is more to do.
+    """Fills what follows a library, one after the other, whenever there is more to do.
 
     Args:
-        all_vectors: The quick model first, so that there is something to compare soon.
+        what: The quick one first, so that there is something to compare soon.
+        name: What to call the thread.
     """
 
-    def __init__(self, all_vectors: Sequence[Vectors]) -> None:
-        self._all = all_vectors
+    def __init__(self, what: Sequence[Fillable], name: str = "library-vectors") -> None:
+        self._all = what
         self._change = threading.Condition()
         self._asked = 1  # for what came before this process
         self._done = 0
         self._whole = False
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._work, name="library-vectors", daemon=True)
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
     def wake(self) -> None:
@@ -59,14 +70,14 @@ class Filling:
                 asked = self._asked
             if self._stop.is_set():
                 return
-            filled = [self._filled(vectors) for vectors in self._all]  # every one, also after one that failed
+            filled = [self._filled(one) for one in self._all]  # every one, also after one that failed
             with self._change:
                 self._done, self._whole = asked, all(filled)
                 self._change.notify_all()
 
-    def _filled(self, vectors: Vectors) -> bool:
+    def _filled(self, one: Fillable) -> bool:
         try:
-            return vectors.fill(self._stop)
+            return one.fill(self._stop)
         except ParlourError as error:  # words find without it; the next document tries again
-            _log.warning("No vectors could be made: %s", error)
+            _log.warning("%s: nothing could be made: %s", self._thread.name, error)
             return False

@@ -10,6 +10,7 @@ from core.rag.index_file import DamagedIndexError
 from core.rag.records import chunk_texts
 from core.rag.search.catalog import SEARCHER_REGISTRY
 from core.rag.search.keyword import KeywordSearcher
+from core.rag.search.word_index import WordIndex
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -41,11 +42,14 @@ class Finder:
         self._guard = threading.Lock()
         self._vectors: list[Vectors] = []
         self._filling: Filling | None = None
+        self._quick = WordIndex(file, self._follow)
+        self._following: Filling | None = None
         self._closed = False
         self.words = KeywordSearcher(file)
         """Where chunks are taken in and out: words are always kept."""
         if config.retrieval_type in _BY_MEANING:
             self._begin()
+        self._follow()
 
     def scored(
         self, question: str, k: int, kind: RetrievalType | None, documents: Collection[str] | None
@@ -63,26 +67,34 @@ class Finder:
             return searcher.find(question, k, documents)
 
     def changed(self) -> None:
-        """There are new chunks."""
+        """Chunks came or went."""
         if self._filling is not None:
             self._filling.wake()
+        self._follow()
 
     def wait_for_vectors(self, seconds: float | None = None) -> bool:
         """Wait until all vectors are made; whether they are. True where none are asked for."""
         return self._filling.wait(seconds) if self._filling is not None else True
 
+    def wait_for_words(self, seconds: float | None = None) -> bool:
+        """Wait until the quick index of a large library is up to date; whether it is. True where none is needed."""
+        return self._following.wait(seconds) if self._following is not None else True
+
     def close(self) -> None:
         """End the background work."""
         with self._guard:
             self._closed = True
-            filling, self._filling = self._filling, None
-        if filling is not None:
-            filling.close()
+            fillings = [self._filling, self._following]
+            self._filling = self._following = None
+        for filling in fillings:
+            if filling is not None:
+                filling.close()
+        self._quick.close()
 
     def _searcher(self, kind: RetrievalType) -> Searcher:
         if kind in _BY_MEANING:
             self._begin()
-        return SEARCHER_REGISTRY[kind](self._file, self._vectors)
+        return SEARCHER_REGISTRY[kind](self._file, self._vectors, self._quick)
 
     def _begin(self) -> None:
         """Load what vectors need: NumPy alone takes longer than a search by words."""
@@ -100,6 +112,18 @@ class Finder:
                 for model in models
             ]
             self._filling = Filling(list(reversed(self._vectors)))
+
+    def _follow(self) -> None:
+        """Bring the quick index of words up to date, where the library is large enough for one."""
+        if self._following is None and not self._quick.is_wanted():
+            return
+        with self._guard:
+            if self._following is not None:
+                self._following.wake()
+            elif not self._closed:
+                from core.rag.filling import Filling
+
+                self._following = Filling([self._quick], "library-words")
 
     def _mend(self) -> None:
         """Build a damaged search index anew from the chunks."""

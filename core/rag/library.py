@@ -61,7 +61,7 @@ class Library:
         self._config = config
         self._limits = limits or Limits()
         self._originals = Originals(folder / "originals")
-        self._pictures = Pictures(folder / "pictures")
+        self._pictures = Pictures(folder / "pictures", config.pdf_reader)
         self._file, lost = _opened(folder / "library.sqlite")
         self._finder = Finder(self._file, config)
         self._reading: dict[str, threading.Lock] = {}
@@ -145,6 +145,7 @@ class Library:
             _present(records.get(db, document_id))
             self._finder.words.remove(db, records.chunk_ids(db, document_id))
             db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+        self._finder.changed()
         self._originals.drop(document_id)
         self._pictures.drop(document_id)
 
@@ -209,6 +210,13 @@ class Library:
         words alone there is nothing to wait for.
         """
         return self._finder.wait_for_vectors(seconds)
+
+    def wait_for_words(self, seconds: float | None = None) -> bool:
+        """Wait until the quick index of a large library is up to date, `seconds` at most; whether it is.
+
+        Nothing has to wait for it: search finds the same without it, only slower.
+        """
+        return self._finder.wait_for_words(seconds)
 
     # ---- showing
 

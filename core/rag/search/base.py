@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from core.rag.index_file import IndexFile
+    from core.rag.search.word_index import WordIndex
     from core.rag.vectors import Vectors
 
 # Chunk id, and the text under which it is found: title, headings and its own words.
@@ -16,13 +17,16 @@ Entry = tuple[int, str]
 
 
 class Searcher(Protocol):
-    """Finds chunks by a question. Made with the library's file, where it keeps tables of its own, and its vectors.
+    """Finds chunks by a question.
+
+    Made with the library's file, where it keeps tables of its own, its vectors, and the quick index of words that a
+    large library has.
 
     `add` and `remove` are called within the transaction that changes the chunks themselves, while others wait for their
     turn to write: what takes time is done before, in `prepare`.
     """
 
-    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = ()) -> None: ...
+    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = (), quick: WordIndex | None = None) -> None: ...
 
     def prepare(self, texts: Sequence[str]) -> list[Any]:
         """What is kept of each text for the search."""

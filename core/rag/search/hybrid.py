@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
+    from core.rag.search.word_index import WordIndex
     from core.rag.vectors import Likeness, Vectors
 
 _LOOKED_AT = 50  # the best of each side that are put together
@@ -33,10 +34,11 @@ class HybridSearcher(KeywordSearcher):
     Args:
         file: The library's file.
         vectors: Those of each model, the best first.
+        quick: The quicker index of words, if there is one.
     """
 
-    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = ()) -> None:
-        super().__init__(file)
+    def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = (), quick: WordIndex | None = None) -> None:
+        super().__init__(file, quick=quick)
         self._vectors = vectors
 
     def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
