@@ -24,6 +24,7 @@ NAMES = (
     "starting",
     "pages",
     "frames",
+    "large_library",
     "small_model",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
