@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BadMessagesError, SettingsError
 from core.messages.message import SYSTEM, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from core.messages.message import Message
 
@@ -27,6 +29,7 @@ _MEANS: Final[Mapping[str, str]] = {
     "request_timeout": "it is in seconds",
     "turn_timeout": "it is in seconds, and 0 means no limit",
 }
+_DICTS: Final = ("extra_body", "extra_headers", "extra_query")
 
 
 def check_messages(messages: Sequence[Message]) -> None:
@@ -55,11 +58,14 @@ def check_messages(messages: Sequence[Message]) -> None:
 
 
 def check_limits(generate: Mapping[str, Any]) -> None:
-    """Whether the numbers of a `generate_cfg` can be meant.
+    """Whether the numbers of a `generate_cfg`, and what must be a dict in it, can be meant.
 
     Raises:
-        SettingsError: One is no number, or below the least that has a meaning.
+        SettingsError: One is no number, or below the least that has a meaning; or it is no dict.
     """
+    for name in _DICTS:
+        if not isinstance(generate.get(name) or {}, Mapping):
+            raise SettingsError(f"generate_cfg[{name!r}] must be a dict.", hint="Give names and values.", name=name)
     for name, least in _LEAST.items():
         given = generate.get(name)
         if given is None:
@@ -68,7 +74,7 @@ def check_limits(generate: Mapping[str, Any]) -> None:
             number = float(given)
         except (TypeError, ValueError):
             number = float("nan")
-        if not number >= least:
+        if not (number >= least and isfinite(number)):
             meaning = _MEANS.get(name, "leave it out for the service's own")
             smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
             hint = f"Give {smallest}; {meaning}."

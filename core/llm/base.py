@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overload
 
 from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
 from core.bridge.sync import run
-from core.errors import ModelServiceError, ParlourError
+from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.asking import check_limits, check_messages
 from core.llm.batch import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
@@ -33,7 +34,7 @@ from core.messages.message import SYSTEM, USER, Message, ModelResponse
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from core.llm.record import OnCall
 
@@ -52,6 +53,9 @@ class BaseChatModel:
 
     Args:
         cfg: `model`, `generate_cfg` and what the back end adds; the dict is copied, never changed.
+
+    Raises:
+        SettingsError: `generate_cfg` is no dict.
     """
 
     model_type: str = ""
@@ -69,7 +73,10 @@ class BaseChatModel:
         self.cfg: dict[str, Any] = dict(cfg or {})
         self.model: str = str(self.cfg.get("model") or self.default_model).strip()
         self.model_type = str(self.cfg.get("model_type") or self.model_type)
-        self.generate_cfg: dict[str, Any] = dict(self.cfg.get("generate_cfg") or {})
+        generate: Any = self.cfg.get("generate_cfg") or {}
+        if not isinstance(generate, Mapping):
+            raise SettingsError("The model's 'generate_cfg' must be a dict.", hint="Give names and values.")
+        self.generate_cfg: dict[str, Any] = dict(cast("Mapping[str, Any]", generate))
         self.label: str = self.model or self.model_type
 
     @property

@@ -6,10 +6,10 @@ import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import unquote, urlsplit
 
 from pydantic import SecretStr
 
+from core.llm.local_files import path_of
 from core.llm.reply_json import FORM
 
 if TYPE_CHECKING:
@@ -95,11 +95,9 @@ def _media(message: Message) -> Iterator[ContentItem]:
 
 
 def _local(address: str) -> Path | None:
-    if address.startswith("file://"):
-        return Path(unquote(urlsplit(address).path))
-    if address.startswith("data:") or "://" in address:
+    if address.startswith("data:") or ("://" in address and not address.startswith("file:")):
         return None
-    return Path(address)
+    return path_of(address)
 
 
 def _content(file: Path) -> bytes:

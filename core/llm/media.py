@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from base64 import b64encode
 from binascii import a2b_base64
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
-from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelRefusedError
+from core.llm.local_files import path_of
 from core.llm.pictures import data_uri, kind_of, unreadable
 from core.messages.content import ContentItem
 
@@ -109,7 +108,7 @@ def _heard(kind: Heard, address: str) -> str:
         if not subtype_of(kind, _beginning(address)):
             raise refused(kind, "", "is none that is known")
         return address
-    path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
+    path = path_of(address)
     try:
         if path.stat().st_size > LARGEST:
             raise refused(kind, path.name, f"is larger than {LARGEST >> 20} MB")

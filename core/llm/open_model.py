@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from pathlib import Path
 from typing import Any, Final
 
 from core.errors import SettingsError, UnknownNameError
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
+from core.llm.local_files import user_path
 
 SERVER_KEYS = ("model_server", "base_url", "api_base")
 _BUILT_IN: Final = "llama_cpp"
@@ -86,4 +86,4 @@ def _by_name(name: str, *, at_dashscope: bool) -> str:
 
 
 def _is_folder_of_weights(name: str) -> bool:
-    return bool(name) and (Path(name).expanduser() / "config.json").is_file()
+    return bool(name) and (user_path(name) / "config.json").is_file()

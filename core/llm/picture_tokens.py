@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from base64 import b64decode
-from functools import lru_cache
 from io import BytesIO
 from math import ceil, floor, sqrt
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-from urllib.parse import unquote, urlsplit
+
+from core.llm.local_files import path_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,6 @@ def picture_tokens(size: Size, model: str) -> int:
     return rule(width, height)
 
 
-@lru_cache(maxsize=256)
 def size_of(address: str) -> Size:
     """Width and height of a picture that is here: a `data:` URI or a file. Elsewhere it is taken for 1024 × 1024."""
     try:
@@ -74,7 +72,7 @@ def _first_bytes(address: str) -> bytes:
         return b64decode(data[: len(data) // 4 * 4]) if head.endswith(";base64") else b""
     if "://" in address and not address.startswith("file:"):
         return b""
-    path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
+    path = path_of(address)
     if not path.is_file():
         return b""
     with path.open("rb") as file:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from base64 import b64encode
 from io import BytesIO
-from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelRefusedError
+from core.llm.local_files import path_of
 
 _FITS = 4 * 1024 * 1024
 _LARGEST = 64 * 1024 * 1024
@@ -29,7 +28,7 @@ def data_uri(address: str) -> str:
     Raises:
         ModelRefusedError: It cannot be read, is no picture, or is larger than 64 MB.
     """
-    path = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
+    path = path_of(address)
     try:
         if path.stat().st_size > _LARGEST:
             raise unreadable(path.name, "is larger than 64 MB")

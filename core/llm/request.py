@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
+from core.errors import SettingsError
 from core.messages.events import Event
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ def is_native(model: ModelFacts, request: ChatRequest) -> bool:
 
 
 def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:
-    """`extra` over `base`; the stop words of both are kept."""
+    """`extra` over `base`; the stop words of both are kept.
+
+    Raises:
+        SettingsError: The stop words are none.
+    """
     merged = {**base, **(extra or {})}
     stops = [*_words(base.get("stop")), *_words((extra or {}).get("stop"))]
     if stops:
@@ -109,7 +114,10 @@ def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> 
 
 
 def _words(stop: str | list[str] | None) -> list[str]:
-    return [stop] if isinstance(stop, str) else list(stop or ())
+    given: Any = stop or ()
+    if not isinstance(given, str | list | tuple):
+        raise SettingsError(f"generate_cfg['stop'] cannot be {given!r}.", hint="Give a text, or a list of texts.")
+    return [stop] if isinstance(stop, str) else list(map(str, stop or ()))
 
 
 def call_ids(messages: tuple[Message, ...]) -> set[str]:

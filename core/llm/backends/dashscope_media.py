@@ -15,9 +15,9 @@ from io import BytesIO
 from pathlib import Path
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, BinaryIO, Final, cast
-from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelMisbehavedError
+from core.llm.local_files import path_of
 from core.llm.media import inlined, refused, subtype_of
 from core.messages.content import ContentItem
 
@@ -153,7 +153,7 @@ def _media(kind: Heard, address: str) -> Media:
             size, mark = len(source), (sha256(source).digest(),)
             start = source[:64]
         else:
-            source = Path(unquote(urlsplit(address).path) if address.startswith("file:") else address)
+            source = path_of(address)
             name = source.name
             stat = source.stat()
             size, mark = stat.st_size, (str(source), stat.st_size, stat.st_mtime_ns)

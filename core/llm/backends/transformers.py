@@ -21,6 +21,7 @@ from core.llm.backends.transformers_load import Dtype, Place, load, need_package
 from core.llm.backends.transformers_sampling import sampling
 from core.llm.base import BaseChatModel
 from core.llm.calling.flat import flattened, has_calls
+from core.llm.local_files import user_path
 from core.llm.tokens import count_tokens
 from core.messages.events import MessageFinished, MessageStarted
 
@@ -178,7 +179,7 @@ class TransformersModel(BaseChatModel):
 
 def _folder_and_file(model: str, gguf_file: str) -> tuple[Path | None, str]:
     """The folder where the model is one, and the GGUF file in it where that is meant; a name on the hub has none."""
-    path = Path(model).expanduser()
+    path = user_path(model)
     if model.lower().endswith(_GGUF):
         return path.parent, path.name
     is_path = path.is_dir() or path.is_absolute() or model.startswith((".", "~")) or "\\" in model

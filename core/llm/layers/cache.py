@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.errors import SettingsError
+from core.llm.local_files import user_path
 from core.messages.events import MessageFinished
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ class _Shelf:
             raise SettingsError("'cache_dir' must be the path of a folder.", hint="Correct it in generate_cfg.")
         size = _number("cache_size", DEFAULT_BYTES, *settings)
         age = _number("cache_age", DEFAULT_SECONDS, *settings)
-        return cls(reply_store(Path(place).expanduser(), int(size)), age)
+        return cls(reply_store(user_path(place), int(size)), age)
 
     async def look(self, model: Served, request: ChatRequest) -> tuple[str | None, list[Event]]:
         """The request's key, and the reply that was kept under it, empty where there is none."""
@@ -116,6 +118,6 @@ def _number(name: str, default: float, *settings: Mapping[str, Any]) -> float:
         number = float(given)
     except (TypeError, ValueError):
         number = 0.0
-    if number <= 0:
+    if not (number > 0 and isfinite(number)):
         raise SettingsError(f"{name!r} must be a number above zero.", hint="Correct it in generate_cfg.")
     return number

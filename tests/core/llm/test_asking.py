@@ -89,3 +89,21 @@ def test_tools_as_openai_wraps_them_are_tools() -> None:
     tool = {"type": "function", "function": {"name": "weather", "parameters": {"type": "object"}}}
     (reply,) = model.chat(ASK, [tool], stream=False)
     assert reply["function_call"]["name"] == "weather"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_input_tokens", float("inf")),
+        ("max_retries", "inf"),
+        ("stop", 5),
+        ("extra_body", "x"),
+        ("extra_headers", [1]),
+    ],
+)
+def test_a_setting_of_no_use_is_named_and_no_traceback(name: str, value: Any) -> None:
+    model = ScriptedModel("never")
+    with pytest.raises(SettingsError, match=name) as caught:
+        model.chat(ASK, stream=False, extra_generate_cfg={name: value})
+    assert caught.value.hint
+    assert model.requests == []

@@ -93,3 +93,13 @@ def test_the_dict_stays_as_it_is():
     model.generate_cfg["seed"] = 2
     assert cfg == {"model": "m", "model_server": "http://127.0.0.1:1/v1", "generate_cfg": {"seed": 1}}
     assert model.model_type == "openai"
+
+
+@pytest.mark.parametrize("given", ["stop", ["stop"], 5])
+def test_settings_of_the_reply_that_are_no_dict_are_refused(given):
+    with pytest.raises(SettingsError, match="generate_cfg"):
+        get_chat_model({"model": "scripted", "generate_cfg": given})
+
+
+def test_a_name_that_begins_like_the_home_of_a_user_is_a_name():
+    assert deduced_type({"model": "~nobody-has-this-name/model"}) == "openai"

@@ -58,6 +58,13 @@ def test_the_size_is_read_from_the_picture_itself(tmp_path: Path) -> None:
     assert size_of(file.as_uri()) == (300, 200)
 
 
+def test_a_picture_that_was_drawn_anew_under_its_name_has_its_new_size(tmp_path: Path) -> None:
+    file = tmp_path / "a.png"
+    for size in ((30, 20), (50, 40)):
+        Image.new("RGB", size).save(file)
+        assert size_of(str(file)) == size
+
+
 @pytest.mark.parametrize(
     "address", ["http://127.0.0.1:1/a.png", "/no/such/file.png", "data:image/png;base64,AAAA", "data:,x", "x"]
 )
