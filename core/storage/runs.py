@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 
 from core.errors import NotFoundError
 from core.messages.message import Usage
-from core.storage.base import EventRow, RunRecord, StoredMessage, busy, new_id
-from core.storage.conversations import clean, dumped, insert_message, message_of
+from core.storage.base import EventRow, RunRecord, StoredMessage, busy, file_ids, new_id
+from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
 from core.storage.tables import conversations, messages, run_events, runs
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ class RunStore:
             connection.execute(update(runs).where(runs.c.id == run_id).values(values))
             reply = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == record.message_id).values(reply))
+            use_files(connection, owner, record.conversation_id, file_ids(parts))  # what the model made
 
         await self._database.write(end)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import time
 import wave
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from core.made_items import kept
 from core.messages.content import ContentItem
 from core.messages.events import ItemAdded, TextDelta
 from core.settings import Settings
-from core.storage.base import FILE_ADDRESS
+from core.storage.base import FILE_ADDRESS, file_ids
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
@@ -61,6 +62,18 @@ async def test_the_reply_names_files_and_only_their_owner_has_them(engine: Engin
         assert (record.name, path.read_bytes()) == (name, raw)
         with pytest.raises(NotFoundError):
             await engine.files.get("bob", file_id)
+
+
+async def test_they_stay_as_long_as_the_conversation_and_go_with_it(engine: Engine) -> None:
+    talk = await engine.conversations.create("alice")
+    await ask(engine, talk.id, "Draw and speak")
+    assert await engine.files.delete_unused(time.time() + 60) == 0
+    thread = await engine.conversations.thread("alice", talk.id)
+    made = file_ids(thread[-1].parts)
+    paths = [(await engine.files.get("alice", file_id))[1] for file_id in made]
+    assert len(paths) == 2
+    await engine.delete_conversation("alice", talk.id)
+    assert not [path for path in paths if path.exists()]
 
 
 async def test_the_model_is_told_its_words_alone_the_next_time(engine: Engine) -> None:
