@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.errors import NotFoundError
+from core.readiness import Readiness
 from webui.histories import Histories
 from webui.panels.history import history_html
 from webui.panels.top import top_html
@@ -58,6 +59,7 @@ class _Scene:
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
+    readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
 
 
 class Frames:
@@ -98,6 +100,7 @@ class Frames:
                     if view.stale:
                         scene = await self._read(view)
                     scene.conversations = await self._histories.of(view.owner)
+                    scene.readiness = (await self._engine.chosen(view.owner)).readiness
                     if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
                     run = self._engine.runs.live(view.conversation_id)
@@ -155,7 +158,7 @@ class Frames:
             chat,
             status_html(state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene)),
             history_html(scene.conversations, current, live, unread, words),
-            top_html(scene.current.title if scene.current else "", self._engine.readiness, words),
+            top_html(scene.current.title if scene.current else "", scene.readiness, words),
         )
 
     def _state(self, view: View, scene: _Scene, run: Run | None) -> State:
@@ -168,7 +171,7 @@ class Frames:
         """Whether anything may still change by itself that this tab shows."""
         return (
             bool(self._engine.runs.live_conversations(view.owner))
-            or self._engine.readiness["model"].state == "loading"
+            or scene.readiness["model"].state == "loading"
             or any(document.status == "reading" for document in scene.documents)
         )
 

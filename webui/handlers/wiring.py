@@ -5,10 +5,9 @@ Gradio reads the annotations of the handlers, so what they name is imported for 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import AsyncGenerator  # noqa: TC003
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 import gradio as gr  # noqa: TC002
@@ -19,17 +18,14 @@ from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.guard import guarded, toast, untouched
 from webui.handlers.send import Draft, send
-from webui.panels.top import with_readiness
 from webui.views import Views
 
 if TYPE_CHECKING:
     from webui.context import WebContext
     from webui.layout import Handles
     from webui.uploads import Uploads
-    from webui.views import View
 
 _log = logging.getLogger(__name__)
-_KEEP_ALIVE = 1.0  # seconds: Gradio notices that a page is gone only when it is given a frame
 
 _QUIET: dict[str, Any] = {"concurrency_limit": None, "show_progress": "hidden", "api_visibility": "private"}
 # Several followers of one tab may start: the newest stays, the others see it and leave.
@@ -84,32 +80,12 @@ class Handlers:
         """Paint the tab until there is nothing more to come."""
         view = self._desk.views.of(request)
         try:
-            async for frame in self.followed(view):
-                yield cast("tuple[Any, ...]", frame) if frame is not None else (untouched(),) * len(Frame._fields)
+            async with aclosing(self._frames.follow(view)) as frames:
+                async for frame in frames:
+                    yield cast("tuple[Any, ...]", frame) if frame is not None else (untouched(),) * len(Frame._fields)
         except StorageError as error:  # also where the house is being closed
             _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)
-
-    async def followed(self, view: View) -> AsyncGenerator[Frame | None, None]:
-        """The tab's frames, with the readiness of the model that its owner chose; they go on while it is fetched."""
-        going_on = True
-        while going_on:
-            frame = None
-            async with aclosing(self._frames.follow(view)) as frames:
-                async for frame in frames:
-                    yield await self._with_own_model(view, frame) if frame is not None else None
-            chosen = await self._desk.engine.chosen(view.owner)
-            loads = chosen.readiness["model"].state == "loading"
-            going_on = frame is not None and loads and not view.resting
-            if going_on:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(view.wake.wait(), _KEEP_ALIVE)
-
-    async def _with_own_model(self, view: View, frame: Frame) -> Frame:
-        chosen = await self._desk.engine.chosen(view.owner)
-        if chosen.readiness is self._desk.engine.readiness:
-            return frame
-        return frame._replace(top=with_readiness(frame.top, chosen.readiness, view.words))
 
     def _run_changed(self, owner: str, conversation_id: str) -> None:
         if self._desk.engine.runs.live(conversation_id) is None:

@@ -38,13 +38,6 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
     )
 
 
-def with_readiness(top: str, readiness: Readiness, words: Words) -> str:
-    """The markup of `top_html`, with the readiness of another model: an owner may have chosen one."""
-    before, start, rest = top.partition("<details")
-    after = rest.partition("</details>")[2]
-    return before + _ready_html(readiness, words) + after if start else top
-
-
 def _ready_html(readiness: Readiness, words: Words, built_in: bool | None = None) -> str:  # noqa: FBT001 - as it came
     model = readiness["model"]
     inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in

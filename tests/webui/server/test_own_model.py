@@ -16,13 +16,18 @@ from core.own_models import OwnModels
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel
-from webui.context import WebContext
-from webui.handlers.wiring import Handlers
-from webui.uploads import Uploads
-from webui.views import View
+from webui.frames import Frames
+from webui.views import View, Views
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio
+
+
+class Request:
+    """What Gradio tells a handler of its request."""
+
+    def __init__(self, session: str, owner: str) -> None:
+        self.session_hash, self.username, self.headers = session, owner, {"accept-language": "en"}
 
 
 class Fetched(ScriptedModel):
@@ -44,15 +49,39 @@ async def test_the_top_line_follows_the_chosen_model_until_it_is_ready(
     monkeypatch.setattr(OwnModels, "made", lambda *given, **more: model)
     settings = Settings.load(home=tmp_path / "home")
     async with Engine(settings, model=ScriptedModel()) as engine:
-        handlers = Handlers(WebContext(engine, settings, Words.of), Uploads(tmp_path / "tmp", 1000))
+        views = Views(Words.of)
+        painter = Frames(engine, views)
+        engine.on_change(views.changed)
         await engine.choosing.save(LOCAL_OWNER, Draft("ollama", "", "m"), use=True)
         said: list[str] = []
-        async with aclosing(handlers.followed(View(LOCAL_OWNER, Words("en")))) as frames:
+        mine = views.of(Request("one", LOCAL_OWNER))  # type: ignore[arg-type]
+        async with asyncio.timeout(20), aclosing(painter.follow(mine)) as frames:
             async for frame in frames:
                 said.append(frame.top if frame is not None else "")
                 if "212 of 491" in said[-1]:
                     model.arrived.set()
         assert 'data-ready="loading"' in said[0]
         assert 'data-ready="ready"' in said[-1]
-        others = [frame async for frame in handlers.followed(View("alice", Words("en"))) if frame is not None]
+        others = [frame async for frame in painter.follow(View("alice", Words("en"))) if frame is not None]
         assert 'data-ready="ready"' in others[0].top
+
+
+async def test_a_tab_goes_on_while_its_own_model_is_fetched_and_no_other_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The installation's model is still on its way: who chose another need not wait for it."""
+    fetched = Fetched()
+    fetched.arrived = asyncio.Event()
+    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: ScriptedModel())
+    settings = Settings.load(home=tmp_path / "home")
+    async with Engine(settings, model=fetched) as engine, asyncio.timeout(20):
+        painter = Frames(engine, Views(Words.of))
+        await engine.choosing.save(LOCAL_OWNER, Draft("ollama", "", "m"), use=True)
+        await (await engine.chosen(LOCAL_OWNER)).loader.ready()
+        ends = [frame async for frame in painter.follow(View(LOCAL_OWNER, Words("en"))) if frame is not None]
+        assert 'data-ready="ready"' in ends[-1].top
+        assert engine.readiness["model"].state == "loading"
+        async with aclosing(painter.follow(View("alice", Words("en")))) as frames:
+            first = await anext(frames)
+            assert first is not None
+            assert 'data-ready="loading"' in first.top
