@@ -31,6 +31,7 @@ from core.turns import Turns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
     from types import TracebackType
 
     from core.agents.assistant import Assistant
@@ -161,7 +162,7 @@ class Engine:
         opening = self._libraries.get(owner)
         if opening is None or (opening.done() and opening.exception() is not None):
             folder = self.settings.home / "libraries" / folder_name(owner)
-            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder, self.settings.retrieval))
+            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder, self.settings))
             self._libraries[owner] = opening
         return await asyncio.shield(opening)
 
@@ -285,8 +286,8 @@ def _warm_up() -> None:
     import_module("core.llm.tokens").vocabulary_at_hand()
 
 
-def _open_library(folder: Any, retrieval: str) -> Library:
+def _open_library(folder: Path, settings: Settings) -> Library:
     from core.rag.library import Library  # brings the document readers with it
 
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Library.open(folder, {"retrieval_type": retrieval})
+    return Library.open(folder, {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader})

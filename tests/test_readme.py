@@ -65,5 +65,6 @@ def test_the_commands_of_the_readme_exist() -> None:
 
 def test_every_file_that_a_page_of_docs_points_to_is_there() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
-        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8")):
+        told = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # what stands as code points nowhere
+        for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", told):
             assert (page.parent / target).exists(), f"{page.name} points to {target}, which is not there."
