@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import re
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from functools import partial
-from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
 
-from core.errors import ModelServiceError
+from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config, usual_key
@@ -75,6 +75,7 @@ class OpenAIModel(BaseChatModel):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
+        self._reached = ""
         self._config = config = read_config(self.config_class, self.cfg)
         self._base_url = self._place(config)
         self._api_key = config.api_key.get_secret_value() if config.api_key else usual_key(self._base_url)
@@ -92,10 +93,9 @@ class OpenAIModel(BaseChatModel):
         watches = watches and self.support_multimodal_input
         self.support_video_input = watches if config.video is None else config.video
         self._senses = Senses(self.support_multimodal_input, self.support_audio_input, self.support_video_input)
-        self._first_byte = _FIRST_BYTE_HERE_SECONDS if _is_here(host) else _FIRST_BYTE_SECONDS
+        self._first_byte = _FIRST_BYTE_HERE_SECONDS if self.service.here else _FIRST_BYTE_SECONDS
         self._translator = Translator(address, self._api_key or "", self.model)
         self._quirks = Quirks()
-        self._reached = ""
 
     def _place(self, config: OpenAIConfig) -> str | None:
         """The service's address; `None` leaves it to the SDK: its variable, else OpenAI's own."""
@@ -217,7 +217,7 @@ class OpenAIModel(BaseChatModel):
         client = await self._client()
         whole = self._quirks.fitted(body)
         query = whole.pop("extra_query", None)
-        headers: dict[str, str] = {**self._config.default_headers, **whole.pop("extra_headers", {})}
+        headers = {**self._config.default_headers, **whole.pop("extra_headers", {})}
         # The messages travel in `extra_body`: the SDK walks through every part of typed arguments on each request.
         opening = client.chat.completions.with_streaming_response.create(
             model=self.model,
@@ -233,6 +233,11 @@ class OpenAIModel(BaseChatModel):
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             if not self._quirks.learn(error.response.text, whole):
                 raise
+        except UnicodeEncodeError:  # half a character somewhere
+            body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = "Give texts, numbers, lists and dicts alone."
+            raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
         return await self._opened(stack, body, limits)
 
     async def _readable(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
@@ -270,10 +275,3 @@ async def _drained(pieces: AsyncGenerator[bytes, None]) -> None:
 async def _one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
     """A whole JSON body as one server-sent event."""
     yield b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
-
-
-def _is_here(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -332,3 +332,21 @@ def test_a_call_that_was_never_answered_and_a_result_without_a_call_are_mended(s
     opened(generate_cfg=NATIVE).chat([Message(USER, "q"), lost, call, Message(USER, "r")], [tool()], stream=False)
     roles = [message["role"] for message in server.requests[0].messages]
     assert roles == ["user", "user", "assistant", "tool", "user"]
+
+
+@pytest.mark.parametrize("functions", [None, [tool()]])
+def test_half_a_character_in_a_message_does_no_harm(server, opened, functions):
+    server.add(Reply(text="a"))
+    half = "a \ud83d b 😀"  # as from a text that somebody cut in the middle of a character
+    opened(generate_cfg=NATIVE).chat([Message(USER, half)], functions, stream=False)
+    assert server.requests[0].messages[-1]["content"] == "a ? b 😀"
+
+
+@pytest.mark.parametrize(
+    "cfg", [{"metadata": object()}, {"metadata": {"a": float("nan")}}, {"extra_headers": {"x-a": 1}}]
+)
+def test_a_setting_that_cannot_be_sent_is_said(server, opened, cfg):
+    with pytest.raises(SettingsError, match="cannot be sent") as caught:
+        opened(generate_cfg=cfg).quick_chat("q")
+    assert caught.value.hint
+    assert server.requests == []
