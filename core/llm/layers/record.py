@@ -68,8 +68,8 @@ async def _kept(request: ChatRequest, below: Source, raw: list[Event]) -> Stream
 async def _recorded(watch: _Watch, below: Source) -> Stream:
     request = watch.begin()
     say, limit = watch.said.append, watch.limit
-    source = below(request) if watch.parsed is None else _kept(request, below, watch.parsed)
-    try:
+    try:  # a layer may refuse the request before there is a stream
+        source = below(request) if watch.parsed is None else _kept(request, below, watch.parsed)
         async with aclosing(source) as events:
             async for event in events:
                 if isinstance(event, TextDelta):  # the hot path

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
+from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError, ParlourError
 from core.llm.base import BaseChatModel
 from core.llm.record import ModelCall
 from core.llm.request import ChatRequest
@@ -310,3 +310,13 @@ async def test_a_failure_is_one_line_too_and_names_no_text(caplog: pytest.LogCap
     line = line_of(caplog)
     assert "outcome=failed error=503 " in line
     assert "weather" not in line
+
+
+@pytest.mark.parametrize("generate", [{"max_input_tokens": 1}, {"function_choice": "whether"}])
+async def test_a_call_that_was_refused_before_it_was_sent_is_told_too(
+    caplog: pytest.LogCaptureFixture, generate: dict[str, Any]
+):
+    caplog.set_level(logging.INFO, "core.llm.calls")
+    with pytest.raises(ParlourError):
+        await reply(ScriptedModel("never"), ChatRequest(QUESTION.messages, (WEATHER,), generate))
+    assert "outcome=failed" in line_of(caplog)
