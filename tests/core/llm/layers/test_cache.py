@@ -92,7 +92,9 @@ async def test_a_reply_that_failed_or_was_left_is_not_kept(tmp_path: Path):
     assert text_of(await reply(model, cache_dir=tmp_path)) == "another"
 
 
-@pytest.mark.parametrize("wrong", [{"cache_dir": 7}, {"cache_size": -1}, {"cache_size": "inf"}, {"cache_age": "soon"}, {"cache_age": 0}])
+@pytest.mark.parametrize(
+    "wrong", [{"cache_dir": 7}, {"cache_size": -1}, {"cache_size": "inf"}, {"cache_age": "soon"}, {"cache_age": 0}]
+)
 async def test_a_wrong_setting_is_named(tmp_path: Path, wrong: dict[str, Any]):
     with pytest.raises(SettingsError, match=next(iter(wrong))):
         await reply(counting(), **{"cache_dir": tmp_path, **wrong})

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from itertools import pairwise
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.layers.stop_words import StopScanner
+from core.errors import ModelMisbehavedError
+from core.llm.layers.stop_words import stop_words
+from core.llm.request import ChatRequest, Stream
+from core.llm.stop_scanner import StopScanner
+from core.messages.events import Event, TextDelta
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
@@ -43,3 +49,18 @@ def test_any_split_gives_the_same_text(text: str, cuts: list[int]) -> None:
     ours = "".join(pieces) + ("" if scanner.stopped else scanner.close())
     found = [text.find(word) for word in words if word in text]
     assert ours == (text[: min(found)] if found else text)
+
+
+def test_a_reply_that_breaks_off_keeps_what_might_have_become_a_stop_word() -> None:
+    async def below(_: ChatRequest) -> Stream:
+        yield TextDelta("abc Obs")
+        raise ModelMisbehavedError(message="cut off")
+
+    async def listen(said: list[Event]) -> None:
+        async for event in stop_words(ChatRequest((), generate={"stop": "Observation:"}), below):
+            said += [event]
+
+    heard: list[Event] = []
+    with pytest.raises(ModelMisbehavedError):
+        asyncio.run(listen(heard))
+    assert heard == [TextDelta("abc "), TextDelta("Obs")]
