@@ -10,7 +10,7 @@ from core.errors import ModelServiceError
 from core.llm.calling.call_text import call_events
 from core.llm.calling.untagged import Untagged
 from core.llm.request import call_ids
-from core.messages.events import CallStarted, Event, ItemAdded, MessageFinished, TextDelta
+from core.messages.events import CallDelta, CallStarted, Event, ItemAdded, MessageFinished, TextDelta
 
 if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Source, Stream
@@ -34,14 +34,28 @@ async def with_written_call(request: ChatRequest, below: Source) -> Stream:
 
 
 class _Reader:
-    """Holds text back as long as all of it may be one call."""
+    """Holds text back as long as all of it may be one call.
+
+    A call of the service's that names no tool is text too, but where who asks answers every call.
+    """
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
+        self._nameless: set[str] = set()
+        self._calls = 0
         self._held: Untagged | None = Untagged(request.functions)
 
     def feed(self, event: Event) -> list[Event]:
         """What is certain after one more event."""
+        if not self._request.answers_calls:
+            if isinstance(event, CallStarted) and not event.name.strip():
+                self._nameless.add(event.call_id)
+                return []
+            if isinstance(event, CallDelta) and event.call_id in self._nameless:
+                event = TextDelta(event.arguments)
+        self._calls += isinstance(event, CallStarted)
+        if isinstance(event, MessageFinished) and self._nameless and not self._calls and event.reason == "calls":
+            event = MessageFinished("stop", event.usage)
         if self._held is None:
             return [event]
         if isinstance(event, TextDelta):

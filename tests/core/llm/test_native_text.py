@@ -71,3 +71,14 @@ def test_what_had_come_before_a_fault_is_kept(server, opened):
     with pytest.raises(ModelMisbehavedError):
         seen.extend(model.chat([{"role": "user", "content": "q"}], functions=[WEATHER]))
     assert CALL.startswith(seen[-1][0]["content"])
+
+
+def test_a_call_of_a_service_that_names_no_tool_is_text(asked):
+    text, call = asked(Reply(text="Well.", calls=[("", '{"city": "Oslo"}'), ("weather", {"city": "Bergen"})]))
+    assert text.content == 'Well.{"city": "Oslo"}'
+    assert call.function_call.get_parsed_arguments() == {"city": "Bergen"}
+
+
+def test_a_reply_of_nothing_but_a_nameless_call_is_no_call(asked):
+    (text,) = asked(Reply(calls=[("", '{"city": "Oslo"}')]))
+    assert (text.content, text.function_call) == ('{"city": "Oslo"}', None)
