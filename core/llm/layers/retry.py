@@ -155,7 +155,7 @@ def may_help(error: ModelServiceError) -> bool:
 
     By the error's class where a back end of ours made it, by its code where it is the seed's plain one.
     """
-    if isinstance(error, ContextTooLongError | ModelMisbehavedError):
+    if isinstance(error, ContextTooLongError | ModelMisbehavedError) or error.words_key == "model_quota":
         return False
     code = str(error.code or "")
     about = f"{code} {error}".lower()

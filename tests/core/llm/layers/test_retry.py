@@ -129,6 +129,7 @@ async def test_after_the_first_word_nothing_is_asked_again():
         ModelServiceError(None, "400", "bad"),
         ModelServiceError(None, "DataInspectionFailed", "no"),
         ModelServiceError(None, None, "something else"),
+        ModelRefusedError(None, "429", "insufficient_quota", key="model_quota"),
         ContextTooLongError(None, "400", "too long"),
         ModelMisbehavedError(None, None, "html"),
         ModelUnavailableError(None, "DataInspectionFailed", "no"),
