@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -95,7 +95,7 @@ class Translator:
     """
 
     address: str
-    api_key: str
+    api_key: str = field(repr=False)
     model: str
 
     @property

@@ -21,6 +21,9 @@ class Place(NamedTuple):
     api_key: str
     hint: str = ""
 
+    def __repr__(self) -> str:
+        return f"Place({self.address!r})"  # without the key
+
 
 def checked_address(given: str | None) -> str | None:
     """The address as it is used; `None` leaves it to the SDK.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import httpx2
@@ -50,7 +50,7 @@ class DashScopeService:
     """
 
     address: str
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
     model: str
     translator: Translator
 

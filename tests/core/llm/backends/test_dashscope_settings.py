@@ -40,3 +40,9 @@ def test_the_callers_dict_stays_as_it_is():
     kept = dict(given)
     get_chat_model(given)
     assert given == kept
+
+
+def test_a_key_is_in_no_repr():
+    model = get_chat_model({"model": "qwen-max", "model_type": "qwen_dashscope", "api_key": KEY})
+    parts = [model, *vars(model).values()]
+    assert KEY not in repr([part for part in parts if part is not model.cfg])
