@@ -22,6 +22,7 @@ _LONGEST_NAME = 200
 _LONGEST_PATH = 1000
 _LONGEST_ADDRESS = 500
 _LONGEST_KEY = 4096
+_NAMES_HERE = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
 
@@ -99,8 +100,7 @@ def checked_address(text: str, service: MenuService, *, local: bool) -> str:
     """
     given = text.strip().rstrip("/") if service.typed else ""
     given = given or service.address
-    scheme = "http" if local else "https"
-    whole = given if "://" in given else f"{scheme}://{given}"
+    whole = given if "://" in given else f"{_usual_scheme(given, local=local)}://{given}"
     parts = _parts(whole)
     if parts is None:
         hint = "Write it like http://127.0.0.1:11434/v1."
@@ -146,8 +146,7 @@ def checked_key(text: str) -> str:
 
 def same_place(one: str, other: str) -> bool:
     """Whether two addresses are the same server: a key that was meant for one may go to the other."""
-    first, second = urlsplit(one), urlsplit(other)
-    return (first.scheme, first.netloc) == (second.scheme, second.netloc)
+    return _server(urlsplit(one)) == _server(urlsplit(other))
 
 
 def model_cfg(service: MenuService, address: str, model: str, key: str, *, local: bool) -> dict[str, Any]:
@@ -158,6 +157,25 @@ def model_cfg(service: MenuService, address: str, model: str, key: str, *, local
     stranger = service.typed and service.model_type == "openai" and not local
     kind = "openai_public" if stranger else service.model_type
     return {"model_type": kind, "model": model, where: address, "api_key": key or NO_KEY}
+
+
+def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:
+    return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+
+
+def _usual_scheme(given: str, *, local: bool) -> str:
+    """What is meant where none was typed: what is not of the owner's own network gets no key in the open."""
+    from core.llm.public_addresses import is_public
+
+    try:
+        host = urlsplit(f"//{given}").hostname or ""
+    except ValueError:
+        return "https"
+    try:
+        here = not is_public(str(ip_address(host)))
+    except ValueError:
+        here = "." not in host or host.endswith(_NAMES_HERE)
+    return "http" if local and here else "https"
 
 
 def _parts(address: str) -> SplitResult | None:
