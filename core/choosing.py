@@ -77,7 +77,8 @@ class Choosing:
         if key is None and kept is not None and not same_place(kept.address, choice.address):
             key = ""  # it was given for another server
         await self._store.save(owner, draft.service, address=choice.address, model=choice.model, key=key, use=use)
-        self._models.renew(owner)
+        if use or (kept is not None and kept.in_use):  # else what answers stays, and stays loaded
+            self._models.renew(owner)
 
     async def use(self, owner: str, service: str) -> None:
         """Let a kept service answer; an empty name means the installation's model.

@@ -38,8 +38,7 @@ class ModelLoader:
         self._readiness = readiness
         self._label = label
         self._users = 0
-        self._unused = asyncio.Event()
-        self._unused.set()
+        self._when_unused: Callable[[ModelLoader], None] | None = None
         self._task: asyncio.Task[BaseChatModel] | None = None
         self._told_at = 0.0
 
@@ -92,28 +91,35 @@ class ModelLoader:
 
     @contextmanager
     def in_use(self) -> Generator[None]:
-        """Somebody works with the model: until then, `retire` waits."""
+        """Somebody works with the model: until then it is not `unused`."""
         self._users += 1
-        self._unused.clear()
         try:
             yield
         finally:
             self._users -= 1
-            if not self._users:
-                self._unused.set()
+            self._tell_if_unused()
 
-    async def retire(self) -> None:
-        """Close the model as soon as nobody works with it any more."""
-        await self._unused.wait()
-        await self.aclose()
+    def retire(self, unused: Callable[[ModelLoader], None]) -> None:
+        """Nobody is given the model any more.
+
+        Args:
+            unused: Called as soon as nobody works with it; again where somebody who had it already began only then.
+        """
+        self._when_unused = unused
+        self._tell_if_unused()
 
     async def aclose(self) -> None:
-        """Stop loading and close the model."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
+        """Stop loading and close the model; whoever waits for it after that has it loaded anew."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
         if self.model is not None:
             await self.model.aclose()
+
+    def _tell_if_unused(self) -> None:
+        if not self._users and self._when_unused is not None:
+            self._when_unused(self)
 
     async def _load(self) -> BaseChatModel:
         if self.model is None:

@@ -76,7 +76,8 @@ class OwnModels:
         self._tell = changed
         self._chosen: OrderedDict[str, Chosen] = OrderedDict()
         self._changes = 0
-        self._retiring: set[asyncio.Task[None]] = set()
+        self._retired: set[ModelLoader] = set()  # somebody still works with them
+        self._closing: set[asyncio.Task[None]] = set()
 
     async def of(self, owner: str) -> Chosen:
         """The owner's model; it is made, or fetched, from now on.
@@ -131,12 +132,9 @@ class OwnModels:
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
-        for task in self._retiring:
-            task.cancel()
-        await asyncio.gather(*self._retiring, return_exceptions=True)
-        for chosen in self._chosen.values():
-            if chosen.loader is not self.default.loader:
-                await chosen.loader.aclose()
+        own = {chosen.loader for chosen in self._chosen.values()} - {self.default.loader}
+        await asyncio.gather(*(loader.aclose() for loader in own | self._retired))
+        await asyncio.gather(*self._closing)
         self._chosen.clear()
 
     def _opened(self, owner: str, kept: ModelService) -> Chosen:
@@ -170,11 +168,15 @@ class OwnModels:
             self._retire(self._chosen.popitem(last=False)[1])
 
     def _retire(self, chosen: Chosen) -> None:
-        if chosen.loader is self.default.loader:
-            return
-        task = asyncio.create_task(chosen.loader.retire(), name="a model that is not chosen any more")
-        self._retiring.add(task)
-        task.add_done_callback(self._retiring.discard)
+        if chosen.loader is not self.default.loader:
+            self._retired.add(chosen.loader)
+            chosen.loader.retire(self._close)
+
+    def _close(self, loader: ModelLoader) -> None:
+        self._retired.discard(loader)
+        task = asyncio.create_task(loader.aclose(), name="a model that is not chosen any more")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
 
 def is_local(owner: str) -> bool:

@@ -14,6 +14,7 @@ from core.choosing import Choosing, Draft
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.loading import ModelLoader
+from core.model_menu import same_place
 from core.own_models import Chosen, OwnModels
 from core.readiness import Readiness
 from core.settings import NO_KEY, Settings
@@ -29,6 +30,19 @@ pytestmark = pytest.mark.anyio
 
 ME = LOCAL_OWNER
 KEY = "sk-CANARY-0123456789abcdef"
+
+
+class Counted(ScriptedModel):
+    """A model that counts how often it was made ready and closed."""
+
+    prepared = 0
+    closed = 0
+
+    async def prepare(self, progress: Any = None) -> None:
+        self.prepared += 1
+
+    async def aclose(self) -> None:
+        self.closed += 1
 
 
 @pytest.fixture
@@ -115,6 +129,59 @@ async def test_saving_alone_changes_nothing_that_answers(engine: Engine) -> None
         assert (await reply_to(engine, ME)).startswith("You said")
 
 
+async def test_saving_one_service_leaves_the_model_of_another_as_it_is(engine: Engine) -> None:
+    with ModelServer(Reply(text="Here.")) as server:
+        await engine.choosing.save(ME, draft(server), use=True)
+        assert await reply_to(engine, ME) == "Here."
+        before = await engine.chosen(ME)
+        await engine.choosing.save(ME, Draft("openai", key=KEY), use=False)
+        assert await engine.chosen(ME) is before  # weights that are loaded stay loaded
+        await engine.choosing.save(ME, draft(server, model="other"), use=False)
+        assert (await engine.chosen(ME)).loader.label.startswith("other")  # but what answers is what was saved of it
+
+
+async def test_who_begins_with_a_model_while_another_is_chosen_has_it_to_the_end_and_it_is_closed_then(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[Counted] = []
+    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: made.append(Counted("x")) or made[-1])
+    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    store = ModelServiceStore(database, Sealer("secret"))
+    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+    choosing = Choosing(store, models)
+    await choosing.save(ME, Draft("ollama", "", "m"), use=True)
+    loader = await models.loader(ME)
+    await loader.ready()
+    await choosing.use(ME, "")  # between this question's arrival and its run
+    while not made[0].closed:
+        await asyncio.sleep(0)
+    with loader.in_use():
+        assert await loader.ready() is made[0]
+        assert made[0].prepared == 2
+    await models.aclose()
+    assert (len(made), made[0].closed) == (1, 2)
+
+
+async def test_the_end_of_the_house_closes_models_that_somebody_still_works_with(
+    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = Counted("x")
+    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: model)
+    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+    store = ModelServiceStore(database, Sealer("secret"))
+    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+    choosing = Choosing(store, models)
+    await choosing.save(ME, Draft("ollama", "", "m"), use=True)
+    loader = await models.loader(ME)
+    with loader.in_use():
+        await loader.ready()
+        await choosing.use(ME, "")
+        await asyncio.sleep(0)
+        assert not model.closed
+        await models.aclose()
+    assert model.closed
+
+
 async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     echo = Reply(status=401, error={"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid"}})
@@ -187,6 +254,20 @@ async def test_a_kept_key_goes_to_no_other_server(engine: Engine) -> None:
         assert (await engine.choosing.kept(ME))[0].key is None
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("https://a.example/v1", "https://a.example:443/v2", True),
+        ("http://127.0.0.1:80", "http://127.0.0.1/v1", True),
+        ("http://a.example", "https://a.example", False),
+        ("https://a.example", "https://a.example:8443", False),
+        ("https://a.example", "https://b.example", False),
+    ],
+)
+def test_a_server_is_known_by_its_name_and_port(one: str, other: str, same: bool) -> None:
+    assert same_place(one, other) is same
+
+
 async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
     with ModelServer(Reply(text="x")) as server:
         await engine.choosing.save(ME, draft(server), use=True)
@@ -229,6 +310,14 @@ async def test_what_cannot_be_meant_is_refused(engine: Engine, given: Draft, key
         ("localhost:11434", "http://localhost:11434/v1"),
         (" http://127.0.0.1:1234/ ", "http://127.0.0.1:1234/v1"),
         ("https://A.Example/api/v1/", "https://a.example/api/v1"),
+        ("api.example.com/v1", "https://api.example.com/v1"),  # the key must not travel in the open
+        ("api.example.com:8443", "https://api.example.com:8443/v1"),
+        ("http://api.example.com/v1", "http://api.example.com/v1"),
+        ("192.168.1.7:8000", "http://192.168.1.7:8000/v1"),
+        ("[fd00::7]:8000", "http://[fd00::7]:8000/v1"),
+        ("gpu-box:8000", "http://gpu-box:8000/v1"),
+        ("gpu.local:8000", "http://gpu.local:8000/v1"),
+        ("8.8.8.8", "https://8.8.8.8/v1"),
     ],
 )
 async def test_an_address_is_kept_whole(engine: Engine, typed: str, kept: str) -> None:
