@@ -6,7 +6,7 @@ import json
 import logging
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -32,23 +32,48 @@ FROM chunks JOIN documents ON documents.id = document_id
 WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)
 ORDER BY chunks.id LIMIT ?"""
 
+# To count the chunks themselves takes milliseconds where there are many.
+_WHICH = "SELECT (SELECT coalesce(max(id), 0) FROM chunks), (SELECT coalesce(sum(chunks), 0) FROM documents)"
 
-@dataclass(slots=True)
+
+@dataclass(frozen=True, slots=True)
 class _Matrix:
-    """What is in memory: row `n` of `rows` belongs to chunk `ids[n]`; the ids grow."""
+    """What is in memory: row `n` of `rows` belongs to chunk `ids[n]`; the ids grow.
+
+    Both are the beginnings of longer arrays, so that a few more rows do not copy all that are there.
+    """
 
     ids: Ids
     rows: Floats
     change: int = -1
 
+    def plus(self, ids: Ids, rows: Floats, change: int) -> _Matrix:
+        """This and more."""
+        if not len(ids):
+            return _Matrix(self.ids, self.rows, change)
+        if not len(self.ids):
+            return _Matrix(ids, rows, change)
+        if ids[0] < self.ids[-1]:  # two processes made them at once, and the slower one's came late
+            both = np.concatenate([self.ids, ids])
+            order = np.argsort(both, kind="stable")
+            return _Matrix(both[order], np.concatenate([self.rows, rows])[order], change)
+        return _Matrix(_joined(self.ids, ids), _joined(self.rows, rows), change)
+
+
+@dataclass(frozen=True, slots=True)
+class _Everything:
+    """Which rows belong to chunks of the library, as long as it does not change; `None` is all of them."""
+
+    of: tuple[int, int, int]
+    places: Ids | None
+
 
 @dataclass(frozen=True, slots=True)
 class Likeness:
-    """Cosines of chunks with a question, and whether every chunk that was searched had a vector."""
+    """Cosines of chunks with a question, by growing ids."""
 
     ids: Ids
     cosines: Floats
-    whole: bool
 
 
 @dataclass(eq=False)
@@ -66,6 +91,7 @@ class Vectors:
     most: int | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _matrix: _Matrix | None = None
+    _everything: _Everything | None = None
 
     def fill(self, stop: threading.Event) -> bool:
         """Make the vectors that are missing, batch by batch, until none is or `stop` is set.
@@ -103,20 +129,38 @@ class Vectors:
         return int(count)
 
     def like(self, question: str, documents: Collection[str] | None = None) -> Likeness | None:
-        """How like the question each chunk is; `None` while there is nothing to compare, or the model does not run.
+        """How like the question each chunk is.
+
+        `None` where there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
 
         Raises:
             ParlourError: The service that makes vectors failed.
         """
         with self.file.reading() as db:
             matrix = self._current(db)
-            wanted = _ids_of(db, documents)
-        kept = np.isin(matrix.ids, wanted, assume_unique=True)
-        ids = matrix.ids[kept]
-        if not len(ids) or not self.embedder.ready():
+            found = self._all(db, matrix) if documents is None else _rows_of(matrix, _ids_of(db, documents))
+        if found is False or not self.embedder.ready():
             return None
-        rows = matrix.rows if len(ids) == len(matrix.ids) else matrix.rows[kept]
-        return Likeness(ids, rows @ self.embedder.questions([question])[0], whole=len(ids) == len(wanted))
+        asked = self.embedder.questions([question])[0]
+        if found is None:
+            return Likeness(matrix.ids, matrix.rows @ asked)
+        # To take a few rows out is quicker than to compare all; to take most of them out is slower.
+        few = len(found) * 4 < len(matrix.ids)
+        return Likeness(matrix.ids[found], matrix.rows[found] @ asked if few else (matrix.rows @ asked)[found])
+
+    def _all(self, db: sqlite3.Connection, matrix: _Matrix) -> Ids | Literal[False] | None:
+        """The rows of all chunks; asking for each of them takes longer than all the rest, so that is done once."""
+        # Numbers are never given twice: with the same last one and as many as before, they are the same.
+        last, count = db.execute(_WHICH).fetchone()
+        known = self._everything
+        if known is not None and known.of == (matrix.change, last, count):
+            return known.places
+        found = _rows_of(matrix, _ids_of(db, None))
+        if found is not False:
+            if len(found) == len(matrix.ids):
+                found = None
+            self._everything = _Everything((matrix.change, last, count), found)
+        return found
 
     def _current(self, db: sqlite3.Connection) -> _Matrix:
         """What is in memory, brought up to date: another process may have changed the file."""
@@ -136,20 +180,35 @@ class Vectors:
         ids = np.fromiter((row[0] for row in found), np.int64, len(found))
         rows = np.frombuffer(b"".join(row[1] for row in found), np.float16).astype(np.float32)
         rows = rows.reshape(len(found), -1) if found else np.zeros((0, 0), np.float32)
-        if known is None or not len(known.ids):
-            return _Matrix(ids, rows, change)
-        if not len(ids):
-            return _Matrix(known.ids, known.rows, change)
-        return _Matrix(np.concatenate([known.ids, ids]), np.concatenate([known.rows, rows]), change)
+        return (known or _Matrix(ids[:0], rows[:0])).plus(ids, rows, change)
+
+
+def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Both, one behind the other; `first` stays where it is if there is room behind it."""
+    size = len(first) + len(second)
+    room: NDArray[Any] | None = first.base if isinstance(first.base, np.ndarray) else None
+    if room is None or room.shape[1:] != first.shape[1:] or len(room) < size:
+        room = np.empty((size + size // 2, *first.shape[1:]), first.dtype)
+        room[: len(first)] = first
+    room[len(first) : size] = second
+    return room[:size]
+
+
+def _rows_of(matrix: _Matrix, wanted: Ids) -> Ids | Literal[False]:
+    """Where the vectors of these chunks are; `False` where one is missing, or none is wanted."""
+    if not len(wanted) or len(wanted) > len(matrix.ids):
+        return False
+    places = np.minimum(np.searchsorted(matrix.ids, wanted), len(matrix.ids) - 1)
+    return places if np.array_equal(matrix.ids[places], wanted) else False
 
 
 def _ids_of(db: sqlite3.Connection, documents: Collection[str] | None) -> Ids:
-    """The chunks of these documents, of all by default."""
+    """The chunks of these documents, of all by default; the numbers grow."""
     if documents is None:
-        found = db.execute("SELECT id FROM chunks").fetchall()
+        found = db.execute("SELECT id FROM chunks ORDER BY id").fetchall()
     else:
         found = db.execute(
-            "SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?))",
+            "SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
             (json.dumps(list(documents)),),
         ).fetchall()
     return np.fromiter((row[0] for row in found), np.int64, len(found))

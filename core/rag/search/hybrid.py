@@ -14,6 +14,7 @@ import numpy as np
 
 from core.errors import ModelServiceError
 from core.rag.search.keyword import KeywordSearcher
+from core.rag.search.vector import top
 from core.rag.sentences import ideographs
 
 if TYPE_CHECKING:
@@ -61,12 +62,12 @@ class HybridSearcher(KeywordSearcher):
                 likeness = vectors.like(question, documents)
             except ModelServiceError:  # a service that is out of reach now: words find without it
                 continue
-            if likeness is not None and likeness.whole:
+            if likeness is not None and (not found or np.array_equal(likeness.ids, found[0].ids)):
                 found.append(likeness)
         return found
 
     def _is_in_another_script(self, question: str, likeness: Likeness) -> bool:
-        nearest = [int(likeness.ids[at]) for at in _top(likeness.cosines, _SCRIPT_OF)]
+        nearest = [int(likeness.ids[at]) for at in top(likeness.cosines, _SCRIPT_OF)]
         with self._file.reading() as db:
             rows = db.execute(
                 "SELECT text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(nearest),)
@@ -81,27 +82,19 @@ def _is_chinese(text: str) -> bool:
 
 def _fused(words: Sequence[tuple[int, float]], likeness: Likeness, k: int) -> list[tuple[int, float]]:
     """The best of both sides, by the sum of both stretched scores."""
-    place = {int(chunk_id): at for at, chunk_id in enumerate(likeness.ids)}
-    said = np.zeros(len(place), np.float32)
-    for chunk_id, score in words:
-        if chunk_id in place:
-            said[place[chunk_id]] = score
-    either = np.union1d(_top(said, _LOOKED_AT), _top(likeness.cosines, _LOOKED_AT))
+    said = np.zeros(len(likeness.ids), np.float32)
+    ids = np.array([chunk_id for chunk_id, _ in words], np.int64)
+    places = np.minimum(np.searchsorted(likeness.ids, ids), len(said) - 1)
+    there = likeness.ids[places] == ids  # a chunk may have come or gone between both searches
+    said[places[there]] = np.array([score for _, score in words], np.float32)[there]
+    either = np.union1d(top(said, _LOOKED_AT), top(likeness.cosines, _LOOKED_AT))
     total: Floats = (_stretched(said[either]) + _stretched(likeness.cosines[either])) * np.float32(0.5)
-    order = _top(total, k)
+    order = top(total, k)
     return [(int(likeness.ids[either[at]]), float(total[at])) for at in order]
 
 
 def _best(likeness: Likeness, total: Floats, k: int) -> list[tuple[int, float]]:
-    return [(int(likeness.ids[at]), float(total[at])) for at in _top(total, k)]
-
-
-def _top(scores: Floats, k: int) -> list[int]:
-    """The places of the highest scores, the highest first."""
-    if k < len(scores):
-        some = np.argpartition(-scores, k)[:k]
-        return [int(at) for at in some[np.argsort(-scores[some], kind="stable")]]
-    return [int(at) for at in np.argsort(-scores, kind="stable")]
+    return [(int(likeness.ids[at]), float(total[at])) for at in top(total, k)]
 
 
 def _stretched(scores: Floats) -> Floats:

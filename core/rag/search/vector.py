@@ -11,6 +11,7 @@ from core.rag.search.keyword import KeywordSearcher
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
     from core.rag.search.word_index import WordIndex
     from core.rag.vectors import Vectors
@@ -35,7 +36,14 @@ class VectorSearcher(KeywordSearcher):
             return []
         for vectors in self._vectors:
             likeness = vectors.like(question, documents)
-            if likeness is not None and likeness.whole:
-                order = np.argsort(-likeness.cosines, kind="stable")[:k]
-                return [(int(likeness.ids[at]), float(likeness.cosines[at])) for at in order]
+            if likeness is not None:
+                return [(int(likeness.ids[at]), float(likeness.cosines[at])) for at in top(likeness.cosines, k)]
         return super().find(question, k, documents)
+
+
+def top(scores: Floats, k: int) -> list[int]:
+    """The places of the highest scores, the highest first."""
+    if k < len(scores):
+        some = np.argpartition(-scores, k)[:k]
+        return [int(at) for at in some[np.argsort(-scores[some], kind="stable")]]
+    return [int(at) for at in np.argsort(-scores, kind="stable")]
