@@ -245,6 +245,7 @@ class Library:
 
         Raises:
             NotFoundError: There is no such document or page.
+            DocumentError: Its pages cannot be shown (key `document_no_pages`).
         """
         shape = self._shape(document_id, page)
         return (shape.width, shape.height)
@@ -293,6 +294,7 @@ class Library:
         return await asyncio.get_running_loop().run_in_executor(pool, partial(work, *args, **kwargs))
 
     def _shape(self, document_id: str, page: int) -> PageShape:
+        self._pictures.check(self.document(document_id))
         with self._file.reading() as db:
             return records.shape(db, document_id, page)
 

@@ -49,8 +49,7 @@ class Pictures:
             DocumentError: Its format has no pages (key `document_no_pages`), or the page cannot be drawn.
             NotFoundError: There is no such page.
         """
-        if document.media_type not in PICTURES:
-            raise DocumentError(f"{document.name!r} has no pages to show.", key="document_no_pages", name=document.name)
+        self.check(document)
         zoom = round(min(max(zoom, _ZOOM[0]), _ZOOM[1]), 2)
         kept = self._folder / document.id / f"{page}-{round(zoom * 100)}{_fingerprint(marks)}.png"
         try:
@@ -59,6 +58,12 @@ class Pictures:
             png = process.picture(original, drawer_of(document.media_type, self._pdf_reader), page, zoom, marks)
         self._keep(kept, png)
         return png
+
+    @staticmethod
+    def check(document: Document) -> None:
+        """Raises DocumentError (key `document_no_pages`) for a format whose pages nothing here can draw."""
+        if document.media_type not in PICTURES:
+            raise DocumentError(f"{document.name!r} has no pages to show.", key="document_no_pages", name=document.name)
 
     def drop(self, document_id: str) -> None:
         """Delete a document's pictures."""

@@ -8,6 +8,7 @@ import sqlite3
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -329,3 +330,17 @@ def test_a_file_that_was_cut_off_is_kept_with_a_note(library: Library, make_pdf:
     document = library.add(path)
     assert (document.status, document.note) == ("ready", "document_damaged")
     assert library.document(document.id).note == "document_damaged"
+
+
+def test_slides_have_passages_but_no_picture_that_would_be_missing(library: Library, tmp_path: Path) -> None:
+    from pptx import Presentation
+
+    deck: Any = Presentation()
+    deck.slides.add_slide(deck.slide_layouts[0]).shapes.title.text = "Herons eat fish."
+    deck.save(tmp_path / "deck.pptx")
+    document = library.add(tmp_path / "deck.pptx")
+    assert library.find("What do herons eat?")[0].page == 1
+    for ask in (library.page_size, library.text_box, library.page_image):
+        with pytest.raises(DocumentError) as caught:
+            ask(document.id, 1)
+        assert caught.value.words_key == "document_no_pages"
