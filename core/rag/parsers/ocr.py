@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -165,4 +166,5 @@ def _make_room() -> None:
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (hard, hard))
+    with suppress(ValueError, OSError):  # macOS refuses; there the bound was not set either
+        resource.setrlimit(resource.RLIMIT_AS, (hard, hard))

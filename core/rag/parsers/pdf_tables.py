@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Rectangle
 
-_THIN = 3.5  # points: a rectangle that is no thicker is a line
+THIN = 3.5  # points: a rectangle that is no thicker is a line
 _NEAR = 3.0  # points between lines that are one
 _SHORTEST = 5.0
 _MOST_CROSSINGS = 400_000  # a map has more, and no tables
@@ -63,9 +63,9 @@ def _rules(drawn: Iterable[Rectangle]) -> tuple[list[_Rule], list[_Rule]]:
     down: list[_Rule] = []
     for x0, y0, x1, y1 in drawn:
         width, height = x1 - x0, y1 - y0
-        if height <= _THIN and width >= _SHORTEST:
+        if height <= THIN and width >= _SHORTEST:
             across.append(_Rule((y0 + y1) / 2, x0, x1))
-        elif width <= _THIN and height >= _SHORTEST:
+        elif width <= THIN and height >= _SHORTEST:
             down.append(_Rule((x0 + x1) / 2, y0, y1))
         elif width >= _SHORTEST and height >= _SHORTEST:
             across += (_Rule(y0, x0, x1), _Rule(y1, x0, x1))
