@@ -6,17 +6,36 @@ import asyncio
 from dataclasses import dataclass, field
 from functools import cache
 from threading import Lock
-from typing import TYPE_CHECKING, Final
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import anyio
 import httpx2
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
 CONNECT_SECONDS: Final = 5.0
 _CONNECTIONS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
+
+
+DIRECT: Final[Mapping[str, httpx2.AsyncBaseTransport | None]] = MappingProxyType(
+    {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
+)
+"""Loopback addresses never go through a proxy, whatever the environment says."""
+
+Make: TypeAlias = "Callable[[ssl.SSLContext | None], httpx2.AsyncClient]"
+
+
+def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(
+        timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
+        limits=_CONNECTIONS,
+        follow_redirects=True,
+        mounts=DIRECT,
+        verify=trusted or True,
+    )
 
 
 @dataclass(slots=True)
@@ -29,9 +48,14 @@ class _LoopClient:
 
 
 class HttpPool:
-    """Hands out clients. Connections cannot move between loops, so each loop has its own."""
+    """Hands out clients. Connections cannot move between loops, so each loop has its own.
 
-    def __init__(self) -> None:
+    Args:
+        make: Makes the client of a loop, given the certificates to trust.
+    """
+
+    def __init__(self, make: Make | None = None) -> None:
+        self._make = make or _usual
         self._guard = Lock()
         self._loading = Lock()
         self._trusted: ssl.SSLContext | None = None
@@ -72,19 +96,7 @@ class HttpPool:
 
     async def _open(self) -> _LoopClient:
         loop = asyncio.get_running_loop()
-        # Loopback addresses never go through a proxy, whatever the environment says.
-        direct: dict[str, httpx2.AsyncBaseTransport | None] = {
-            "all://localhost": None,
-            "all://127.0.0.1": None,
-            "all://[::1]": None,
-        }
-        http = httpx2.AsyncClient(
-            timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
-            limits=_CONNECTIONS,
-            follow_redirects=True,
-            mounts=direct,
-            verify=self._trusted or True,
-        )
+        http = self._make(self._trusted)
         held = _LoopClient(http, self._keep(loop, http))
         with self._guard:
             self._loops = {known: kept for known, kept in self._loops.items() if not known.is_closed()}

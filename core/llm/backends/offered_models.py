@@ -9,17 +9,13 @@ from typing import Any, cast
 import httpx2
 
 from core.errors import ParlourError
+from core.llm.backends.http_clients import DIRECT
 from core.llm.backends.openai_public import public_client
 
 _WITHIN = 8.0
 _MOST_BYTES = 2 * 1024 * 1024
 _MOST = 500
 _LONGEST = 200
-_DIRECT: dict[str, httpx2.AsyncBaseTransport | None] = {
-    "all://localhost": None,
-    "all://127.0.0.1": None,
-    "all://[::1]": None,
-}
 
 
 async def offered_models(address: str, key: str, *, public_only: bool = False) -> list[str]:
@@ -41,7 +37,7 @@ async def offered_models(address: str, key: str, *, public_only: bool = False) -
 
 
 def _client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(mounts=_DIRECT, follow_redirects=False)
+    return httpx2.AsyncClient(mounts=DIRECT, follow_redirects=False)
 
 
 async def _read(client: httpx2.AsyncClient, url: str, key: str) -> bytes:

@@ -72,6 +72,7 @@ class OpenAIModel(BaseChatModel):
     always_hears: ClassVar[bool] = False
     always_native: ClassVar[bool] = False
     defaults: ClassVar[Mapping[str, Any]] = {}
+    pool = staticmethod(client_pool)  # whose connections it uses
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
@@ -104,12 +105,12 @@ class OpenAIModel(BaseChatModel):
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Load what the first question needs, beside the loop. The service itself is not asked."""
         del progress  # nothing is fetched
-        await client_pool().prepare()
+        await self.pool().prepare()
         await asyncio.to_thread(self.count_tokens, self.label)
 
     async def aclose(self) -> None:
         """Close this loop's connections, unless another model uses them."""
-        await client_pool().release(self)
+        await self.pool().release(self)
 
     def stream(self, request: ChatRequest) -> Stream:
         """As for every model. A service that turns out to have no calls of its own gets tools in the prompt."""
@@ -168,7 +169,7 @@ class OpenAIModel(BaseChatModel):
         return _Limits(float(asked), float(asked)) if asked else _Limits(self._first_byte, _IDLE_SECONDS)
 
     async def _client(self) -> openai.AsyncOpenAI:
-        client = await client_pool().client(self, self._kept_apart(), self._made)
+        client = await self.pool().client(self, self._kept_apart(), self._made)
         self._translator.learn(client.api_key)
         self._reached = str(client.base_url)
         return client

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import cache
 from typing import TYPE_CHECKING
 
 import httpx2
 
+from core.llm.backends.http_clients import HttpPool
 from core.llm.backends.openai import OpenAIModel
+from core.llm.backends.openai_clients import ClientPool
 from core.llm.public_addresses import public_address
 
 if TYPE_CHECKING:
-    import openai
+    import ssl
 
     from core.llm.public_addresses import Resolve
 
@@ -23,11 +25,12 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
     Args:
         resolve: Finds the addresses of a name; the system's way if left out.
+        trusted: The certificates to trust; they are read if left out.
     """
 
-    def __init__(self, resolve: Resolve | None = None) -> None:
+    def __init__(self, resolve: Resolve | None = None, trusted: ssl.SSLContext | None = None) -> None:
         self._resolve = resolve
-        self._inner = httpx2.AsyncHTTPTransport(trust_env=False)
+        self._inner = httpx2.AsyncHTTPTransport(verify=trusted or True, trust_env=False)
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send one request; the certificate must be the name's.
@@ -46,34 +49,25 @@ class PublicTransport(httpx2.AsyncBaseTransport):
         await self._inner.aclose()
 
 
-def public_client() -> httpx2.AsyncClient:
+def public_client(trusted: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
     """A client that calls the open internet alone. It follows no redirect, and no proxy of the environment."""
     timeout = httpx2.Timeout(60.0, connect=_CONNECT_SECONDS)
-    return httpx2.AsyncClient(transport=PublicTransport(), timeout=timeout, follow_redirects=False, trust_env=False)
+    transport = PublicTransport(trusted=trusted)
+    return httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False, trust_env=False)
+
+
+@cache
+def public_pool() -> ClientPool:
+    """The pool of this process for such services, made when it is first asked for."""
+    return ClientPool(HttpPool(public_client))
 
 
 class PublicOpenAIModel(OpenAIModel):
     """As `openai`, for an address that was typed by somebody who must not reach this machine's network."""
 
     model_type = "openai_public"
-    _guarded: tuple[httpx2.AsyncClient, openai.AsyncOpenAI] | None = None
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        guarded, self._guarded = self._guarded, None
-        if guarded is not None:
-            await guarded[0].aclose()
-        await super().aclose()
-
-    async def _client(self) -> openai.AsyncOpenAI:
-        if self._guarded is None:
-            http = await asyncio.to_thread(public_client)  # reading the trusted certificates takes a while
-            client = (await super()._client()).with_options(http_client=http)
-            if self._guarded is None:
-                self._guarded = http, client
-            else:  # another question was first
-                await http.aclose()
-        return self._guarded[1]
+    pool = staticmethod(public_pool)
 
 
 def _port(scheme: str) -> int:

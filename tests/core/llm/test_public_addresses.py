@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import httpx2
 import pytest
 
@@ -120,3 +122,23 @@ async def test_a_service_tells_its_models_and_silence_is_no_error() -> None:
         gone = server.base_url
     assert await offered_models(gone, "k") == []
     assert await offered_models("http://[", "k") == []
+
+
+def test_a_model_at_a_public_address_answers_on_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(public_addresses, "is_public", lambda address: address == "127.0.0.1")
+    with ModelServer(Reply(text="Hello!")) as server:
+        monkeypatch.setattr(public_addresses, "PORTS", {server.port})
+        model = get_chat_model(
+            {"model_type": "openai_public", "model": "m", "base_url": server.base_url, "api_key": "k"}
+        )
+        for _ in range(3):  # a loop of its own each time
+            (said,) = asyncio.run(model.achat([{"role": "user", "content": "Hi"}]))
+            assert said.content == "Hello!"
+
+        async def asked_and_closed() -> None:
+            await model.achat([{"role": "user", "content": "Hi"}])
+            client = await model._client()
+            await model.aclose()
+            assert client.is_closed()
+
+        asyncio.run(asked_and_closed())
