@@ -7,11 +7,10 @@ import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from queue import SimpleQueue
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from core.llm.backends.questions import Question
+from core.llm.backends.questions import Question, Waiting
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -52,9 +51,7 @@ class LlamaServer:
 
     def __init__(self, path: Path, shape: Shape) -> None:
         self._server: Any = _load(path, shape)
-        self._waiting: SimpleQueue[LlamaQuestion | None] = SimpleQueue()
-        self._running: set[int] = set()
-        self._closed = threading.Event()
+        self._waiting: Waiting[dict[str, Any], Chunk] = Waiting(shape.parallel)
         self._threads = [
             threading.Thread(target=self._work, name=f"parlour-llama-{n}", daemon=True) for n in range(shape.parallel)
         ]
@@ -69,19 +66,16 @@ class LlamaServer:
 
     def close(self) -> None:
         """Stop all answers and free the memory. Blocks for a token at most; calling it again does nothing."""
-        if self._closed.is_set():
+        if not self._waiting.close():
             return
-        self._closed.set()
         atexit.unregister(self.close)
-        for _ in self._threads:
-            self._waiting.put(None)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join()
         self._server = None
 
     def _work(self) -> None:
-        while (question := self._waiting.get()) is not None:
+        for question in self._waiting:
             if not self._is_unwanted(question):
                 self._answer(question)
             question.heard(None)
@@ -99,7 +93,7 @@ class LlamaServer:
             question.heard(error)
 
     def _is_unwanted(self, question: LlamaQuestion) -> bool:
-        return question.unwanted.is_set() or self._closed.is_set()
+        return question.unwanted.is_set() or self._waiting.closed
 
 
 def _load(path: Path, shape: Shape) -> Any:

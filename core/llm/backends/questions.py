@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
 Asked = TypeVar("Asked")
 Said = TypeVar("Said")
@@ -29,6 +31,47 @@ class Question(Generic[Asked, Said]):
     unwanted: threading.Event = field(default_factory=threading.Event)
 
 
+class Waiting(Generic[Asked, Said]):
+    """Questions in the order in which they came, for the threads of a model; none is left without an end.
+
+    Args:
+        threads: How many take questions out of it, each by iterating over it.
+    """
+
+    def __init__(self, threads: int = 1) -> None:
+        self._threads = threads
+        self._queue: SimpleQueue[Question[Asked, Said] | None] = SimpleQueue()
+        self._guard = threading.Lock()
+        self._closed = threading.Event()
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing is answered any more."""
+        return self._closed.is_set()
+
+    def put(self, question: Question[Asked, Said]) -> None:
+        """One more; it is over at once where nothing is answered any more."""
+        with self._guard:
+            if not self.closed:
+                self._queue.put(question)
+                return
+        question.heard(None)
+
+    def close(self) -> bool:
+        """Take no more, and let each thread's iteration end after what is there; whether this was the first time."""
+        with self._guard:
+            if self.closed:
+                return False
+            self._closed.set()
+            for _ in range(self._threads):
+                self._queue.put(None)
+            return True
+
+    def __iter__(self) -> Iterator[Question[Asked, Said]]:
+        while (question := self._queue.get()) is not None:
+            yield question
+
+
 async def answers(ask: Callable[[Question[Asked, Said]], None], body: Asked) -> AsyncGenerator[Said | Exception, None]:
     """The pieces of an answer as they come.
 
@@ -42,7 +85,7 @@ async def answers(ask: Callable[[Question[Asked, Said]], None], body: Asked) -> 
     heard: asyncio.Queue[Said | Exception | None] = asyncio.Queue()
 
     def hear(piece: Said | Exception | None) -> None:
-        if not loop.is_closed():
+        with suppress(RuntimeError):  # the loop is closed: nobody is there to hear it
             loop.call_soon_threadsafe(heard.put_nowait, piece)
 
     question = Question[Asked, Said](body, hear)

@@ -7,11 +7,10 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import ContextTooLongError, ModelRefusedError, ModelServiceError, ParlourError
-from core.llm.backends.questions import Question
+from core.llm.backends.questions import Question, Waiting
 from core.llm.backends.reply_text import ReplyText
 from core.llm.backends.transformers_load import Loaded, Place, is_out_of_memory, no_memory
 from core.llm.backends.transformers_prompt import PLAIN_STOP, has_template, prompt_text
@@ -58,8 +57,7 @@ class TransformersEngine:
     def __init__(self, loaded: Loaded, place: Place) -> None:
         self.loaded = loaded
         self._place = place
-        self._waiting: SimpleQueue[TaskQuestion | None] = SimpleQueue()
-        self._closed = threading.Event()
+        self._waiting: Waiting[Task, Event] = Waiting()
         self._answered: TaskQuestion | None = None
         self._ends = _ends(loaded)
         self._hooks = [layer.register_forward_pre_hook(self._look_up) for layer in _layers(loaded)]
@@ -81,29 +79,24 @@ class TransformersEngine:
 
     def close(self) -> None:
         """Stop all answers. Blocks for a layer at most; calling it again does nothing."""
-        if self._closed.is_set():
+        if not self._waiting.close():
             return
-        self._closed.set()
         atexit.unregister(self.close)
-        self._waiting.put(None)
         if self._thread is not threading.current_thread():
             self._thread.join()
         for hook in self._hooks:  # they would keep the model and this object in each other's hands
             hook.remove()
 
     def _work(self) -> None:
-        while (question := self._waiting.get()) is not None:
+        for question in self._waiting:
             self._answered = question
             if not self._is_unwanted():
                 self._answer(question)
             question.heard(None)
-            self._answered = question = None
-        while not self._waiting.empty():
-            if (left := self._waiting.get()) is not None:
-                left.heard(None)
+            self._answered = None
 
     def _is_unwanted(self) -> bool:
-        return self._closed.is_set() or (self._answered is not None and self._answered.unwanted.is_set())
+        return self._waiting.closed or (self._answered is not None and self._answered.unwanted.is_set())
 
     def _look_up(self, *_: Any) -> None:
         """Asked before each layer of the model, so that a long prompt can be given up while it is read."""

@@ -1,0 +1,42 @@
+"""A question to a model in this process always comes to an end."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from core.llm.backends import llama_server
+from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
+from core.llm.backends.questions import Question, answers
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_question_that_comes_after_the_model_was_closed_has_no_answer_and_an_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(llama_server, "_load", lambda path, shape: object())
+    server = LlamaServer(Path("any.gguf"), Shape(context=512, threads=1, parallel=2))
+    server.close()
+    async with asyncio.timeout(5):
+        assert [chunk async for chunk in answers(server.ask, {})] == []
+
+
+def test_whoever_asked_may_be_gone_with_the_loop_while_the_answer_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[LlamaQuestion] = []
+
+    def ask(question: LlamaQuestion) -> None:
+        asked.append(question)
+        question.heard(None)
+
+    async def once() -> None:
+        assert [chunk async for chunk in answers(ask, {})] == []
+        # The loop may close between a look at it and a call to it.
+        monkeypatch.setattr(asyncio.get_running_loop(), "is_closed", lambda: False)
+
+    asyncio.run(once())
+    question: Question = asked[0]
+    question.heard(None)
+    assert question.unwanted.is_set()
