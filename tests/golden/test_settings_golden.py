@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from core.llm.base import has_chinese
-from core.llm.layers.stop_words import StopScanner
 from core.llm.request import merge_generate
+from core.llm.stop_scanner import StopScanner
 from core.testing.scripted_model import ScriptedModel
 from tests.golden.claimed import Record, name, of
 

@@ -79,6 +79,7 @@ class LlamaServer:
             if not self._is_unwanted(question):
                 self._answer(question)
             question.heard(None)
+            del question  # nothing of it is kept while nobody asks
 
     def _answer(self, question: LlamaQuestion) -> None:
         def hear(chunk: Chunk) -> bool:

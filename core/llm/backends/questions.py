@@ -7,7 +7,7 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterator
@@ -68,8 +68,8 @@ class Waiting(Generic[Asked, Said]):
             return True
 
     def __iter__(self) -> Iterator[Question[Asked, Said]]:
-        while (question := self._queue.get()) is not None:
-            yield question
+        # No generator: it would hold on to the last question while it waits for the next.
+        return iter(cast("Callable[[], Question[Asked, Said]]", self._queue.get), cast("Any", None))
 
 
 async def answers(ask: Callable[[Question[Asked, Said]], None], body: Asked) -> AsyncGenerator[Said | Exception, None]:

@@ -94,6 +94,7 @@ class TransformersEngine:
                 self._answer(question)
             question.heard(None)
             self._answered = None
+            del question  # nothing of it is kept while nobody asks
 
     def _is_unwanted(self) -> bool:
         return self._waiting.closed or (self._answered is not None and self._answered.unwanted.is_set())

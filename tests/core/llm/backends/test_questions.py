@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
 
 from core.llm.backends import llama_server
 from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
-from core.llm.backends.questions import Question, answers
+from core.llm.backends.questions import Question, Waiting, answers
 
 pytestmark = pytest.mark.anyio
 
@@ -40,3 +42,32 @@ def test_whoever_asked_may_be_gone_with_the_loop_while_the_answer_comes(monkeypa
     question: Question = asked[0]
     question.heard(None)
     assert question.unwanted.is_set()
+
+
+def test_nothing_of_a_question_is_kept_while_the_next_is_waited_for() -> None:
+    waiting: Waiting[Body, str] = Waiting()
+    body = Body()
+    gone = weakref.ref(body)
+    over = threading.Event()
+
+    def work() -> None:
+        for question in waiting:
+            question.heard(None)
+            del question
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    waiting.put(Question(body, lambda _: over.set()))
+    assert over.wait(5)
+    del body
+    last = threading.Event()
+    waiting.put(Question(Body(), lambda _: last.set()))
+    assert last.wait(5)
+    assert gone() is None
+    waiting.close()
+    thread.join(5)
+    assert not thread.is_alive()
+
+
+class Body:
+    """What is asked."""
