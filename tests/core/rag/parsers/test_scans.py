@@ -142,11 +142,11 @@ def png_of(width: int, height: int) -> bytes:
 @pytest.mark.parametrize(
     ("data", "key"),
     [
-        (png_of(65_000, 65_000), "document_too_large"),
-        (png_of(400, 400)[:60], "document_broken"),
-        (b"\x89PNG\r\n\x1a\nnothing", "document_broken"),
-        (b"\xff\xd8\xff\xe0" + b"\0" * 200, "document_broken"),
-        (b"II*\x00" + b"\xff" * 100, "document_broken"),
+        pytest.param(png_of(65_000, 65_000), "document_too_large", id="65,000 × 65,000"),
+        pytest.param(png_of(400, 400)[:60], "document_broken", id="cut off"),
+        pytest.param(b"\x89PNG\r\n\x1a\nnothing", "document_broken", id="no picture"),
+        pytest.param(b"\xff\xd8\xff\xe0" + b"\0" * 200, "document_broken", id="no JPEG"),
+        pytest.param(b"II*\x00" + b"\xff" * 100, "document_broken", id="no TIFF"),
     ],
 )
 def test_a_bad_picture_costs_one_sentence(tmp_path: Path, data: bytes, key: str) -> None:

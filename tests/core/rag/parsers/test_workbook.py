@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
 from collections.abc import Callable
 from datetime import date, datetime
@@ -137,6 +138,51 @@ def test_a_page_that_is_called_a_sheet_is_read(read: Read, tmp_path: Path) -> No
     path = tmp_path / "export.xls"
     path.write_text("<html><table><tr><td>k</td><td>v</td></tr><tr><td>a</td><td>1</td></tr></table></html>")
     assert tables(read(path))[0].text == "k | v\na | 1"
+
+
+def old_sheet(folder: Path, name: str = "old.xls") -> Path:
+    """A workbook of Excel 97, byte by byte: a file system of four sectors with one file in it."""
+
+    def record(kind: int, data: bytes) -> bytes:
+        return struct.pack("<HH", kind, len(data)) + data
+
+    def opening(kind: int) -> bytes:
+        return record(0x0809, struct.pack("<HHHHII", 0x0600, kind, 0, 0, 0, 0))
+
+    def label(row: int, column: int, text: str) -> bytes:
+        data = struct.pack("<HHHHB", row, column, 0, len(text), 1) + text.encode("utf-16-le")
+        return record(0x0204, data)
+
+    end = record(0x000A, b"")
+    title = b"\x05\x00Sales"
+    start = len(opening(5)) + 4 + 6 + len(title) + len(end)
+    book = opening(5) + record(0x0085, struct.pack("<IBB", start, 0, 0) + title) + end
+    book += opening(16) + label(0, 0, "城市") + label(0, 1, "people") + label(1, 0, "Ulm")
+    book += record(0x0203, struct.pack("<HHHd", 1, 1, 0, 130_000.0)) + end
+    book = book.ljust(4096, b"\0")
+
+    def entry(title: str, kind: int, child: int, sector: int, size: int) -> bytes:
+        data = title.encode("utf-16-le").ljust(64, b"\0") + struct.pack("<HBB", 2 * len(title) + 2, kind, 1)
+        return data + struct.pack("<iii", -1, -1, child) + b"\0" * 36 + struct.pack("<iQ", sector, size)
+
+    header = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 16 + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6)
+    header += (
+        b"\0" * 6 + struct.pack("<IIiIIiIiI", 0, 1, 1, 0, 4096, -2, 0, -2, 0) + struct.pack("<i", 0) + b"\xff" * 432
+    )
+    chain = struct.pack("<10i", -3, -2, 3, 4, 5, 6, 7, 8, 9, -2).ljust(512, b"\xff")
+    folders = entry("Root Entry", 5, 1, -2, 0) + entry("Workbook", 2, -1, 2, 4096)
+    empty = entry("", 0, -1, 0, 0)
+    path = folder / name
+    path.write_bytes(header + chain + folders + empty + empty + book)
+    return path
+
+
+def test_a_workbook_of_excel_97_is_read(read: Read, tmp_path: Path) -> None:
+    parsed = read(old_sheet(tmp_path))
+    assert [(block.kind, block.text) for block in parsed.blocks] == [
+        ("heading", "Sales"),
+        ("table", "城市 | people\nUlm | 130000"),
+    ]
 
 
 def test_an_open_document_sheet_is_read(read: Read, tmp_path: Path) -> None:
