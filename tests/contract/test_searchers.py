@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,8 +11,11 @@ import pytest
 from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
+from core.rag.search import word_index
 from core.rag.search.base import Searcher
 from core.rag.search.catalog import SEARCHER_REGISTRY, SEARCHERS
+from core.rag.search.keyword import KeywordSearcher
+from core.rag.search.word_index import WordIndex
 
 TEXTS = {
     "lamp": ["The green lamp stands beside the door.", "A lamp needs a bulb."],
@@ -26,12 +30,23 @@ def file(tmp_path: Path) -> Iterator[IndexFile]:
     opened.close()
 
 
+QUICK = "keyword, with the quick index"
+
+
 # `front_page` looks at no question: it has promises of its own.
-@pytest.fixture(params=[name for name in SEARCHERS if name != "front_page"])
-def searcher(request: pytest.FixtureRequest, file: IndexFile) -> Searcher:
-    made = SEARCHER_REGISTRY[request.param](file)
+@pytest.fixture(params=[*(name for name in SEARCHERS if name != "front_page"), QUICK])
+def searcher(request: pytest.FixtureRequest, file: IndexFile, monkeypatch: pytest.MonkeyPatch) -> Searcher:
+    if request.param != QUICK:
+        made = SEARCHER_REGISTRY[request.param](file)
+        for name in TEXTS:
+            put(file, made, name)
+        return made
+    monkeypatch.setattr(word_index, "LARGE", 1)
+    quick = WordIndex(file, lambda: None)
+    made = KeywordSearcher(file, quick=quick)
     for name in TEXTS:
         put(file, made, name)
+    assert quick.fill(threading.Event())
     return made
 
 
@@ -55,6 +70,23 @@ def test_the_best_comes_first_and_no_more_than_asked(file: IndexFile, searcher: 
     assert len(found) <= 3
     assert len(searcher.find("green", 1)) == 1
     assert searcher.find("green", 0) == []
+
+
+def test_any_number_may_be_asked_for(file: IndexFile, searcher: Searcher) -> None:
+    found = {chunk_id for chunk_id, _ in searcher.find("green lamp tea", 2**60)}
+    assert found >= {*ids_of(file, "lamp"), ids_of(file, "tea")[0]}
+    assert {chunk_id for chunk_id, _ in searcher.find("green lamp tea", 2**60, list(TEXTS))} == found
+
+
+def test_with_nothing_left_nothing_is_found(file: IndexFile, searcher: Searcher) -> None:
+    with file.writing() as db:
+        for name in TEXTS:
+            searcher.remove(db, records.chunk_ids(db, name))
+        db.execute("DELETE FROM documents")
+    quick = getattr(searcher, "_quick", None)
+    assert quick is None or quick.fill(threading.Event())
+    assert searcher.find("green lamp", 9) == []
+    assert searcher.find("green lamp", 9, ["lamp"]) == []
 
 
 def test_chinese_is_found(file: IndexFile, searcher: Searcher) -> None:
@@ -82,6 +114,7 @@ def test_what_is_removed_is_not_found(file: IndexFile, searcher: Searcher) -> No
     gone = ids_of(file, "lamp")
     with file.writing() as db:
         searcher.remove(db, gone)
+        db.execute("DELETE FROM documents WHERE id = 'lamp'")
     assert not {chunk_id for chunk_id, _ in searcher.find("lamp", 9)} & set(gone)
 
 

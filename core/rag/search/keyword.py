@@ -72,8 +72,19 @@ class KeywordSearcher:
         asked = list(dict.fromkeys(terms(question[:_LONGEST])))[:_MOST_TERMS]
         if not asked or k < 1:
             return []
+        if documents is not None and self._are_all(documents):
+            documents = None
         found = self._quick.find(asked, k, documents) if self._quick else None
         return self._within_sqlite(asked, k, documents) if found is None else found
+
+    def _are_all(self, documents: Collection[str]) -> bool:
+        """Whether no document is left out: to compare every chunk's document would take longer than the search."""
+        with self._file.reading() as db:
+            left = db.execute(
+                "SELECT 1 FROM documents WHERE id NOT IN (SELECT value FROM json_each(?)) LIMIT 1",
+                (json.dumps(list(documents)),),
+            ).fetchone()
+        return left is None
 
     def _within_sqlite(
         self, asked: Sequence[str], k: int, documents: Collection[str] | None

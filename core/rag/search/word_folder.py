@@ -75,7 +75,9 @@ class Snapshot:
                 inside = self._query.term_set_query(self._schema, "document", list(documents))
                 unscored = self._query.const_score_query(inside, 0.0)
                 query = self._query.boolean_query([(self._occur.Must, query), (self._occur.Must, unscored)])
-            hits = self._searcher.search(query, k, count=False).hits
+            # It makes room for as many as are asked for, and ends the process where there is none.
+            most = min(k, self._searcher.num_docs)
+            hits = self._searcher.search(query, most, count=False).hits
             ids = self._searcher.fast_field_values("chunk", [place for _, place in hits])
             return [(int(chunk_id), float(score)) for chunk_id, (score, _) in zip(ids, hits, strict=True)]
 
