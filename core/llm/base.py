@@ -379,11 +379,6 @@ class BaseChatModel:
         return transcript.messages()
 
 
-def is_true(value: object) -> bool:
-    """A switch that may be written as text ("True"), as configuration files do."""
-    return value.strip().lower() in {"1", "true", "yes", "on"} if isinstance(value, str) else bool(value)
-
-
 def has_chinese(text: str) -> bool:
     """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
     return not text.isascii() and _CHINESE.search(text) is not None

@@ -97,7 +97,7 @@ class Progress:
 def is_native(model: ModelFacts, request: ChatRequest) -> bool:
     """Whether tools go through the service's own calling: as this one call wishes, else as the model does."""
     asked = request.generate.get("use_raw_api")
-    return model.native_calls if asked is None else str(asked).strip().lower() not in {"false", "0", "no", "off", ""}
+    return model.native_calls if asked is None else is_on(asked)
 
 
 def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> dict[str, Any]:

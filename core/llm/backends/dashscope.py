@@ -18,8 +18,8 @@ from core.llm.backends.dashscope_place import checked_address, placed
 from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
 from core.llm.backends.http_clients import http_pool
 from core.llm.backends.native_first import native_first
-from core.llm.base import BaseChatModel, is_true
-from core.llm.request import ChatRequest, Progress, Stream, call_ids
+from core.llm.base import BaseChatModel
+from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.wire.dashscope import body_json
 from core.llm.wire.dashscope_chunks import DashScopeReader
@@ -97,7 +97,7 @@ class DashScopeModel(BaseChatModel):
         self._translator = Translator(self._place.address, self._place.api_key, self.model)
         self.label = f"{self.model} · {self._translator.host}"
         own = self.raw_calls and "fncall_prompt_type" not in self.generate_cfg
-        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", own))
+        self.native_calls = is_on(self.generate_cfg.get("use_raw_api", own))
         headers = {"Authorization": f"Bearer {self._place.api_key}", "Cache-Control": "no-cache"}
         if config.workspace:
             headers["X-DashScope-WorkSpace"] = config.workspace

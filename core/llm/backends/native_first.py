@@ -24,13 +24,15 @@ async def native_first(model: BaseChatModel, ask: Callable[[], Stream], no_calls
         ask: Begins the question.
         no_calls: Finds the service's words for that in a refusal.
     """
+    told = False
     try:
         async with aclosing(ask()) as events:
             async for event in events:
+                told = told or not isinstance(event, MessageStarted)
                 yield event
         return
     except ModelRefusedError as error:
-        if not no_calls.search(error.message):
+        if told or not no_calls.search(error.message):
             raise
     model.native_calls = False
     async with aclosing(ask()) as events:

@@ -21,9 +21,9 @@ from core.llm.backends.openai_config import OpenAIConfig, address_of, read_confi
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
-from core.llm.base import BaseChatModel, is_true
+from core.llm.base import BaseChatModel
 from core.llm.media import inlined
-from core.llm.request import ChatRequest, Progress, Stream, call_ids
+from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
 from core.llm.wire.functions import checked
 from core.llm.wire.openai import Json, Senses, messages_json, settings_json
@@ -85,7 +85,7 @@ class OpenAIModel(BaseChatModel):
         self.label = f"{self.model} · {host}"
         official = self.always_native or host == urlsplit(OFFICIAL).hostname
         asked = official and "fncall_prompt_type" not in self.generate_cfg
-        self.native_calls = is_true(self.generate_cfg.get("use_raw_api", asked))
+        self.native_calls = is_on(self.generate_cfg.get("use_raw_api", asked))
         sees = self.always_sees or bool(_SEES.search(self.model))
         self.support_multimodal_input = sees if config.vision is None else config.vision
         hears = self.always_hears or bool(_HEARS.search(self.model))

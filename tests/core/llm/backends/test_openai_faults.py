@@ -124,3 +124,12 @@ def test_a_service_that_refuses_again_and_again_is_not_asked_for_ever(server, op
     with pytest.raises(ModelServiceError):
         opened().quick_chat("q")
     assert len(server.requests) == 2
+
+
+def test_a_service_that_regrets_its_calls_in_mid_reply_is_not_asked_again(server, opened):
+    error = {"error": {"message": "This model does not support tools.", "code": 400}}
+    server.add(Reply(text="one two three", error_after=3, error=error), Reply(text="four"))
+    with pytest.raises(ModelServiceError) as caught:
+        asked(opened(generate_cfg={"use_raw_api": True}))
+    assert caught.value.extra["partial"][0]["content"].startswith("one")
+    assert len(server.requests) == 1
