@@ -54,7 +54,7 @@ def drop(file: IndexFile, name: str) -> None:
         db.execute("DELETE FROM documents WHERE id = ?", (name,))
 
 
-def expected(file: IndexFile, question: str, documents: Sequence[str] | None = None) -> dict[int, float]:
+def expected(file: IndexFile, question: str, documents: Sequence[str] | None = None) -> dict[int, Any]:
     with file.reading() as db:
         rows = [(one, text) for one, text in records.chunk_texts(db)]
         wanted = {one for name in documents for one in records.chunk_ids(db, name)} if documents is not None else None
