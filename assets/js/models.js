@@ -30,13 +30,15 @@ class Dialog {
     this.gone = false;   // the kept key is to be removed
     this.turn = 0;       // of the newest request: an older answer says nothing any more
     this.listing = 0;    // the same for lists of names
+    this.busy = '';      // what is being asked
+    this.meant = '';     // the address that the key was typed for
     this.parts = fields();
     const { element, form, service, address, key, model, remove, close, test, save } = this.parts;
     service.addEventListener('change', () => this.choose());
     address.addEventListener('input', () => { this.list([]); this.drawKey(); });
     for (const field of [address, key]) field.addEventListener('change', () => this.offered());
-    for (const field of [address, key, model]) field.addEventListener('input', () => this.tell());
-    key.addEventListener('input', () => { this.gone = false; this.drawKey(); });
+    for (const field of [address, key, model]) field.addEventListener('input', () => this.changed());
+    key.addEventListener('input', () => { this.gone = false; this.meant = address.value; this.drawKey(); });
     remove.addEventListener('click', () => { this.gone = true; key.value = ''; this.drawKey(); key.focus(); });
     close.addEventListener('click', () => element.close());
     test.addEventListener('click', () => this.test());
@@ -52,6 +54,7 @@ class Dialog {
     element.showModal();
     this.tell('run', say('models_loading'));
     const menu = await request('menu');
+    if (!element.isConnected) return;
     if (menu.failed) return this.tell('bad', menu.failed);
     this.tell();
     this.take(menu);
@@ -71,7 +74,7 @@ class Dialog {
   // The kept key is for the server that it was given for, and for no other.
   get keeps() {
     const { chosen } = this;
-    return Boolean(chosen?.has_key) && !this.gone && place(this.parts.address.value) === place(chosen.address);
+    return Boolean(chosen?.has_key) && !this.gone && sameServer(this.parts.address.value, chosen.address);
   }
 
   get draft() {
@@ -102,7 +105,7 @@ class Dialog {
     parts.rows.key.hidden = !chosen || chosen.key === 'none';
     parts.save.disabled = !chosen;
     this.list(chosen?.models ?? []);
-    this.tell();
+    this.changed();
     this.drawKey();
     this.offered();
   }
@@ -124,6 +127,7 @@ class Dialog {
     const listing = ++this.listing;
     if (!chosen || chosen.typed && !parts.address.value.trim()) return;
     if (chosen.key === 'needed' && !this.keeps && !parts.key.value.trim()) return;
+    if (parts.key.value && !sameServer(parts.address.value, this.meant)) return;  // it goes elsewhere only when told to
     const answer = await request('offered', this.draft);
     if (listing === this.listing && answer.models) this.list(answer.models);
   }
@@ -140,15 +144,21 @@ class Dialog {
     told.replaceChildren(...(text ? [make('span', { className: `p-st p-${shape}` }), make('span', { textContent: text })] : []));
   }
 
+  // An answer about what stood there before would be taken for one about what stands there now.
+  changed() {
+    if (this.busy === 'test') this.turn += 1;
+    this.tell();
+  }
+
   // Only the newest question may speak, and nothing else can be pressed while it runs.
   async run(what, draft) {
     const { test, save, use } = this.parts;
     const turn = ++this.turn;
     const buttons = [test, save, use].filter((button) => !button.disabled);
     for (const button of buttons) button.setAttribute('aria-disabled', 'true');
-    this.busy = true;
+    this.busy = what;
     const answer = await request(what, draft);
-    this.busy = false;
+    this.busy = '';
     for (const button of buttons) button.removeAttribute('aria-disabled');
     if (what !== 'test' && !answer.failed) {  // also where the dialog was closed meanwhile
       ask({ do: 'look' });
@@ -188,10 +198,18 @@ class Dialog {
 // Whether what is typed here reaches Parlour unread: over https, or within this machine.
 function isSecure() { return window.isSecureContext; }
 
-function place(address) {
+function place(address) { return parsed(address)?.host ?? ''; }
+
+// By its name, port and scheme, where one was typed: else the server adds it.
+function sameServer(typed, other) {
+  const [one, two] = [parsed(typed), parsed(other)];
+  return Boolean(one && two) && one.host === two.host && (!typed.includes('://') || one.protocol === two.protocol);
+}
+
+function parsed(address) {
   try {
-    return new URL(address.includes('://') ? address : `http://${address}`).host;
+    return new URL(address.includes('://') ? address : `http://${address}`);
   } catch {
-    return '';
+    return null;
   }
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
@@ -91,6 +91,10 @@ def test_a_kept_key_shows_its_last_four_and_can_be_removed(
     expect(page.locator("#top .p-model")).to_have_text("scripted · 127.0.0.1")
     dialog.get_by_label("Address").fill("http://127.0.0.1:9/v1")  # the key was given for another server
     expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    dialog.get_by_label("Address").fill(service.base_url.replace("http:", "https:"))  # so is this
+    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    dialog.get_by_label("Address").fill(service.base_url.removeprefix("http://"))
+    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
     dialog.get_by_label("Address").fill(service.base_url)
     expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
     press(dialog, "Test")
@@ -102,6 +106,41 @@ def test_a_kept_key_shows_its_last_four_and_can_be_removed(
     press(dialog, "Save")
     expect(dialog.get_by_role("button", name="Remove key")).to_be_hidden()
     expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+
+
+def test_an_answer_about_what_stands_there_no_more_is_not_told(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    dialog = opened(page)
+    fill(dialog, service, "alpha")
+    held: list[Route] = []
+    page.route("**/models/test", lambda route: held.append(route))
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_have_text("Asking one small question …")
+    dialog.get_by_label("Model").fill("beta")
+    expect(dialog.get_by_role("status")).to_have_text("")
+    held[0].continue_()
+    expect(dialog.get_by_role("button", name="Test")).not_to_have_attribute("aria-disabled", "true")
+    expect(dialog.get_by_role("status")).to_have_text("")
+
+
+def test_a_key_goes_nowhere_unasked_but_where_it_was_typed_for(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    dialog = opened(page)
+    fill(dialog, service, "alpha")
+    dialog.get_by_label("API key").blur()
+    expect(dialog).to_contain_text("3 models offered")
+    sent: list[str] = []
+    page.on("request", lambda request: sent.append(f"{request.url} {request.post_data or ''}"))
+    with ModelServer(_answer) as other:
+        dialog.get_by_label("Address").fill(other.base_url)
+        dialog.get_by_label("Address").blur()
+        press(dialog, "Test")  # this asks
+        expect(dialog.get_by_role("status")).to_contain_text("began to answer")
+        assert [request.split()[0].rpartition("/")[2] for request in sent if KEY in request] == ["test"]
 
 
 def test_a_choice_shows_in_the_other_tab_and_after_a_restart(
