@@ -152,7 +152,7 @@ class DashScopeModel(BaseChatModel):
                 for event in reader.close():
                     yield event
             if reader.reason is None:
-                raise self._translator.ended_early(spoke=reader.spoke)
+                raise self._translator.ended_early(spoke=reader.spoke, foreign=reader.foreign)
         except HTTP_ERRORS as error:
             raise self._translator.translated(error, spoke=reader.spoke) from error
         except ModelServiceError as error:

@@ -166,10 +166,17 @@ class Translator:
         said = f"{self.host} cut the reply off."
         return self._made(ModelMisbehavedError, said, "Continue the reply, or ask again.", "model_cut_off")
 
-    def ended_early(self, *, spoke: bool) -> ModelServiceError:
-        """The connection ended in good order, but not the reply."""
+    def ended_early(self, *, spoke: bool, foreign: bool) -> ModelServiceError:
+        """The connection ended in good order, but not the reply.
+
+        Args:
+            spoke: Whether part of it had come.
+            foreign: Whether something had come that is none of the protocol's.
+        """
         if spoke:
             return self.cut_off(spoke=True)
+        if foreign:
+            return self.foreign()
         said = f"{self.host} ended the reply before it began."
         return self._made(ModelUnavailableError, said, "Ask again.", "model_cut_off")
 

@@ -141,7 +141,7 @@ class OpenAIModel(BaseChatModel):
                     yield event
                 await _drained(pieces)
             if not reader.done:
-                raise self._translator.ended_early(spoke=reader.spoke, empty=reader.empty)
+                raise self._translator.ended_early(spoke=reader.spoke, foreign=reader.foreign)
         except openai.APIStatusError as error:
             # What the service said is in our error, without any key; the vendor's would show it in a traceback.
             raise self._named(self._translator.translated(error)) from None

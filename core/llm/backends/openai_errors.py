@@ -130,16 +130,16 @@ class Translator:
             "model_cut_off",
         )
 
-    def ended_early(self, *, spoke: bool, empty: bool = True) -> ModelServiceError:
+    def ended_early(self, *, spoke: bool, foreign: bool) -> ModelServiceError:
         """The connection ended in good order, but not the reply.
 
         Args:
             spoke: Whether part of it had come.
-            empty: Whether nothing at all had come, as from a service that is starting or stopping.
+            foreign: Whether something had come that is none of the protocol's.
         """
         if spoke:
             return self.cut_off(spoke=True)
-        if not empty:
+        if foreign:
             return self.foreign()
         said = f"{self.host} ended the reply before it began."
         return self._made(ModelUnavailableError, None, said, "Ask again.", "model_cut_off")

@@ -60,6 +60,7 @@ class DashScopeReader(ReplyReader):
         if not output:
             self._aside(chunk)
             return
+        self.begun = True
         choices = output.get("choices")
         # A service that ignores `result_format` has text and reason in the output itself.
         choice = choices[0] if choices else {"message": {"content": output.get("text")}, **output}

@@ -66,6 +66,7 @@ class ChunkReader(ReplyReader):
         return events
 
     def _delta(self, choice: Json, text: list[str], events: list[Event]) -> None:
+        self.begun = True
         # A service that does not stream sends one `message` in place of deltas.
         delta = cast("Json", choice.get("delta") or choice.get("message") or {})
         if reasoning := _thought_of(delta):

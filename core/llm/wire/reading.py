@@ -48,6 +48,7 @@ class ReplyReader:
         spoke: Whether anything of the reply has come.
         error: What the service reported in place of more.
         empty: Whether no byte has come.
+        begun: Whether a chunk of the protocol has come.
     """
 
     taken: set[str] = field(default_factory=set[str])
@@ -58,12 +59,18 @@ class ReplyReader:
     spoke: bool = False
     error: Json | None = None
     empty: bool = True
+    begun: bool = False
     _lines: EventLines = field(default_factory=EventLines)
     _halves: Halves = field(default_factory=Halves)
     _calls: CallPieces = field(init=False)
 
     def __post_init__(self) -> None:
         self._calls = CallPieces(self.taken, self.names, self._halves)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether what came is nothing of the protocol."""
+        return not (self.empty or self.begun)
 
     def feed(self, piece: bytes) -> list[Event]:
         """The events that this piece completes.
@@ -110,6 +117,7 @@ class ReplyReader:
     def _say(self, text: list[str], events: list[Event]) -> None:
         """The text so far as one event; `text` is empty afterwards."""
         if text:
+            self.begun = True
             joined = self._halves.whole("text", "".join(text))
             if joined:
                 events.append(TextDelta(joined))

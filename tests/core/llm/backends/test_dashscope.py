@@ -366,3 +366,17 @@ def test_tools_may_have_any_name_and_must_have_a_schema(server, qwen):
     assert [sent.messages[1]["tool_calls"][0]["function"]["name"], sent.messages[2]["name"]] == [name, name]
     with pytest.raises(ModelRefusedError, match="schema"):
         model.chat([question], functions=[{"name": "odd", "parameters": "text"}], stream=False)
+
+
+@pytest.mark.parametrize("kind", ["text/plain", "text/event-stream"])
+def test_a_server_that_answers_with_something_else_is_told_apart(server, qwen, kind):
+    server.add(Reply(body="It works!", content_type=kind))
+    with pytest.raises(ModelMisbehavedError, match="not as a model service") as caught:
+        qwen().quick_chat("q")
+    assert caught.value.hint
+
+
+def test_a_reply_that_ends_before_its_first_word_may_be_asked_for_again(server, qwen):
+    begun = 'data:{"output":{"choices":[{"message":{"role":"assistant","content":""},"finish_reason":"null"}]}}\n\n'
+    server.add(Reply(body=begun, content_type="text/event-stream"), Reply(text="fine"))
+    assert qwen(generate_cfg={"max_retries": 1}).quick_chat("q") == "fine"

@@ -133,3 +133,10 @@ def test_a_service_that_regrets_its_calls_in_mid_reply_is_not_asked_again(server
         asked(opened(generate_cfg={"use_raw_api": True}))
     assert caught.value.extra["partial"][0]["content"].startswith("one")
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("delta", ['{"role": "assistant", "content": ""}', '{"content": ""}', '{"role": "assistant"}'])
+def test_a_service_that_ends_after_a_first_empty_chunk_is_asked_again(server, opened, delta):
+    begun = f'data: {{"choices": [{{"index": 0, "delta": {delta}}}]}}\n\n'
+    server.add(Reply(body=begun, content_type="text/event-stream"), Reply(text="fine"))
+    assert opened(generate_cfg={"max_retries": 1}).quick_chat("q") == "fine"
