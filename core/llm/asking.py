@@ -57,12 +57,14 @@ def check_messages(messages: Sequence[Message]) -> None:
         )
 
 
-def check_limits(generate: Mapping[str, Any]) -> None:
-    """Whether the numbers of a `generate_cfg`, and what must be a dict in it, can be meant.
+def check_settings(generate: Mapping[str, Any]) -> None:
+    """Whether the language, the dicts and the numbers of a `generate_cfg` can be meant.
 
     Raises:
-        SettingsError: One is no number, or below the least that has a meaning; or it is no dict.
+        SettingsError: One cannot: a number may be below the least that has a meaning.
     """
+    if (lang := generate.get("lang")) and lang not in {"en", "zh"}:
+        raise SettingsError(f"generate_cfg['lang'] cannot be {lang!r}.", hint="Give en or zh.", name="lang")
     for name in _DICTS:
         if not isinstance(generate.get(name) or {}, Mapping):
             raise SettingsError(f"generate_cfg[{name!r}] must be a dict.", hint="Give names and values.", name=name)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overl
 from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
-from core.llm.asking import check_limits, check_messages
+from core.llm.asking import check_messages, check_settings
 from core.llm.batch import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
@@ -115,7 +115,7 @@ class BaseChatModel:
         if "use_raw_api" not in request.generate:
             generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
         check_messages(request.messages)
-        check_limits(generate)
+        check_settings(generate)
         checked(request.functions)
         return self._whole(replace(request, generate=generate))
 
@@ -362,7 +362,7 @@ class BaseChatModel:
     ) -> ChatRequest:
         check_messages(messages)
         generate = merge_generate(self.generate_cfg, extra)
-        check_limits(generate)
+        check_settings(generate)
         lang = generate.get("lang") or ("zh" if any(map(_is_chinese, messages)) else "en")
         return ChatRequest(tuple(messages), tuple(functions_of(functions)), dict(extra or {}), lang)
 

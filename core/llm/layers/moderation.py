@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from core.errors import ContentRefusedError, SettingsError
+from core.errors import ContentRefusedError, ModelServiceError, SettingsError
 from core.messages.events import CallDelta, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import FUNCTION, USER
 
@@ -69,12 +69,17 @@ async def _moderated(guard: _Guard, request: ChatRequest, below: Source) -> Stre
                 yield event
             return
         reply = _Reply()
-        async for event in events:
-            if reply.take(event):
-                if reply.new:
-                    await guard.check(reply.text[-_SEEN_AT_ONCE:], "out")
-                for passed in reply.released():
-                    yield passed
+        try:
+            async for event in events:
+                if reply.take(event):
+                    for passed in await guard.passed(reply):
+                        yield passed
+        except ContentRefusedError:
+            raise
+        except ModelServiceError:
+            for passed in await guard.passed(reply):  # what had come is kept
+                yield passed
+            raise
 
 
 @dataclass(slots=True)
@@ -127,6 +132,16 @@ class _Guard:
                 self._passed[mark] = None
                 if len(self._passed) > _REMEMBERED:
                     del self._passed[next(iter(self._passed))]
+
+    async def passed(self, reply: _Reply) -> list[Event]:
+        """What was held of a reply.
+
+        Raises:
+            ContentRefusedError: It may not pass.
+        """
+        if reply.new:
+            await self.check(reply.text[-_SEEN_AT_ONCE:], "out")
+        return reply.released()
 
     async def check(self, text: str, side: Side) -> None:
         """Let a text pass.

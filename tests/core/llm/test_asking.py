@@ -107,3 +107,9 @@ def test_a_setting_of_no_use_is_named_and_no_traceback(name: str, value: Any) ->
         model.chat(ASK, stream=False, extra_generate_cfg={name: value})
     assert caught.value.hint
     assert model.requests == []
+
+
+def test_a_language_that_parlour_does_not_speak_is_said() -> None:
+    with pytest.raises(SettingsError, match="lang") as caught:
+        ScriptedModel("never").chat(ASK, stream=False, extra_generate_cfg={"lang": "fr"})
+    assert "zh" in caught.value.hint

@@ -250,3 +250,20 @@ async def test_a_service_that_is_gone_lets_nothing_pass(service: Service):
     with pytest.raises(ModelUnavailableError):
         await ask(model)
     assert model.requests == []
+
+
+async def test_what_a_broken_reply_had_said_is_looked_at_and_kept():
+    async def below(request: ChatRequest):
+        yield TextDelta("one two")
+        raise ModelMisbehavedError(message="cut off")
+
+    async def heard(look: Looker) -> list[Event]:
+        seen: list[Event] = []
+        with pytest.raises(ModelServiceError) as caught:
+            async for event in moderation(guarded(look))(ChatRequest((Message(USER, "q"),)), below):
+                seen += [event]
+        assert type(caught.value) is (ModelMisbehavedError if seen else ContentRefusedError)
+        return seen
+
+    assert await heard(Looker()) == [TextDelta("one two")]
+    assert await heard(Looker("one")) == []
