@@ -29,7 +29,7 @@ _BATCH = 8  # chunks that are made into vectors at once: few enough that a libra
 _MISSING = """
 SELECT chunks.id, documents.title, documents.name, heading, text
 FROM chunks JOIN documents ON documents.id = document_id
-WHERE NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)
+WHERE chunks.id > ? AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)
 ORDER BY chunks.id LIMIT ?"""
 
 # To count the chunks themselves takes milliseconds where there are many.
@@ -104,13 +104,18 @@ class Vectors:
         """
         if not self.embedder.ready():
             return False
+        last = 0  # every batch begins where the one before ended: to look at all chunks each time takes for ever
         while not stop.is_set():
             if self.most is not None and self._chunks() > self.most:
                 return True
             with self.file.reading() as db:
-                missing = db.execute(_MISSING, (self.embedder.model, _BATCH)).fetchall()
+                missing = db.execute(_MISSING, (last, self.embedder.model, _BATCH)).fetchall()
             if not missing:
-                return True
+                if not last:
+                    return True
+                last = 0  # once more from the beginning: others may have been at it too
+                continue
+            last = missing[-1][0]
             texts = [searched_text(title or name, heading, text) for _, title, name, heading, text in missing]
             rows = self.embedder.passages(texts).astype(np.float16)
             made = zip((row[0] for row in missing), rows, strict=True)
@@ -155,6 +160,8 @@ class Vectors:
         known = self._everything
         if known is not None and known.of == (matrix.change, last, count):
             return known.places
+        if count > len(matrix.ids):
+            return False
         found = _rows_of(matrix, _ids_of(db, None))
         if found is not False:
             if len(found) == len(matrix.ids):

@@ -121,6 +121,20 @@ def test_vectors_that_come_late_find_their_place(file: IndexFile) -> None:
     assert compared(vectors, "late") == expected(file, "late")
 
 
+def test_a_gap_is_filled_whether_or_not_there_is_more_behind_it(file: IndexFile) -> None:
+    put(file, "a", 20)
+    vectors = Vectors(file, ByLot())
+    assert vectors.fill(threading.Event())
+    for name in ("", "b"):
+        with file.writing() as db:
+            db.execute("DELETE FROM vectors WHERE chunk_id IN (2, 9)")
+        if name:
+            put(file, name, 9)
+        assert vectors.fill(threading.Event())
+        again = Vectors(file, ByLot())
+        assert compared(again, "question") == expected(file, "question")
+
+
 def test_what_was_found_stays_as_it_is_when_more_comes(file: IndexFile) -> None:
     vectors = Vectors(file, ByLot())
     put(file, "a", 40)
