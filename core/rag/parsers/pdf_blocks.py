@@ -14,7 +14,7 @@ from core.errors import BrokenDocumentError
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_file import View, damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Line
-from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled
+from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled, largest
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -95,7 +95,7 @@ class MuPdf:
             runs,
             drawn,
             words=partial(_words, reading, view),
-            shows_more=partial(_shows_more, page),
+            pictured=partial(_pictured, page, view),
             pixels=partial(_pixels, page),
             is_garbled=garbled,
         )
@@ -124,9 +124,10 @@ def _words(reading: Any, view: View) -> list[Word]:
     return [(*box, word[4]) for word in words if (box := view.shown(word[:4]))]
 
 
-def _shows_more(page: Any) -> bool:
+def _pictured(page: Any, view: View) -> float:
     with damage_told("The page is damaged."):
-        return bool(page.get_image_info())
+        boxes = [view.shown(found["bbox"]) for found in page.get_image_info()]
+    return largest([box for box in boxes if box], view.width, view.height)
 
 
 def _pixels(page: Any, zoom: float) -> Pixels:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from core.errors import LockedDocumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from core.rag.document import Rectangle
     from core.rag.parsers.pdf_margins import Runs
@@ -34,7 +34,7 @@ class RawPage:
         runs: Its lines of text, those of a paragraph together, in the order in which they are drawn.
         drawn: The boxes of its lines and rectangles.
         words: Gives the words with their boxes.
-        shows_more: Says whether a picture is on it.
+        pictured: Says how much of it its largest picture covers, from 0 to 1.
         pixels: Draws it; takes the pixels for each point.
         is_garbled: Whether some of its text has letters that nobody knows.
     """
@@ -44,7 +44,7 @@ class RawPage:
     runs: Runs
     drawn: list[Rectangle]
     words: Callable[[], list[Word]]
-    shows_more: Callable[[], bool]
+    pictured: Callable[[], float]
     pixels: Callable[[float], Pixels]
     is_garbled: bool = False
 
@@ -82,6 +82,11 @@ class Source(Protocol):
 def is_garbled(text: str) -> bool:
     """Fonts without a table of letters give replacement characters only: as good as a picture."""
     return text.count(_GARBLED) * 2 > len(text)
+
+
+def largest(boxes: Sequence[Rectangle], width: float, height: float) -> float:
+    """How much of a page the largest of some boxes covers, from 0 to 1."""
+    return max(((x1 - x0) * (y1 - y0) for x0, y0, x1, y1 in boxes), default=0.0) / max(1.0, width * height)
 
 
 def locked(password: str) -> LockedDocumentError:

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from ctypes import c_double, c_float
 from functools import partial
 from importlib import import_module
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ from core.rag.document import union
 from core.rag.parsers.base import clean
 from core.rag.parsers.marker import marked
 from core.rag.parsers.pdf_headings import Line
-from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled, locked
+from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled, largest, locked
 from core.rag.parsers.pdfium_paths import straight
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from core.rag.parsers.pdf_tables import Word
 
 _PIXELS = 20_000_000
+_MOST_PICTURES = 1_000
 _WRONG_PASSWORD = 4  # the library's number for it
 _BOLD = 600
 _GAP, _WIDE = 0.6, 1.5  # line heights that are and are not between lines of a paragraph
@@ -133,7 +134,7 @@ class Pdfium:
     def has_pictures(self) -> bool:
         """Whether any of the first pages shows a picture."""
         pages = (_page(self._document, number) for number in range(1, min(20, self.count) + 1))
-        return any(_shows_more(page) for page in pages if page)
+        return any(_pictured(page, _View(page)) for page in pages if page)
 
     def page(self, number: int) -> RawPage | None:
         """A page, counted from 1; `None` if it is damaged."""
@@ -150,15 +151,17 @@ class Pdfium:
             _paragraphs(readable),
             [box for raw in straight(page) if (box := text.view.shown(raw))],
             words=text.words,
-            shows_more=partial(_shows_more, page),
+            pictured=partial(_pictured, page, text.view),
             pixels=partial(_pixels, page),
             is_garbled=len(readable) < len(lines),
         )
 
 
-def _shows_more(page: Any) -> bool:
+def _pictured(page: Any, view: _View) -> float:
     kinds: Any = import_module("pypdfium2.raw")
-    return next(page.get_objects(filter=[kinds.FPDF_PAGEOBJ_IMAGE]), None) is not None
+    found = page.get_objects(filter=[kinds.FPDF_PAGEOBJ_IMAGE])
+    boxes = [view.shown(one.get_bounds()) for one in islice(found, _MOST_PICTURES)]
+    return largest([box for box in boxes if box], view.width, view.height)
 
 
 class _View:

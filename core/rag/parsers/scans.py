@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 MOST = 500  # pages of a document
 _DPI = 150
-_FEW_LETTERS = 50  # a page with fewer may be a scan with a stamp or a page number on it
+# A page with fewer letters, and a picture on more than such a share of it, is a scan: with a stamp, or without text.
+_STAMPED, _BARE = (50, 0.4), (10, 0.01)
 _OUTLINES = 40  # drawings on a page without any letters: they may be the letters
 _SIZE = -1.0  # what is measured in a scan says little about headings
 _GAP = 0.8  # line heights that part paragraphs
@@ -30,7 +31,8 @@ def is_scan(page: RawPage) -> bool:
     letters = sum(len(line.text) for run in page.runs for line in run)
     if page.is_garbled or (not letters and len(page.drawn) >= _OUTLINES):
         return True
-    return letters < _FEW_LETTERS and page.shows_more()
+    fewer, share = _BARE if letters < _BARE[0] else _STAMPED
+    return letters < fewer and page.pictured() > share
 
 
 def recognised(page: RawPage) -> Runs:

@@ -18,9 +18,10 @@ from core.rag.parsers import ocr, picture, process
 from core.rag.parsers.base import Wishes
 from core.rag.parsers.catalog import drawer_of, parser_for
 from core.rag.parsers.ocr import Recognised, Sheet, turned_back
-from core.rag.parsers.pdf_page import Pixels
+from core.rag.parsers.pdf_headings import Line
+from core.rag.parsers.pdf_page import Pixels, RawPage
 from core.rag.parsers.process import Limits, Parsed
-from core.rag.parsers.scans import lines_of
+from core.rag.parsers.scans import is_scan, lines_of
 
 Read = Callable[..., Parsed]
 WORDS = "Invoice number 4711 of the harbour office"
@@ -95,6 +96,19 @@ def test_a_scan_is_read_without_pymupdf_too(scan: Callable[..., Path]) -> None:
 
 def test_a_page_with_text_is_not_recognised(make_pdf: Callable[..., Path], read: Read) -> None:
     assert read(make_pdf("A page of text.", "")).scanned == []
+
+
+def raw(letters: int, share: float) -> RawPage:
+    line = Line("x" * letters, (0, 0, 9, 9), 9, bold=False)
+    return RawPage(99, 99, [[line]], [], words=list, pictured=lambda: share, pixels=lambda _: Pixels(1, 1, b"   "))
+
+
+@pytest.mark.parametrize(
+    ("letters", "share", "expected"),
+    [(0, 1.0, True), (4, 0.1, True), (30, 1.0, True), (30, 0.2, False), (0, 0.0, False), (400, 1.0, False)],
+)
+def test_a_page_of_few_words_is_a_scan_if_a_picture_fills_it(letters: int, share: float, expected: bool) -> None:
+    assert is_scan(raw(letters, share)) is expected
 
 
 def test_who_wants_no_recognition_gets_none(scan: Callable[..., Path]) -> None:
