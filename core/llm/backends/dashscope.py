@@ -15,9 +15,10 @@ from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, NO_CALLS, Translator
 from core.llm.backends.dashscope_media import Store, brought
 from core.llm.backends.dashscope_place import checked_address, placed
-from core.llm.backends.dashscope_service import DashScopeService, Limits, in_time
+from core.llm.backends.dashscope_service import DashScopeService, in_time
 from core.llm.backends.http_clients import http_pool
 from core.llm.backends.native_first import native_first
+from core.llm.backends.time_limits import Limits
 from core.llm.base import BaseChatModel
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of
@@ -39,9 +40,6 @@ if TYPE_CHECKING:
 # matters: paths, `X-DashScope-*` headers, body and form. Side by side: `python -m bench dashscope_streaming`.
 
 _LISTENS: Final = re.compile(r"audio|asr", re.IGNORECASE)
-_FIRST_BYTE_SECONDS: Final = 60.0
-_FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model first
-_IDLE_SECONDS: Final = 30.0
 
 
 class DashScopeConfig(BaseModel):
@@ -134,7 +132,7 @@ class DashScopeModel(BaseChatModel):
 
     async def _stream(self, request: ChatRequest) -> Stream:
         yield MessageStarted()
-        limits = self._limits(request)
+        limits = Limits.of(request, here=self.service.here)
         names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
         reader = DashScopeReader(call_ids(request.messages), names)
         try:
@@ -188,12 +186,6 @@ class DashScopeModel(BaseChatModel):
         self._continues = False
         body = body_json(self.model, request, takes, names, partial=False)
         return await self._http.ask(stack, task, body, limits)
-
-    def _limits(self, request: ChatRequest) -> Limits:
-        asked = request.generate.get("request_timeout")
-        if asked:
-            return Limits(float(asked), float(asked))
-        return Limits(_FIRST_BYTE_HERE_SECONDS if self.service.here else _FIRST_BYTE_SECONDS, _IDLE_SECONDS)
 
     async def _reachable(self, request: ChatRequest) -> ChatRequest:
         """The request, with files of this machine where the service can read them."""

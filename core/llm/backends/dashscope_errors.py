@@ -11,7 +11,7 @@ import httpx2
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
 from core.llm.backends import meanings
-from core.llm.backends.meanings import Meaning
+from core.llm.backends.meanings import FOREIGN, Meaning
 from core.llm.wire.refusals import without_keys
 
 if TYPE_CHECKING:
@@ -22,11 +22,6 @@ HTTP_ERRORS: Final = (httpx2.RequestError, httpx2.StreamError, httpx2.InvalidURL
 
 
 _PROTOCOL_ERRORS: Final = (httpx2.RemoteProtocolError, httpx2.ConnectError)
-# A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
-_FOREIGN: Final = re.compile(
-    r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
-    re.IGNORECASE,
-)
 
 
 _OTHER_SERVICE: Final = Meaning(
@@ -117,7 +112,7 @@ class Translator:
         """
         if isinstance(error, httpx2.ConnectTimeout):
             return self.cut_off(spoke=False)
-        if not spoke and isinstance(error, _PROTOCOL_ERRORS) and _FOREIGN.search(str(error)):
+        if not spoke and isinstance(error, _PROTOCOL_ERRORS) and FOREIGN.search(str(error)):
             return self.foreign()
         if isinstance(error, httpx2.TimeoutException | TimeoutError):
             said, hint = f"{self.host} took too long to answer.", "Ask again, or set request_timeout higher."

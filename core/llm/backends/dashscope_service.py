@@ -15,27 +15,20 @@ from core.errors import SettingsError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
 from core.llm.backends.dashscope_media import policy_of
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
+from core.llm.backends.time_limits import AFTER_END_SECONDS
 from core.llm.retry_after import seconds_until
-from core.llm.wire.sse import EventLines
+from core.llm.wire.sse import EventLines, one_event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from contextlib import AsyncExitStack
 
+    from core.llm.backends.time_limits import Limits
     from core.llm.wire.dashscope import Json
     from core.llm.wire.dashscope_chunks import DashScopeReader
 
 _TASK: Final = "services/aigc/{}-generation/generation"
-_AFTER_END_SECONDS: Final = 0.2
 _NO_STORE: Final = {400, 404, 405}
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds to wait for the first bytes of the reply, and for more of it later."""
-
-    first: float
-    idle: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +98,7 @@ class DashScopeService:
         if "html" in kind:
             raise self.translator.html()
         if "json" in kind and "event" not in kind:  # a model that does not stream, or an error it calls a success
-            return _one_event(await response.aread())
+            return one_event(await response.aread())
         return response.aiter_bytes()
 
     async def policy(self) -> dict[str, Any] | None:
@@ -159,12 +152,7 @@ async def in_time(
             if piece is None:
                 return
             yield piece
-            limit = limits.idle if reader.reason is None else _AFTER_END_SECONDS
-
-
-async def _one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
-    """A whole JSON body as one server-sent event."""
-    yield b"data:" + raw.replace(b"\n", b" ") + b"\n\n"
+            limit = limits.idle if reader.reason is None else AFTER_END_SECONDS
 
 
 def _said(response: httpx2.Response) -> dict[str, Any]:

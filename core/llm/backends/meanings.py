@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
 from core.errors import ContextTooLongError, ModelRefusedError, ModelServiceError, ModelUnavailableError
@@ -14,6 +15,12 @@ class Meaning(NamedTuple):
     key: str
     hint: str
 
+
+FOREIGN: Final = re.compile(
+    r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
+    re.IGNORECASE,
+)
+"""A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round."""
 
 INSPECTED: Final = Meaning(ModelRefusedError, "model_content_refused", "Rephrase the question.")
 TOO_LONG: Final = Meaning(ContextTooLongError, "", "Start a new conversation, or shorten the message.")

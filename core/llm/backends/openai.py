@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 from contextlib import AsyncExitStack, aclosing
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 from urllib.parse import urlsplit
@@ -15,12 +14,14 @@ import httpx2
 import openai
 
 from core.errors import ModelServiceError, SettingsError
+from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
 from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config, usual_key
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
+from core.llm.backends.time_limits import AFTER_END_SECONDS, FIRST_BYTE_SECONDS, Limits
 from core.llm.base import BaseChatModel
 from core.llm.media import inlined
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
@@ -28,6 +29,7 @@ from core.llm.service import Service, account_mark, service_of
 from core.llm.wire.functions import checked
 from core.llm.wire.openai import Json, Senses, messages_json, settings_json
 from core.llm.wire.openai_chunks import ChunkReader
+from core.llm.wire.sse import one_event
 from core.llm.wire.tool_names import ToolNames
 from core.messages.events import MessageStarted
 
@@ -42,11 +44,6 @@ _SEES: Final = re.compile(
 )
 _HEARS: Final = re.compile(r"gpt-4o(?:-mini)?-audio|gpt-audio|omni|voxtral|qwen\d?-audio|gemini", re.IGNORECASE)
 _WATCHES: Final = re.compile(r"qwen.*vl|vl.*qwen|qvq|omni|minicpm-v|internvl|gemini", re.IGNORECASE)
-_CONNECT_SECONDS: Final = 5.0
-_FIRST_BYTE_SECONDS: Final = 60.0
-_FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a server on this machine may load a model or read a long prompt first
-_IDLE_SECONDS: Final = 30.0
-_AFTER_DONE_SECONDS: Final = 0.2
 
 
 class OpenAIModel(BaseChatModel):
@@ -94,7 +91,6 @@ class OpenAIModel(BaseChatModel):
         watches = watches and self.support_multimodal_input
         self.support_video_input = watches if config.video is None else config.video
         self._senses = Senses(self.support_multimodal_input, self.support_audio_input, self.support_video_input)
-        self._first_byte = _FIRST_BYTE_HERE_SECONDS if self.service.here else _FIRST_BYTE_SECONDS
         self._translator = Translator(address, self._api_key or "", self.model)
         self._quirks = Quirks()
 
@@ -119,7 +115,7 @@ class OpenAIModel(BaseChatModel):
         return native_first(self, ask, NO_CALLS) if self.native_calls and request.functions else ask()
 
     async def _stream(self, request: ChatRequest) -> Stream:
-        limits = self._limits(request)
+        limits = Limits.of(request, here=self.service.here)
         names = ToolNames(str(function.get("name")) for function in checked(request.functions))
         reader = ChunkReader(call_ids(request.messages), names)
         body = await self._body(request, names)
@@ -164,10 +160,6 @@ class OpenAIModel(BaseChatModel):
             **settings_json(request, names),
         }
 
-    def _limits(self, request: ChatRequest) -> _Limits:
-        asked = request.generate.get("request_timeout")
-        return _Limits(float(asked), float(asked)) if asked else _Limits(self._first_byte, _IDLE_SECONDS)
-
     async def _client(self) -> openai.AsyncOpenAI:
         client = await self.pool().client(self, self._kept_apart(), self._made)
         self._translator.learn(client.api_key)
@@ -191,7 +183,7 @@ class OpenAIModel(BaseChatModel):
         try:
             client = await self._client()
             await client.get(
-                "/models", cast_to=httpx2.Response, options={"max_retries": 0, "timeout": _FIRST_BYTE_SECONDS}
+                "/models", cast_to=httpx2.Response, options={"max_retries": 0, "timeout": FIRST_BYTE_SECONDS}
             )
         except openai.APIStatusError:
             return  # the connection stands, whatever the service thinks of the question
@@ -214,7 +206,7 @@ class OpenAIModel(BaseChatModel):
             # No key anywhere, and a service of the user's own, which rarely wants one.
             return openai.AsyncOpenAI(base_url=self._base_url, api_key="EMPTY", max_retries=0, http_client=http)
 
-    async def _opened(self, stack: AsyncExitStack, body: Json, limits: _Limits) -> httpx2.Response:
+    async def _opened(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
         client = await self._client()
         whole = self._quirks.fitted(body)
         query = whole.pop("extra_query", None)
@@ -227,7 +219,7 @@ class OpenAIModel(BaseChatModel):
             extra_body=whole,
             extra_headers=headers,
             extra_query=query,
-            timeout=httpx2.Timeout(limits.first, connect=_CONNECT_SECONDS),
+            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS),
         )
         try:
             return (await stack.enter_async_context(opening)).http_response
@@ -246,16 +238,8 @@ class OpenAIModel(BaseChatModel):
         if "html" in kind:
             raise self._translator.html()
         if "json" in kind and "event" not in kind:  # a service that does not stream, or an error it calls a success
-            return _one_event(await response.aread())
+            return one_event(await response.aread())
         return response.aiter_bytes()
-
-
-@dataclass(frozen=True, slots=True)
-class _Limits:
-    """Seconds to wait for the first bytes of the reply, and for more of it later."""
-
-    first: float
-    idle: float
 
 
 async def _next(pieces: AsyncGenerator[bytes, None], limit: float) -> bytes | None:
@@ -266,13 +250,8 @@ async def _next(pieces: AsyncGenerator[bytes, None], limit: float) -> bytes | No
 async def _drained(pieces: AsyncGenerator[bytes, None]) -> None:
     """Read the few bytes after the last chunk, so that the connection can serve the next question."""
     try:
-        async with asyncio.timeout(_AFTER_DONE_SECONDS):
+        async with asyncio.timeout(AFTER_END_SECONDS):
             async for _ in pieces:
                 pass
     except VENDOR_ERRORS:
         return
-
-
-async def _one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
-    """A whole JSON body as one server-sent event."""
-    yield b"data: " + raw.replace(b"\n", b" ") + b"\n\n"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -11,15 +10,10 @@ import httpx2
 import openai
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
+from core.llm.backends.meanings import FOREIGN
 from core.llm.backends.openai_meanings import INSPECTED, TOO_LONG, meaning
 from core.llm.retry_after import seconds_until
 from core.llm.wire.refusals import without_keys
-
-# A server that speaks something else than HTTP, or HTTP where TLS was meant and the other way round.
-_FOREIGN = re.compile(
-    r"illegal|invalid|malformed|not HTTP|bad (?:status|header)|WRONG_VERSION_NUMBER|UNKNOWN_PROTOCOL|record layer",
-    re.IGNORECASE,
-)
 
 VENDOR_ERRORS = (openai.OpenAIError, httpx2.RequestError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError)
 """What the SDK, the HTTP layer and a timeout raise."""
@@ -57,7 +51,7 @@ class Translator:
                 return self._slow(error)
             case _ if "CERTIFICATE_VERIFY_FAILED" in (reason := _reason(error)):
                 return self.untrusted()
-            case _ if _FOREIGN.search(reason) and not spoke:
+            case _ if FOREIGN.search(reason) and not spoke:
                 return self.foreign()
             case openai.APIConnectionError() | httpx2.RequestError() | httpx2.StreamError() | httpx2.InvalidURL():
                 return self.cut_off(spoke=spoke)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from core.llm.backends.http_clients import HttpPool
+from core.llm.backends.http_clients import CONNECT_SECONDS, HttpPool
 from core.llm.backends.openai import OpenAIModel
 from core.llm.backends.openai_clients import ClientPool
 from core.llm.public_addresses import public_address
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     import ssl
 
     from core.llm.public_addresses import Resolve
-
-_CONNECT_SECONDS = 5.0
 
 
 class PublicTransport(httpx2.AsyncBaseTransport):
@@ -51,7 +49,7 @@ class PublicTransport(httpx2.AsyncBaseTransport):
 
 def public_client(trusted: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
     """A client that calls the open internet alone. It follows no redirect, and no proxy of the environment."""
-    timeout = httpx2.Timeout(60.0, connect=_CONNECT_SECONDS)
+    timeout = httpx2.Timeout(60.0, connect=CONNECT_SECONDS)
     transport = PublicTransport(trusted=trusted)
     return httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False, trust_env=False)
 

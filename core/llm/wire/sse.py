@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
 
 class EventLines:
     """Gives the `data` of each event as soon as it is whole; comments and other fields are left out.
@@ -37,3 +42,8 @@ class EventLines:
     def close(self) -> list[bytes]:
         """The data of an event whose last line or blank line never came."""
         return self.feed(b"\n\n")
+
+
+async def one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
+    """A whole JSON body as one server-sent event."""
+    yield b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
