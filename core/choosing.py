@@ -57,6 +57,7 @@ class Choosing:
         self._models = models
         self._seconds = seconds
         self._trying: set[str] = set()
+        self._listing = 0
 
     async def kept(self, owner: str) -> list[ModelService]:
         """The services that the owner set up. Raises StorageError."""
@@ -93,7 +94,7 @@ class Choosing:
         self._models.renew(owner)
 
     async def offered(self, owner: str, draft: Draft) -> list[str]:
-        """The models that the service says it has, else those that are known of it.
+        """The models that the service says it has, else those that are known of it; it is not asked at a great rush.
 
         Raises:
             SettingsError: The address or key is wrong.
@@ -105,11 +106,15 @@ class Choosing:
 
             return [*WEIGHTS]
         found: list[str] = []
-        if choice.service.model_type == "openai":
+        if choice.service.model_type == "openai" and self._listing < _AT_ONCE:
             from core.llm.backends.offered_models import offered_models
 
             stranger = choice.service.typed and not is_local(owner)
-            found = await offered_models(choice.address, choice.key, public_only=stranger)
+            self._listing += 1
+            try:
+                found = await offered_models(choice.address, choice.key, public_only=stranger)
+            finally:
+                self._listing -= 1
         return found or [*choice.service.models]
 
     async def test(self, owner: str, draft: Draft) -> tuple[str, float]:

@@ -13,6 +13,7 @@ import pytest
 from core.choosing import Choosing, Draft
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
+from core.llm.backends import offered_models
 from core.loading import ModelLoader
 from core.model_menu import same_place
 from core.own_models import Chosen, OwnModels
@@ -30,19 +31,6 @@ pytestmark = pytest.mark.anyio
 
 ME = LOCAL_OWNER
 KEY = "sk-CANARY-0123456789abcdef"
-
-
-class Counted(ScriptedModel):
-    """A model that counts how often it was made ready and closed."""
-
-    prepared = 0
-    closed = 0
-
-    async def prepare(self, progress: Any = None) -> None:
-        self.prepared += 1
-
-    async def aclose(self) -> None:
-        self.closed += 1
 
 
 @pytest.fixture
@@ -140,48 +128,6 @@ async def test_saving_one_service_leaves_the_model_of_another_as_it_is(engine: E
         assert (await engine.chosen(ME)).loader.label.startswith("other")  # but what answers is what was saved of it
 
 
-async def test_who_begins_with_a_model_while_another_is_chosen_has_it_to_the_end_and_it_is_closed_then(
-    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made: list[Counted] = []
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: made.append(Counted("x")) or made[-1])
-    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
-    store = ModelServiceStore(database, Sealer("secret"))
-    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
-    choosing = Choosing(store, models)
-    await choosing.save(ME, Draft("ollama", "", "m"), use=True)
-    loader = await models.loader(ME)
-    await loader.ready()
-    await choosing.use(ME, "")  # between this question's arrival and its run
-    while not made[0].closed:
-        await asyncio.sleep(0)
-    with loader.in_use():
-        assert await loader.ready() is made[0]
-        assert made[0].prepared == 2
-    await models.aclose()
-    assert (len(made), made[0].closed) == (1, 2)
-
-
-async def test_the_end_of_the_house_closes_models_that_somebody_still_works_with(
-    tmp_path: Path, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = Counted("x")
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: model)
-    default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
-    store = ModelServiceStore(database, Sealer("secret"))
-    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
-    choosing = Choosing(store, models)
-    await choosing.save(ME, Draft("ollama", "", "m"), use=True)
-    loader = await models.loader(ME)
-    with loader.in_use():
-        await loader.ready()
-        await choosing.use(ME, "")
-        await asyncio.sleep(0)
-        assert not model.closed
-        await models.aclose()
-    assert model.closed
-
-
 async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     echo = Reply(status=401, error={"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid"}})
@@ -243,6 +189,26 @@ async def test_the_models_of_a_service_are_listed(engine: Engine) -> None:
         assert await engine.choosing.offered(ME, draft(server, model="")) == ["a", "b"]
     assert await engine.choosing.offered(ME, draft(server, model="")) == []
     assert "qwen2.5-coder-0.5b" in await engine.choosing.offered(ME, Draft("llama_cpp"))
+
+
+async def test_a_rush_of_readers_does_not_ask_for_lists_without_end(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, answered = list[str](), asyncio.Event()
+
+    async def slow(address: str, key: str, *, public_only: bool) -> list[str]:
+        asked.append(address)
+        await answered.wait()
+        return ["listed"]
+
+    monkeypatch.setattr(offered_models, "offered_models", slow)
+    first = [asyncio.create_task(engine.choosing.offered(f"b-{n}", Draft("openai", key=KEY))) for n in range(20)]
+    while len(asked) < len(first):
+        await asyncio.sleep(0)
+    assert await engine.choosing.offered("b-more", Draft("openai", key=KEY)) == ["gpt-5-mini"]
+    answered.set()
+    assert await asyncio.gather(*first) == [["listed"]] * len(first)
+    assert await engine.choosing.offered("b-more", Draft("openai", key=KEY)) == ["listed"]
 
 
 async def test_a_kept_key_goes_to_no_other_server(engine: Engine) -> None:

@@ -1,0 +1,98 @@
+"""Models by owner: one that is left is closed once nobody works with it, and in any case at the end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.choosing import Choosing, Draft
+from core.loading import ModelLoader
+from core.own_models import Chosen, OwnModels
+from core.readiness import Readiness
+from core.settings import Settings
+from core.storage.base import LOCAL_OWNER
+from core.storage.database import Database
+from core.storage.model_services import ModelServiceStore
+from core.storage.sealing import Sealer
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+ME = LOCAL_OWNER
+
+
+class Counted(ScriptedModel):
+    """A model that counts how often it was made ready and closed."""
+
+    prepared = 0
+    closed = 0
+
+    async def prepare(self, progress: Any = None) -> None:
+        self.prepared += 1
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class House:
+    """Models and the choice among them; `model` is the one that is chosen."""
+
+    def __init__(self, home: Path, database: Database) -> None:
+        store = ModelServiceStore(database, Sealer("secret"))
+        default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
+        self.model = Counted("x")
+        self.models = OwnModels(Settings.load(home=home), store, default, lambda owner: None)
+        self.choosing = Choosing(store, self.models)
+
+    async def chosen(self) -> ModelLoader:
+        await self.choosing.save(ME, Draft("ollama", "", "m"), use=True)
+        loader = await self.models.loader(ME)
+        await loader.ready()
+        return loader
+
+
+@pytest.fixture
+async def house(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    database = await Database.open(tmp_path / "parlour.db")
+    built = House(tmp_path, database)
+    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: built.model)
+    yield built
+    await built.models.aclose()
+    await database.aclose()
+
+
+async def test_who_works_with_a_model_keeps_it_when_another_is_chosen(house: House) -> None:
+    loader = await house.chosen()
+    with loader.in_use(), loader.in_use():
+        await house.choosing.use(ME, "")
+        assert await loader.ready() is house.model
+        assert (house.model.prepared, house.model.closed) == (1, 0)
+    while not house.model.closed:
+        await asyncio.sleep(0)
+    await house.models.aclose()
+    assert house.model.closed == 1
+
+
+async def test_who_begins_while_another_is_chosen_has_the_model_and_it_is_closed_after_that_too(house: House) -> None:
+    loader = await house.chosen()
+    await house.choosing.use(ME, "")  # after this question came, and before its run began
+    while not house.model.closed:
+        await asyncio.sleep(0)
+    with loader.in_use():
+        assert await loader.ready() is house.model
+        assert house.model.prepared == 2
+    await house.models.aclose()
+    assert house.model.closed == 2
+
+
+async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house: House) -> None:
+    loader = await house.chosen()
+    with loader.in_use():
+        await house.choosing.use(ME, "")
+        assert not house.model.closed
+        await house.models.aclose()
+    assert house.model.closed
