@@ -15,14 +15,13 @@ _IN_PROCESS = ", Transformers"
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
-def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool | None = None) -> str:
+def top_html(title: str, readiness: Readiness, words: Words) -> str:
     """Markup for `#top`.
 
     Args:
         title: The conversation's; empty for a new one.
-        readiness: The parts of the house.
+        readiness: How far the model is that answers the reader.
         words: The reader's.
-        built_in: Whether the model runs inside Parlour; read from its label if left out.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -30,7 +29,7 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
         f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
         f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
-        f"{_ready_html(readiness, words, built_in)}"
+        f"{_ready_html(readiness, words)}"
         f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
         f'aria-label="{settings}" title="{settings}"></button>'
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
@@ -38,9 +37,9 @@ def top_html(title: str, readiness: Readiness, words: Words, *, built_in: bool |
     )
 
 
-def _ready_html(readiness: Readiness, words: Words, built_in: bool | None = None) -> str:  # noqa: FBT001 - as it came
+def _ready_html(readiness: Readiness, words: Words) -> str:
     model = readiness["model"]
-    inside = model.label.endswith(("built in", "内置")) if built_in is None else built_in
+    inside = model.label.endswith(", built in")
     name = model.label.removesuffix(", built in") if inside else model.label
     here = inside or model.label.endswith(_IN_PROCESS)
     said = _said(model, words, here=here)

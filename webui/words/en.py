@@ -210,7 +210,7 @@ WORDS: dict[str, str] = {
     "error.model_cut_off": "{host} broke off the reply",
     "error.model_cut_off.do": "What had come is kept. Press Continue, or Regenerate.",
     "error.model_not_named": "No model is named in the settings",
-    "error.model_not_named.do": "Set PARLOUR_MODEL to the name of a model that the service offers.",
+    "error.model_not_named.do": "Choose one in the model settings, or set PARLOUR_MODEL.",
     "error.model_not_ready": "The model is not ready yet",
     "error.model_not_ready.do": "The line at the top shows how far it is. Your message is kept.",
     "error.model_no_memory": "The model does not fit into this machine's memory",
@@ -218,7 +218,8 @@ WORDS: dict[str, str] = {
     "error.model_not_loaded": "The model's folder cannot be loaded",
     "error.model_not_loaded.do": "Check that it holds config.json, the weights and the tokenizer, all of them whole.",
     "error.weights_unreachable": "The model's file could not be fetched: there is no network",
-    "error.weights_unreachable.do": "Connect, or set PARLOUR_BASE_URL and PARLOUR_API_KEY to use a service.",
+    "error.weights_unreachable.do": "Connect, or use a service: choose one in the model settings, or set "
+    "PARLOUR_BASE_URL and PARLOUR_API_KEY.",
     "error.weights_broken": "The model's file arrived damaged and was deleted",
     "error.weights_broken.do": "Try again; it is fetched anew.",
     "error.weights_not_loaded": "The model's file cannot be loaded",

@@ -210,7 +210,7 @@ WORDS: dict[str, str] = {
     "error.model_cut_off": "{host} 中断了回答",
     "error.model_cut_off.do": "已收到的内容已保留。点“继续”或“重新生成”。",
     "error.model_not_named": "设置中没有指定模型",
-    "error.model_not_named.do": "请把 PARLOUR_MODEL 设为该服务提供的模型名字。",
+    "error.model_not_named.do": "请在模型设置中选择，或设置 PARLOUR_MODEL。",
     "error.model_not_ready": "模型还没有准备好",
     "error.model_not_ready.do": "最上面一行显示进度。你的消息已保存。",
     "error.model_no_memory": "这台机器的内存装不下这个模型",
@@ -218,7 +218,8 @@ WORDS: dict[str, str] = {
     "error.model_not_loaded": "无法加载模型文件夹",
     "error.model_not_loaded.do": "请确认其中有完整的 config.json、权重和分词器。",
     "error.weights_unreachable": "无法下载模型文件：没有网络",
-    "error.weights_unreachable.do": "请联网后重试，或设置 PARLOUR_BASE_URL 和 PARLOUR_API_KEY 使用服务。",
+    "error.weights_unreachable.do": "请联网后重试，或使用服务：在模型设置中选择，"
+    "或设置 PARLOUR_BASE_URL 和 PARLOUR_API_KEY。",
     "error.weights_broken": "下载的模型文件已损坏，已被删除",
     "error.weights_broken.do": "请重试，会重新下载。",
     "error.weights_not_loaded": "模型文件无法加载",
