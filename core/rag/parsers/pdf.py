@@ -177,8 +177,10 @@ def _whole_headings(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def _continues(before: Block, block: Block) -> bool:
     """Whether a heading goes on in the next block: same letters, close below."""
+    if before.kind != "heading" or block.kind != "heading" or before.level != block.level:
+        return False
     above, below = before.rectangle, block.rectangle
-    if before.kind != "heading" or block.kind != "heading" or before.level != block.level or not above or not below:
+    if not above or not below:
         return False
     height = before.lines[-1][1][3] - before.lines[-1][1][1]
     goes_on = below[1] >= above[1] and below[1] - above[3] < 0.4 * height
