@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from core.errors import ModelServiceError
 from core.llm.calling.call_text import call_events
+from core.llm.calling.flat import has_calls
+from core.llm.calling.neutral import Restored
 from core.llm.calling.untagged import Untagged
 from core.llm.request import call_ids
 from core.messages.events import CallDelta, CallStarted, Event, ItemAdded, MessageFinished, TextDelta
@@ -41,12 +43,16 @@ class _Reader:
 
     def __init__(self, request: ChatRequest) -> None:
         self._request = request
+        self._breaks: dict[str, Restored] = {}
+        self._has_results = has_calls(request.messages)
         self._nameless: set[str] = set()
         self._calls = 0
         self._held: Untagged | None = Untagged(request.functions)
 
     def feed(self, event: Event) -> list[Event]:
         """What is certain after one more event."""
+        if self._has_results:
+            event = self._restored(event)
         if not self._request.answers_calls:
             if isinstance(event, CallStarted) and not event.name.strip():
                 self._nameless.add(event.call_id)
@@ -66,6 +72,15 @@ class _Reader:
         if isinstance(event, CallStarted | ItemAdded):
             return [*self.release(), event]
         return [event]
+
+    def _restored(self, event: Event) -> Event:
+        """What the model repeats of a result, as the result has it."""
+        if isinstance(event, TextDelta):
+            return TextDelta(self._breaks.setdefault("", Restored()).feed(event.text))
+        if isinstance(event, CallDelta):
+            arguments = self._breaks.setdefault(event.call_id, Restored()).feed(event.arguments)
+            return CallDelta(event.call_id, arguments)
+        return event
 
     def release(self) -> list[Event]:
         """The held text, which is no call."""

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from core.messages.content import ContentItem
+from core.messages.message import FUNCTION, Message
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,6 +63,20 @@ def restored(text: str) -> str:
 def neutral_items(items: Iterable[ContentItem]) -> list[ContentItem]:
     """Content whose texts are neutral; what is no text stays the same object."""
     return [_neutral_item(item) for item in items]
+
+
+def harmless_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The messages, special tokens in the results of tools broken apart; what has none stays the same object."""
+    made = tuple(_harmless(message) if message.role == FUNCTION else message for message in messages)
+    return messages if all(new is old for new, old in zip(made, messages, strict=True)) else made
+
+
+def _harmless(message: Message) -> Message:
+    if not any(_TOKEN.search(item.text or "") for item in message.items):
+        return message
+    items = [ContentItem(text=without_tokens(item.text)) if item.text else item for item in message.items]
+    whole = items[0].text if isinstance(message.content, str) else items
+    return message.model_copy(update={"content": whole})
 
 
 def _neutral_item(item: ContentItem) -> ContentItem:

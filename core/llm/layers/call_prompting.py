@@ -10,6 +10,7 @@ from core.errors import ModelServiceError, UnknownNameError
 from core.llm.calling.catalog import TEMPLATES
 from core.llm.calling.flat import flattened, has_calls
 from core.llm.calling.native_text import with_written_call
+from core.llm.calling.neutral import harmless_results
 from core.llm.request import is_native, named_choice
 from core.messages.events import MessageFinished, TextDelta
 
@@ -29,6 +30,8 @@ def call_prompting(model: ModelFacts) -> Layer:
         _check_choice(request)
         offered = bool(request.functions) and request.generate.get("function_choice") != "none"
         if is_native(model, request):
+            safe = harmless_results(request.messages)
+            request = request if safe is request.messages else replace(request, messages=safe)
             return with_written_call(request, below) if offered else below(request)
         if not offered:
             request = replace(request, functions=())
