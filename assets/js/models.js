@@ -77,6 +77,12 @@ class Dialog {
     return Boolean(chosen?.has_key) && !this.gone && sameServer(this.parts.address.value, chosen.address);
   }
 
+  // An address as it may look; on a shared page, one of this machine's would be refused.
+  get example() {
+    if (this.chosen?.kind === 'azure') return 'https://….openai.azure.com';
+    return this.menu.local ? 'http://127.0.0.1:11434/v1' : 'https://api.example.com/v1';
+  }
+
   get draft() {
     const { service, address, model, key } = this.parts;
     const typed = key.value.trim();
@@ -98,6 +104,7 @@ class Dialog {
     parts.key.value = '';
     parts.address.value = chosen?.address ?? '';
     parts.model.value = chosen?.model ?? '';
+    parts.address.placeholder = this.example;
     parts.model.placeholder = chosen?.hint ?? '';
     parts.captions.model.textContent = chosen?.kind === 'azure' ? say('models_deployment') : say('models_model');
     parts.rows.address.hidden = !chosen?.typed;

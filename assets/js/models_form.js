@@ -25,7 +25,7 @@ export function fields() {
   const title = make('h2', { id: 'p-models-title', textContent: say('models_title') });
   const close = make('button', { type: 'button', className: 'p-icon p-close', attributes: { 'aria-label': say('close') } });
   const service = make('select', { id: 'p-models-service' });
-  const address = field('address', { type: 'url', placeholder: 'http://127.0.0.1:11434/v1', attributes: { inputmode: 'url' } });
+  const address = field('address', { type: 'url', attributes: { inputmode: 'url' } });
   const model = field('model', { attributes: { list: 'p-models-list', 'aria-describedby': 'p-models-count' } });
   const models = make('datalist', { id: 'p-models-list' });
   const count = make('span', { id: 'p-models-count', className: 'p-count' });

@@ -115,7 +115,11 @@ def test_an_answer_about_what_stands_there_no_more_is_not_told(
     dialog = opened(page)
     fill(dialog, service, "alpha")
     held: list[Route] = []
-    page.route("**/models/test", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/models/test", hold)
     press(dialog, "Test")
     expect(dialog.get_by_role("status")).to_have_text("Asking one small question …")
     dialog.get_by_label("Model").fill("beta")
@@ -141,6 +145,21 @@ def test_a_key_goes_nowhere_unasked_but_where_it_was_typed_for(
         press(dialog, "Test")  # this asks
         expect(dialog.get_by_role("status")).to_contain_text("began to answer")
         assert [request.split()[0].rpartition("/")[2] for request in sent if KEY in request] == ["test"]
+
+
+def test_on_a_shared_page_nothing_of_this_machine_is_proposed(
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    page = open_page(start_app(behave, OWNERS="cookie"))
+    dialog = opened(page)
+    dialog.get_by_label("Service").select_option("compatible")
+    address = dialog.get_by_label("Address")
+    expect(address).to_have_attribute("placeholder", "https://api.example.com/v1")
+    expect(dialog.get_by_label("Service").locator("optgroup")).to_have_count(1)
+    address.fill("https://localhost/v1")
+    dialog.get_by_label("Model").fill("m")
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_contain_text("localhost cannot be used on a shared page")
 
 
 def test_a_choice_shows_in_the_other_tab_and_after_a_restart(

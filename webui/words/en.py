@@ -283,7 +283,7 @@ WORDS: dict[str, str] = {
     "error.key_unreadable": "The key that was kept cannot be read any more",
     "error.key_unreadable.do": "Open the model settings at the top and type it again.",
     "error.address_wrong": "This is not the address of a service",
-    "error.address_wrong.do": "Write it like http://127.0.0.1:11434/v1.",
+    "error.address_wrong.do": "Write it like https://api.example.com/v1.",
     "error.address_private": "{host} cannot be used on a shared page",
     "error.address_private.do": "Only public addresses can, with https on the usual ports.",
     "error.model_not_typed": "The model has no name",

@@ -282,7 +282,7 @@ WORDS: dict[str, str] = {
     "error.key_unreadable": "保存的密钥已无法读取",
     "error.key_unreadable.do": "请打开顶部的模型设置，重新输入。",
     "error.address_wrong": "这不是服务的地址",
-    "error.address_wrong.do": "请写成 http://127.0.0.1:11434/v1 这样。",
+    "error.address_wrong.do": "请写成 https://api.example.com/v1 这样。",
     "error.address_private": "共享页面上不能使用 {host}",
     "error.address_private.do": "只能使用公网地址，以及 https 的常用端口。",
     "error.model_not_typed": "没有填写模型名字",
