@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 
 OFFICIAL: Final = "https://api.openai.com/v1"
+NO_KEY: Final = "EMPTY"
+"""What a service is told that wants no key."""
 _SEES: Final = re.compile(
     r"gpt-4o|gpt-4\.1|gpt-5|\bo[134]\b|vl\b|-vl|vision|gemma-?3|llava|pixtral|claude|gemini|qvq|omni|minicpm-v|internvl"
     r"|llama-?4",
@@ -76,7 +78,7 @@ class OpenAIModel(BaseChatModel):
         self._reached = ""
         self._config = config = read_config(self.config_class, self.cfg)
         self._base_url = self._place(config)
-        self._api_key = config.api_key.get_secret_value() if config.api_key else usual_key(self._base_url)
+        self._api_key = config.api_key.get_secret_value() if config.api_key else self._usual_key()
         address = self._base_url or self.usual_address
         host = urlsplit(address).hostname or address
         self.label = f"{self.model} · {host}"
@@ -97,6 +99,10 @@ class OpenAIModel(BaseChatModel):
     def _place(self, config: OpenAIConfig) -> str | None:
         """The service's address; `None` leaves it to the SDK: its variable, else OpenAI's own."""
         return address_of(config.base_url)
+
+    def _usual_key(self) -> str | None:
+        """The key where none is given; `None` leaves it to the SDK: its variable."""
+        return usual_key(self._base_url)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Load what the first question needs, beside the loop. The service itself is not asked."""
@@ -204,7 +210,7 @@ class OpenAIModel(BaseChatModel):
             if self._base_url is None:
                 raise
             # No key anywhere, and a service of the user's own, which rarely wants one.
-            return openai.AsyncOpenAI(base_url=self._base_url, api_key="EMPTY", max_retries=0, http_client=http)
+            return openai.AsyncOpenAI(base_url=self._base_url, api_key=NO_KEY, max_retries=0, http_client=http)
 
     async def _opened(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
         client = await self._client()

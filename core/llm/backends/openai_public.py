@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import httpx2
 
 from core.llm.backends.http_clients import CONNECT_SECONDS, HttpPool
-from core.llm.backends.openai import OpenAIModel
+from core.llm.backends.openai import NO_KEY, OpenAIModel
 from core.llm.backends.openai_clients import ClientPool
 from core.llm.public_addresses import public_address
 
@@ -66,6 +66,10 @@ class PublicOpenAIModel(OpenAIModel):
     model_type = "openai_public"
 
     pool = staticmethod(public_pool)
+
+    def _usual_key(self) -> str | None:
+        """None of this machine's: whoever typed the address would get it."""
+        return NO_KEY
 
 
 def _port(scheme: str) -> int:

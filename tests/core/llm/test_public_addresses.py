@@ -142,3 +142,19 @@ def test_a_model_at_a_public_address_answers_on_every_loop(monkeypatch: pytest.M
             assert client.is_closed()
 
         asyncio.run(asked_and_closed())
+
+
+@pytest.mark.parametrize("key", ["", None])
+async def test_the_key_of_this_machine_never_goes_to_an_address_that_a_stranger_typed(
+    monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-machine")
+    monkeypatch.setattr(public_addresses, "is_public", lambda address: address == "127.0.0.1")
+    with ModelServer(Reply(text="Hello!")) as server:
+        monkeypatch.setattr(public_addresses, "PORTS", {server.port})
+        model = get_chat_model(
+            {"model_type": "openai_public", "model": "m", "base_url": server.base_url, "api_key": key}
+        )
+        await model.achat([{"role": "user", "content": "Hi"}])
+        await model.aclose()
+        assert [exchange.key for exchange in server.requests] == ["EMPTY"]
