@@ -13,7 +13,7 @@ from core.rag.document import Block, row_text
 from core.rag.parsers.base import clean, is_ideograph
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from core.rag.document import Rectangle
 
@@ -147,12 +147,13 @@ class _Grid:
     def _homes(self, high: int, wide: int) -> list[list[tuple[int, int]]]:
         """For each field the first of those that it is joined with."""
         homes = [[(row, column) for column in range(wide)] for row in range(high)]
+        across, down = _by_place(self._rows), _by_place(self._columns)
         for row in range(high):
             middle = (self._ys[row] + self._ys[row + 1]) / 2
             for column in range(wide):
-                if column and not _is_ruled(self._columns, self._xs[column], middle):
+                if column and not _is_ruled(down, self._xs[column], middle):
                     homes[row][column] = homes[row][column - 1]
-                elif row and not _is_ruled(self._rows, self._ys[row], (self._xs[column] + self._xs[column + 1]) / 2):
+                elif row and not _is_ruled(across, self._ys[row], (self._xs[column] + self._xs[column + 1]) / 2):
                     homes[row][column] = homes[row - 1][column]
         return homes
 
@@ -183,16 +184,23 @@ def _edges(rules: Sequence[_Rule], crossing: Sequence[_Rule]) -> list[float]:
     ]
 
 
-def _is_ruled(rules: Sequence[_Rule], at: float, where: float) -> bool:
-    return any(abs(rule.at - at) < 0.01 and rule.start - _NEAR <= where <= rule.end + _NEAR for rule in rules)
+def _by_place(rules: Sequence[_Rule]) -> dict[float, list[_Rule]]:
+    places: dict[float, list[_Rule]] = {}
+    for rule in rules:
+        places.setdefault(rule.at, []).append(rule)
+    return places
+
+
+def _is_ruled(rules: Mapping[float, Sequence[_Rule]], at: float, where: float) -> bool:
+    return any(rule.start - _NEAR <= where <= rule.end + _NEAR for rule in rules.get(at, ()))
 
 
 def _text(words: Sequence[Word]) -> str:
     text = ""
-    for (_, _, _, _, word), before in zip(words, ("", *(one[4] for one in words)), strict=False):
-        parted = bool(before) and not (is_ideograph(before[-1]) and is_ideograph(word[0]))
+    for word in filter(None, (clean(one[4]).strip() for one in words)):
+        parted = text and not (is_ideograph(text[-1]) and is_ideograph(word[0]))
         text += f" {word}" if parted else word
-    return " ".join(clean(text).split())
+    return " ".join(text.split())
 
 
 def _rounded(*edges: float) -> Rectangle:

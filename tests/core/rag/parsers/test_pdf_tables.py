@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from core.rag.document import Block, Rectangle
+from core.rag.parsers.pdf_tables import tables as find_tables
 from core.rag.parsers.process import Parsed
 
 Read = Callable[..., Parsed]
@@ -110,6 +111,16 @@ def test_fields_without_a_border_between_them_are_one(read_pdf: Read, made: Call
         words(page, [("k", "wide title", ""), ("tall", "1", "2"), ("", "3", "4")])
 
     assert tables(read_pdf(made(draw)))[0].cells == (("k", "wide title", ""), ("tall", "1", "2"), ("", "3", "4"))
+
+
+def test_words_that_cannot_be_seen_leave_their_field_empty() -> None:
+    drawn: list[Rectangle] = [(0, 10 * n, 90, 10 * n) for n in range(3)]
+    drawn += [(45 * n, 0, 45 * n, 20) for n in range(3)]
+    seen = [(2.0, 2.0, 9.0, 8.0, "a"), (50.0, 2.0, 60.0, 8.0, "\u200b"), (52.0, 2.0, 60.0, 8.0, "b")]
+    seen += [(2.0, 12.0, 9.0, 18.0, "春"), (10.0, 12.0, 19.0, 18.0, "眠"), (50.0, 12.0, 60.0, 18.0, "c")]
+    ((place, block),) = find_tables(drawn, lambda: seen, 1)
+    assert block.cells == (("a", "b"), ("春眠", "c"))
+    assert place == (0, 0, 90, 20)
 
 
 def test_two_tables_on_a_page_stay_two(read_pdf: Read, made: Callable[..., Path]) -> None:
