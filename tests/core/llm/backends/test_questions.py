@@ -6,12 +6,15 @@ import asyncio
 import threading
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from core.llm.backends import llama_server
 from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
 from core.llm.backends.questions import Question, Waiting, answers
+from core.llm.backends.transformers_engine import TransformersEngine
 
 pytestmark = pytest.mark.anyio
 
@@ -71,3 +74,18 @@ def test_nothing_of_a_question_is_kept_while_the_next_is_waited_for() -> None:
 
 class Body:
     """What is asked."""
+
+
+async def test_a_transformers_model_answers_in_turn_and_ends_what_comes_too_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    parts = SimpleNamespace(modules=list, generation_config=SimpleNamespace(eos_token_id=[1]))
+    torch = SimpleNamespace(nn=SimpleNamespace(ModuleList=list))
+    loaded: Any = SimpleNamespace(model=parts, torch=torch, tokenizer=SimpleNamespace(eos_token_id=1))
+    monkeypatch.setattr(TransformersEngine, "_written", lambda self, question: question.body)
+    engine = TransformersEngine(loaded, cast("Any", None))
+    async with asyncio.timeout(5):
+        assert [[event async for event in answers(engine.ask, cast("Any", body))] for body in "ab"] == [["a"], ["b"]]
+        engine.close()
+        engine.close()
+        assert [event async for event in answers(engine.ask, cast("Any", "c"))] == []
