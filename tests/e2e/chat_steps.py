@@ -6,6 +6,9 @@ import re
 
 from playwright.sync_api import Locator, Page, expect
 
+NAMED = re.compile(r"\?c=")
+"""The address of a conversation that exists; it comes a moment after the first words of its reply."""
+
 
 def composer(page: Page) -> Locator:
     """The field one writes in."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state, words_of
+from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, button, chat, composer, wait_for_state, words_of
 
 
 def test_a_reply_grows_word_by_word_and_stop_stands_in_place_of_send(page: Page) -> None:
@@ -55,6 +55,7 @@ def test_a_second_tab_shows_the_same_reply_and_can_stop_it(
 ) -> None:
     ask(page, "count slowly in two tabs")
     expect(chat(page)).to_contain_text("word5 ")
+    expect(page).to_have_url(NAMED)
     second = open_page(server, page.url.removeprefix(server.url), context=page.context)
     expect(chat(second)).to_contain_text("word5 ")
     button(second, "Stop").click()
@@ -67,6 +68,7 @@ def test_a_second_tab_shows_the_same_reply_and_can_stop_it(
 def test_a_reply_goes_on_when_nobody_looks(page: Page, server: AppProcess, open_page: Callable[..., Page]) -> None:
     ask(page, "count slowly for nobody")
     expect(chat(page)).to_contain_text("word5 ")
+    expect(page).to_have_url(NAMED)
     address = page.url.removeprefix(server.url)
     page.goto("about:blank")
     again = open_page(server, address, context=page.context)
@@ -89,6 +91,7 @@ def test_a_message_sent_while_a_reply_is_written_is_refused_and_stays_in_the_com
 def test_two_conversations_are_answered_at_once_and_never_mixed(page: Page) -> None:
     ask(page, "count slowly in the first")
     expect(chat(page)).to_contain_text("word3 ")
+    expect(page).to_have_url(NAMED)
     first = page.url
     page.locator("#history").get_by_text("New conversation").first.click()
     expect(chat(page)).not_to_contain_text("word3 ")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, wait_for_state
 
 
 def open_menu(page: Page, title: str) -> None:
@@ -36,6 +36,7 @@ def test_a_conversation_is_renamed(page: Page) -> None:
 
 def test_a_conversation_is_deleted_with_all_that_belongs_to_it(page: Page) -> None:
     ask_and_wait(page, "Soon to be gone", "You said: Soon to be gone")
+    expect(page).to_have_url(NAMED)
     address = page.url
     open_menu(page, "Soon to be gone")
     page.get_by_role("menuitem", name="Delete").click()
@@ -49,8 +50,8 @@ def test_a_conversation_is_deleted_with_all_that_belongs_to_it(page: Page) -> No
 
 def test_a_conversation_has_an_address_and_the_browsers_back_works(page: Page) -> None:
     ask_and_wait(page, "The first address", "You said: The first address")
+    expect(page).to_have_url(NAMED)
     first = page.url
-    assert "?c=" in first
     page.locator("#history").get_by_text("New conversation").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     ask_and_wait(page, "The second address", "You said: The second address")
