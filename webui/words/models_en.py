@@ -45,9 +45,9 @@ MODELS: dict[str, str] = {
     "js.models_key_kept": "kept: ••••{end}",
     "js.models_key_gone": "will be removed",
     "js.models_key_remove": "Remove key",
-    "js.models_key_note": "Kept encrypted on Parlour's machine; only its last four characters are ever shown.",
-    "js.models_key_open": "Kept encrypted, but this page came over plain http: whoever can watch your network can "
-    "read the key on its way.",
+    "js.models_key_note": "The key is kept encrypted; only its last four characters are ever shown.",
+    "js.models_key_open": "The key is kept encrypted, but this page came over plain http: whoever can watch your "
+    "network can read it on its way.",
     "js.models_here_note": "Runs inside Parlour: no key, no account, and nothing you write leaves that machine.",
     "js.models_default_note": "The model that whoever started Parlour set up.",
     "js.models_goes": "What you write is sent to {host}.",
