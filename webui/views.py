@@ -117,7 +117,7 @@ class Views:
         self._listeners.append(callback)
 
     def changed(self, owner: str | None, conversation_id: str | None) -> None:
-        """Wake every tab that shows what changed; `None` is everybody's.
+        """Wake every tab that shows what changed; `None` is everybody's, or no conversation: the model, the history.
 
         Another conversation of the owner is but a line of the history: that can wait for a tab's next frame, else
         each of many tabs would be painted for all the others.
@@ -130,7 +130,7 @@ class Views:
             callback(owner)
         for view in self._views.values():
             if view.owner == owner and conversation_id in {None, view.conversation_id}:
-                view.poke(urgent=conversation_id is not None, stale=True)
+                view.poke(urgent=conversation_id is not None, stale=conversation_id is not None)
 
     def deleted(self, owner: str, conversation_id: str) -> None:
         """A conversation is gone: tabs that showed it turn to a new one, the others to a shorter history."""
