@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -74,11 +75,16 @@ class Choosing:
         if use:
             choice.check_key()
         key = checked_key(draft.key) if draft.key is not None else None
-        kept = await self._store.get(owner, draft.service)
-        if key is None and kept is not None and not same_place(kept.address, choice.address):
-            key = ""  # it was given for another server
-        await self._store.save(owner, draft.service, address=choice.address, model=choice.model, key=key, use=use)
-        if use or (kept is not None and kept.in_use):  # else what answers stays, and stays loaded
+        answers = await self._store.save(
+            owner,
+            draft.service,
+            address=choice.address,
+            model=choice.model,
+            key=key,
+            use=use,
+            keeps=partial(same_place, choice.address),
+        )
+        if answers:  # else what does stays, and stays loaded
             self._models.renew(owner)
 
     async def use(self, owner: str, service: str) -> None:

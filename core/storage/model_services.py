@@ -6,13 +6,15 @@ import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.storage.conversations import know_owner
 from core.storage.tables import model_services
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.storage.database import Database
     from core.storage.sealing import Sealer
 
@@ -69,8 +71,18 @@ class ModelServiceStore:
         """The one that answers; `None` where the installation's model does."""
         return next((one for one in await self.list(owner) if one.in_use), None)
 
-    async def save(self, owner: str, service: str, *, address: str, model: str, key: str | None, use: bool) -> None:
-        """Keep a service, in place of what was kept under its name.
+    async def save(  # noqa: PLR0913 - the columns of a row
+        self,
+        owner: str,
+        service: str,
+        *,
+        address: str,
+        model: str,
+        key: str | None,
+        use: bool,
+        keeps: Callable[[str], bool] = lambda _: True,
+    ) -> bool:
+        """Keep a service, in place of what was kept under its name; returns whether it answers now.
 
         Args:
             owner: Whose it is; need not be known yet.
@@ -79,6 +91,8 @@ class ModelServiceStore:
             model: The model's name.
             key: The key itself, empty for none; `None` keeps what there is.
             use: Whether it answers from now on; if not, whichever answered before goes on.
+            keeps: Told the address that a kept key was given for, whether the key may go to the new one; else it is
+                dropped, in the same step, so that nothing comes in between.
         """
         values: dict[str, Any] = {"address": address, "model": model, "updated_at": time.time()}
         if key is not None:
@@ -86,14 +100,18 @@ class ModelServiceStore:
             values["key_end"] = key[-_SHOWN:] if len(key) >= _LONG_ENOUGH else ""
         fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": owner, "service": service}
 
-        def keep(connection: Connection) -> None:
+        def keep(connection: Connection) -> bool:
             know_owner(connection, owner)
+            old = connection.execute(select(model_services).where(_is(owner, service))).first()
+            drops = {} if key is not None or old is None or keeps(old.address) else {"key": None, "key_end": ""}
             adding = insert_or(model_services).values(fresh)
-            connection.execute(adding.on_conflict_do_update(index_elements=["owner_id", "service"], set_=values))
+            changed = {**values, **drops}
+            connection.execute(adding.on_conflict_do_update(index_elements=["owner_id", "service"], set_=changed))
             if use:
                 _use(connection, owner, service)
+            return use or (old is not None and old.in_use)
 
-        await self._database.write(keep)
+        return await self._database.write(keep)
 
     async def use(self, owner: str, service: str) -> None:
         """Let this one answer; an empty name leaves it to the installation's model."""
@@ -101,8 +119,7 @@ class ModelServiceStore:
 
     async def delete(self, owner: str, service: str) -> None:
         """Forget a service with its key."""
-        gone = (model_services.c.owner_id == owner) & (model_services.c.service == service)
-        await self._database.write(lambda c: c.execute(delete(model_services).where(gone)))
+        await self._database.write(lambda c: c.execute(delete(model_services).where(_is(owner, service))))
 
     def key_of(self, kept: ModelService) -> str:
         """The key itself; empty where there is none. It goes to the service and nowhere else.
@@ -111,6 +128,10 @@ class ModelServiceStore:
             StorageError: key `key_unreadable`: the installation's secret has changed.
         """
         return self._sealer.open(kept.key, kept.owner_id, kept.service) if kept.key else ""
+
+
+def _is(owner: str, service: str) -> ColumnElement[bool]:
+    return (model_services.c.owner_id == owner) & (model_services.c.service == service)
 
 
 def _use(connection: Connection, owner: str, service: str) -> None:

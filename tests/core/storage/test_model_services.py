@@ -58,6 +58,36 @@ async def test_saving_without_a_key_keeps_it_and_an_empty_one_takes_it_away(stor
     assert (kept.key, kept.key_end, store.key_of(kept)) == (None, "", "")
 
 
+async def test_a_key_that_may_not_go_to_the_new_address_is_dropped_in_the_same_step(store: ModelServiceStore) -> None:
+    await saved(store)
+    seen: list[str] = []
+
+    def keeps(address: str) -> bool:
+        seen.append(address)
+        return address == "https://other.example/v1"
+
+    for address, has_key in (("https://other.example/v1", False), ("https://third.example/v1", False)):
+        await store.save("alice", "openai", address=address, model="m", key=None, use=False, keeps=keeps)
+        kept = await store.get("alice", "openai")
+        assert kept is not None
+        assert (bool(kept.key), bool(kept.key_end), kept.address) == (has_key, has_key, address)
+    await store.save("alice", "openai", address="https://other.example/v1", model="m", key=KEY, use=False, keeps=keeps)
+    await store.save("alice", "openai", address="https://third.example/v1", model="m", key=None, use=False, keeps=keeps)
+    kept = await store.get("alice", "openai")
+    assert kept is not None
+    assert store.key_of(kept) == KEY
+    assert seen == ["https://api.example/v1", "https://other.example/v1", "https://other.example/v1"]
+
+
+async def test_saving_tells_whether_it_answers(store: ModelServiceStore) -> None:
+    given = {"address": "https://api.example/v1", "model": "m", "key": None}
+    assert not await store.save("alice", "openai", **given, use=False)
+    assert await store.save("alice", "openai", **given, use=True)
+    assert await store.save("alice", "openai", **given, use=False)
+    assert not await store.save("alice", "dashscope", **given, use=False)
+    assert not await store.save("bob", "openai", **given, use=False)
+
+
 async def test_at_most_one_answers_and_none_is_the_installations(store: ModelServiceStore) -> None:
     assert await store.in_use("alice") is None
     await saved(store, "openai", use=True)
