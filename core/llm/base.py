@@ -55,7 +55,7 @@ class BaseChatModel:
         cfg: `model`, `generate_cfg` and what the back end adds; the dict is copied, never changed.
 
     Raises:
-        SettingsError: `generate_cfg` is no dict.
+        SettingsError: `generate_cfg` is no dict, or a limit in it makes no sense.
     """
 
     model_type: str = ""
@@ -76,7 +76,9 @@ class BaseChatModel:
         generate: Any = self.cfg.get("generate_cfg") or {}
         if not isinstance(generate, Mapping):
             raise SettingsError("The model's 'generate_cfg' must be a dict.", hint="Give names and values.")
-        self.generate_cfg: dict[str, Any] = dict(cast("Mapping[str, Any]", generate))
+        said = cast("Mapping[str, Any]", generate).items()
+        self.generate_cfg: dict[str, Any] = {name: value for name, value in said if value is not None}
+        check_settings(self.generate_cfg)
         self.label: str = self.model or self.model_type
 
     @property

@@ -8,7 +8,7 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-import httpx
+import httpx2
 
 from core.llm.pictures import data_uri, unreadable
 from core.llm.wire.notes import item_name
@@ -61,7 +61,7 @@ async def _fetched(address: str, name: str) -> bytes:
     raw = bytearray()
     try:
         async with (
-            httpx.AsyncClient(timeout=_SECONDS, follow_redirects=True) as client,
+            httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=True) as client,
             client.stream("GET", address) as response,
         ):
             response.raise_for_status()
@@ -69,7 +69,7 @@ async def _fetched(address: str, name: str) -> bytes:
                 raw += piece
                 if len(raw) > _LARGEST:
                     raise unreadable(name, "is larger than 64 MB")
-    except (httpx.HTTPError, httpx.InvalidURL) as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise unreadable(name, "could not be fetched") from error
     return bytes(raw)
 

@@ -103,3 +103,15 @@ def test_settings_of_the_reply_that_are_no_dict_are_refused(given):
 
 def test_a_name_that_begins_like_the_home_of_a_user_is_a_name():
     assert deduced_type({"model": "~nobody-has-this-name/model"}) == "openai"
+
+
+@pytest.mark.parametrize("kind", ["scripted", "llama_cpp", "openai"])
+def test_limits_of_the_reply_that_make_no_sense_are_said_when_the_model_is_made(kind):
+    with pytest.raises(SettingsError, match="max_tokens"):
+        get_chat_model({"model_type": kind, "model": "", "generate_cfg": {"max_tokens": "many"}})
+
+
+def test_what_is_set_to_nothing_is_not_set():
+    model = get_chat_model({"model_type": "llama_cpp", "generate_cfg": {"max_tokens": None, "max_input_tokens": None}})
+    assert model.generate_cfg["max_tokens"] > 0
+    assert model.generate_cfg["max_input_tokens"] > 0
