@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from core.llm.backends.http_clients import HttpPool, http_pool
 
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 _NEEDED_LATER = ("openai.resources.chat.chat", "openai.resources.chat.completions.completions")  # at a first request
+
+MOST_CLIENTS: Final = 256
+"""Kept for each loop: on a shared page everybody brings a key of his own."""
 
 Make: TypeAlias = "Callable[[httpx2.AsyncClient], AsyncOpenAI]"
 
@@ -51,10 +54,11 @@ class ClientPool:
         if http not in self._clients:
             self._clients = {known: kept for known, kept in tuple(self._clients.items()) if not known.is_closed}
         clients = self._clients.setdefault(http, {})
-        if service not in clients:
-            clients[service] = make(http)
+        found = clients[service] = clients.pop(service, None) or make(http)  # the last asked for stands last
+        if len(clients) > MOST_CLIENTS:
+            del clients[next(iter(clients))]  # whoever has it keeps it; its connections are everybody's
         await self._connections.client(user)
-        return clients[service]
+        return found
 
     async def release(self, user: object) -> None:
         """`user` needs its client no more; the last one of this loop closes the connections."""

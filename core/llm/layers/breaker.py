@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 FAILURES: Final = 5
 WITHIN_SECONDS: Final = 30.0
 REST_SECONDS: Final = 30.0
+MOST_KNOWN: Final = 1024
+"""Services and keys that are remembered: on a shared page everybody brings a key of his own."""
 
 Clock = Callable[[], float]
 
@@ -79,7 +81,10 @@ class Breakers:
     def of(self, key: Hashable) -> Breaker:
         """The breaker that `key` names."""
         with self._guard:
-            return self._known.setdefault(key, Breaker())
+            found = self._known[key] = self._known.pop(key, None) or Breaker()  # the last asked about stands last
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            return found
 
 
 @cache

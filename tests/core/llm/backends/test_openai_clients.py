@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
 import threading
+import weakref
 
 import httpx2
 import openai
 import pytest
 
 from core.llm.backends.http_clients import HttpPool
-from core.llm.backends.openai_clients import ClientPool
+from core.llm.backends.openai_clients import MOST_CLIENTS, ClientPool
 from core.testing.script import Reply
 
 pytestmark = pytest.mark.anyio
@@ -105,3 +107,17 @@ asyncio.run(main())
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+async def test_keys_without_end_do_not_fill_the_memory():
+    pool = ClientPool(HttpPool())
+    first = await pool.client("user", "first", made)
+    gone = weakref.ref(first)
+    del first
+    for number in range(MOST_CLIENTS):
+        await pool.client("user", number, made)
+    gc.collect()
+    assert gone() is None
+    again = await pool.client("user", "first", made)
+    assert again is await pool.client("user", "first", made)
+    await pool.release("user")

@@ -15,7 +15,7 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
-from core.llm.layers.breaker import FAILURES, REST_SECONDS, WITHIN_SECONDS, Breaker, Breakers
+from core.llm.layers.breaker import FAILURES, MOST_KNOWN, REST_SECONDS, WITHIN_SECONDS, Breaker, Breakers
 from core.llm.layers.retry import Pauses, retry
 from core.llm.notes import CallNotes
 from core.llm.request import ChatRequest
@@ -303,3 +303,16 @@ async def test_a_service_that_is_back_is_asked_as_before():
     await ask(below, known=known)
     await ask(below, known=known)
     assert below.attempts == 2
+
+
+def test_keys_without_end_do_not_fill_the_memory():
+    known = Breakers()
+    down = known.of("down")
+    for _ in range(FAILURES):
+        down.failed()
+    first = known.of("first")
+    assert known.of("first") is first
+    for number in range(MOST_KNOWN):
+        known.of(number)
+        assert known.of("down") is down, "what is asked about stays"
+    assert known.of("first") is not first
