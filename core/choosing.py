@@ -136,13 +136,16 @@ class Choosing:
         if owner in self._trying or len(self._trying) >= _AT_ONCE:
             raise ConflictError("A test is running.", hint="Wait for its end.", key="test_running")
         self._trying.add(owner)
+        tried = self._models.default.loader.label
         try:
             async with asyncio.timeout(self._seconds):
                 if not draft.service:
                     return await _loaded_tried(self._models.default.loader)
-                return await self._tried(owner, await self.checked(owner, draft))
+                choice = await self.checked(owner, draft)
+                tried = urlsplit(choice.address).netloc or choice.model or choice.service.label
+                return await self._tried(owner, choice)
         except TimeoutError:
-            raise _slow(urlsplit(draft.address).netloc or draft.model or draft.service) from None
+            raise _slow(tried or self._models.default.loader.label) from None
         finally:
             self._trying.discard(owner)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -182,6 +183,22 @@ async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: 
         error = await first
         assert (error.words_key, error.details["host"]) == ("model_slow", f"127.0.0.1:{server.port}")
     await models.aclose()
+
+
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [(Draft(""), "scripted"), (Draft("compatible", "127.0.0.1:{port}", "m"), "127.0.0.1:{port}")],
+)
+async def test_what_took_too_long_is_named(tmp_path: Path, database: Database, given: Draft, host: str) -> None:
+    store = ModelServiceStore(database, Sealer("secret"))
+    with ModelServer(Reply(hang=True)) as server:
+        default = Chosen(ModelLoader(lambda: ScriptedModel(Reply(text="x", delay=60)), Readiness()), Readiness())
+        models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+        typed = replace(given, address=given.address.format(port=server.port))
+        error = await refusal_of(Choosing(store, models, seconds=1).test(ME, typed))
+        assert (error.words_key, error.details["host"]) == ("model_slow", host.format(port=server.port))
+    await models.aclose()
+    await default.loader.aclose()
 
 
 async def test_the_models_of_a_service_are_listed(engine: Engine) -> None:
