@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import logging
 import os
 import secrets
 from pathlib import Path
@@ -24,6 +25,7 @@ from core.errors import SettingsError
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+_LOG = logging.getLogger(__name__)
 DEFAULT_CONFIG = Path("parlour.toml")
 OPENAI_DEFAULT_MODEL = "gpt-5-mini"
 DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
@@ -272,5 +274,8 @@ def _kept_secret(path: Path) -> str:
         finally:
             draft.unlink()
     if path.stat().st_mode & 0o077 and os.name == "posix":  # copied without its mode: others could read all keys
-        path.chmod(0o600)
+        try:
+            path.chmod(0o600)
+        except OSError:
+            _LOG.warning("The secret in %s is one that others on this machine can read; make it private.", path)
     return path.read_text("ascii").strip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -199,6 +200,29 @@ def test_the_secret_is_made_once_and_private(tmp_path: Path) -> None:
     assert stat.S_IMODE(home.stat().st_mode) == 0o700
     assert [path.name for path in home.iterdir()] == ["secret"]
     assert Settings.load(home=home, secret="given").signing_secret() == "given"
+
+
+def test_a_secret_that_others_could_read_is_made_private_again(tmp_path: Path) -> None:
+    secret = Settings.load(home=tmp_path).signing_secret()
+    (tmp_path / "secret").chmod(0o644)
+    assert Settings.load(home=tmp_path).signing_secret() == secret
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+
+
+def test_a_secret_whose_mode_cannot_be_changed_is_used_and_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As with a secret that a container was given read-only: the house opens all the same."""
+    secret = Settings.load(home=tmp_path).signing_secret()
+    (tmp_path / "secret").chmod(0o644)
+
+    def refused(*given: object, **more: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(Path, "chmod", refused)
+    assert Settings.load(home=tmp_path).signing_secret() == secret
+    assert "others on this machine can read" in caplog.text
+    assert secret not in caplog.text
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
