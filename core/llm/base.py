@@ -140,6 +140,15 @@ class BaseChatModel:
         delta_stream: bool = False,
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Reply: ...
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Given],
+        functions: Sequence[dict[str, Any]] | None = None,
+        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        extra_generate_cfg: Mapping[str, Any] | None = None,
+    ) -> Generator[Reply, None, None] | Reply: ...
     def chat(
         self,
         messages: Sequence[Given],
@@ -218,9 +227,7 @@ class BaseChatModel:
             ModelServiceError: The model failed, or the service has no calls of its own.
         """
         extra = {**(generate_cfg or {}), "use_raw_api": True}
-        if stream:
-            return self.chat(messages, functions, extra_generate_cfg=extra)
-        return self.chat(messages, functions, stream=False, extra_generate_cfg=extra)
+        return self.chat(messages, functions, stream, extra_generate_cfg=extra)
 
     def batch(
         self,
@@ -280,9 +287,13 @@ class BaseChatModel:
         """How many tokens the text takes: `counter.exact` tells whether that is known or an estimate."""
         return self.counter.count(text)
 
-    @cached_property
+    @property
     def counter(self) -> Counter:
         """Counts tokens, and cuts texts by them; a subclass with a `count_tokens` of its own counts by that."""
+        return self._counter
+
+    @cached_property
+    def _counter(self) -> Counter:
         if type(self).count_tokens is not BaseChatModel.count_tokens:
             return Counter(count=self.count_tokens)
         return counter_for(self.model)

@@ -85,7 +85,7 @@ def a_workbook(path: Path) -> None:
             file.writestr(part, head + text)
 
 
-BUILT: dict[str, Callable[[Path], None]] = {
+BUILT: dict[str, Callable[[Path], object]] = {
     "i.docx": a_word_document,
     "k.pdf": a_pdf,
     "j.pptx": slides,

@@ -53,14 +53,17 @@ class Weather(BaseTool):
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
         return str(params)
 
+    def read(self, params: str | dict[str, Any]) -> dict[str, Any]:
+        return self._verify_json_format_args(params)
+
 
 @pytest.mark.parametrize("record", of("verify_json_format_args"), ids=name)
 def test_arguments_are_checked_against_the_schema(record: Record) -> None:
     if "raises" not in record:
-        assert Weather()._verify_json_format_args(record["input"]) == record["output"]
+        assert Weather().read(record["input"]) == record["output"]
         return
     with pytest.raises(BadArgumentsError) as caught:
-        Weather()._verify_json_format_args(record["input"])
+        Weather().read(record["input"])
     # Better: one sentence that a model can act on, in place of a page with the whole schema.
     said = str(caught.value)
     assert "\n" not in said

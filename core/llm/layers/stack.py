@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
@@ -16,18 +16,17 @@ from core.llm.layers.uploads import uploads
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
-    from core.llm.request import Layer, ModelFacts, Source
+    from core.llm.request import Layer, Source
 
 
 def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
-    facts = cast("ModelFacts", model)  # a cached property counts as no property to the type checker
     return [
         moderation(model),
         record(model),
-        uploads(facts),
-        fit_context(facts),
-        call_prompting(facts),
+        uploads(model),
+        fit_context(model),
+        call_prompting(model),
         stop_words,
         thoughts,
         stages,

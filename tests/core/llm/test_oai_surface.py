@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -91,7 +91,7 @@ def test_raw_chat_uses_the_services_own_calls_whatever_the_model_would_do(stream
     model = ScriptedModel(Reply(calls=[("weather", {})]), native=False)
     reply = model.raw_chat(ASK, [TOOLS[0]["function"]], stream)
     (message,) = list(reply)[-1] if stream else reply
-    assert message["function_call"]["name"] == "weather"
+    assert cast("Any", message)["function_call"]["name"] == "weather"
     assert model.requests[0].functions == (TOOLS[0]["function"],)
     assert model.native_calls is False
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -91,7 +91,7 @@ def test_a_service_that_keeps_failing_is_asked_as_often_as_allowed(
     server: ModelServer, opened: Opened, stream: bool
 ) -> None:
     for _ in range(5):
-        server.add(Reply(status=500, error="busy", headers={"Retry-After": "0"}))
+        server.add(Reply(status=500, error=cast("Any", "busy"), headers={"Retry-After": "0"}))
     model = opened(generate_cfg={"max_retries": 3})
     assert model.max_retries == 3
     with pytest.raises(ModelServiceError):
@@ -103,7 +103,7 @@ def test_a_service_that_keeps_failing_is_asked_as_often_as_allowed(
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("said", ["DataInspectionFailed", "inappropriate content", "maximum context length"])
 def test_what_cannot_get_better_is_asked_once(server: ModelServer, opened: Opened, stream: bool, said: str) -> None:
-    server.add(Reply(status=400, error=said))
+    server.add(Reply(status=400, error=cast("Any", said)))
     with pytest.raises(ModelServiceError):
         answered: Any = opened(generate_cfg={"max_retries": 3}).chat([{"role": "user", "content": "q"}], stream=stream)
         list(answered)

@@ -60,4 +60,5 @@ def test_a_telephones_picture_stands_upright_and_what_is_transparent_is_white(tm
             corner = picture.getpixel((0, 0))
     assert [height > width for width, height in sizes] == [True, False]
     assert max(map(max, sizes)) == 2048
+    assert isinstance(corner, tuple)
     assert min(corner) > 250

@@ -6,12 +6,13 @@ import asyncio
 
 import httpx2
 import pytest
+from openai import AsyncOpenAI
 
 from core.errors import ModelUnavailableError, SettingsError
 from core.llm import public_addresses
 from core.llm.backends import openai_public
 from core.llm.backends.offered_models import offered_models
-from core.llm.backends.openai_public import PublicTransport
+from core.llm.backends.openai_public import PublicTransport, public_pool
 from core.llm.open_model import get_chat_model
 from core.llm.public_addresses import is_public, public_address
 from core.testing.model_server import ModelServer
@@ -137,9 +138,11 @@ def test_a_model_at_a_public_address_answers_on_every_loop(monkeypatch: pytest.M
 
         async def asked_and_closed() -> None:
             await model.achat([{"role": "user", "content": "Hi"}])
-            client = await model._client()
+            client = await public_pool().client(
+                model, "looking", lambda http: AsyncOpenAI(api_key="k", http_client=http)
+            )
             await model.aclose()
-            assert client.is_closed()
+            assert connections[0].is_closed
 
         asyncio.run(asked_and_closed())
 

@@ -113,6 +113,7 @@ def test_an_id_of_the_conversation_is_not_used_again():
         reader.feed(event({"tool_calls": [{"id": "c1", "index": 0, "function": {"name": "a"}}]}, "tool_calls"))
         or [*reader.close()][:1]
     )
+    assert isinstance(started, CallStarted)
     assert started.call_id not in {"c1", ""}
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.llm.request import ChatRequest
+from core.llm.request import ChatRequest, Lang
 from core.llm.wire import dashscope
 from core.llm.wire.dashscope import body_json, parameters_json
 from core.llm.wire.turns import nothing, turns
@@ -110,7 +110,7 @@ def test_parts_have_the_name_of_their_kind():
 
 
 def test_a_model_that_cannot_continue_is_asked_to_in_words():
-    def written(*messages: Message, lang="en"):
+    def written(*messages: Message, lang: Lang = "en"):
         return body_json("qwq-plus", ChatRequest(messages, lang=lang), partial=False)["input"]["messages"]
 
     started = Message(ASSISTANT, "one, two")

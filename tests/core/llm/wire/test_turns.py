@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from core.llm.request import Lang
 from core.llm.wire.turns import nothing, turns
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message
@@ -18,7 +19,7 @@ def result(name: str, text: object, call_id: str = "") -> Message:
     return Message(FUNCTION, text, name=name, extra={"function_id": call_id} if call_id else None)  # pyright: ignore[reportArgumentType]
 
 
-def told(messages, takes=nothing, lang="en"):
+def told(messages, takes=nothing, lang: Lang = "en"):
     return [
         (turn.role, turn.text, [tuple(c) for c in turn.calls], turn.call_id) for turn in turns(messages, takes, lang)
     ]
