@@ -138,9 +138,13 @@ def test_a_model_at_a_public_address_answers_on_every_loop(monkeypatch: pytest.M
 
         async def asked_and_closed() -> None:
             await model.achat([{"role": "user", "content": "Hi"}])
-            client = await public_pool().client(
-                model, "looking", lambda http: AsyncOpenAI(api_key="k", http_client=http)
-            )
+            connections: list[httpx2.AsyncClient] = []
+
+            def noted(http: httpx2.AsyncClient) -> AsyncOpenAI:
+                connections.append(http)
+                return AsyncOpenAI(api_key="k", http_client=http)
+
+            await public_pool().client(model, "looking", noted)
             await model.aclose()
             assert connections[0].is_closed
 
