@@ -74,10 +74,10 @@ class MissingExtraError(SettingsError):
     key = "missing_extra"
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        command = f'pip install "parlour[{extra}]"'
+        command = f'.venv/bin/python -m pip install ".[{extra}]"'
         super().__init__(
             f"{what} needs the package {package!r}.",
-            hint=f"Run: {command}",
+            hint=f"In Parlour's folder, run: {command}",
             what=what,
             package=package,
             extra=extra,

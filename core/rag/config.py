@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping  # noqa: TC003 - pydantic reads the types
+from difflib import get_close_matches
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -56,7 +57,10 @@ class RAGConfig(BaseModel):
             return cls.model_validate(given)
         except ValidationError as error:
             wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
-            raise SettingsError(f"The settings for documents are wrong: {wrong}.") from error
+            unknown = [str(one["loc"][0]) for one in error.errors() if one["type"] == "extra_forbidden"]
+            near = [known for name in unknown for known in get_close_matches(name, cls.model_fields, n=1, cutoff=0.5)]
+            hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else ""
+            raise SettingsError(f"The settings for documents are wrong: {wrong}.", hint=hint) from error
 
 
 # Qwen-Agent's names for the same thing, and those that mean nothing here: one search serves them all.

@@ -172,7 +172,7 @@ WORDS: dict[str, str] = {
     "error.unknown_name": "There is no {kind} named {name}",
     "error.unknown_name.do": "Check the spelling in the settings.",
     "error.missing_extra": "{what} needs the package {package}, which is not installed",
-    "error.missing_extra.do": 'Run: pip install "parlour[{extra}]"',
+    "error.missing_extra.do": 'In Parlour’s folder, run: .venv/bin/python -m pip install ".[{extra}]"',
     "error.model_failed": "The model service failed",
     "error.model_failed.do": "Your message is kept. Press Regenerate to try again.",
     "error.model_unavailable": "The model server did not answer",
@@ -257,7 +257,8 @@ WORDS: dict[str, str] = {
     "error.document_empty": "{name} has nothing in it",
     "error.document_empty.do": "Check that it was saved, and send it again.",
     "error.document_scanned": "{name} has pages but no text: it is a scan",
-    "error.document_scanned.do": 'Send a copy with recognised text, or install it: pip install "parlour[ocr]".',
+    "error.document_scanned.do": "Send a copy with recognised text, or run in Parlour’s folder: "
+    '.venv/bin/python -m pip install ".[ocr]".',
     "error.document_no_text": "{name} holds no text",
     "error.document_no_text.do": "Check that it is the right file.",
     "error.document_no_pages": "{name} has no pages to show",

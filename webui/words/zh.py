@@ -172,7 +172,7 @@ WORDS: dict[str, str] = {
     "error.unknown_name": "没有名为 {name} 的 {kind}",
     "error.unknown_name.do": "请检查设置中的拼写。",
     "error.missing_extra": "{what} 需要软件包 {package}，但它没有安装",
-    "error.missing_extra.do": '请运行：pip install "parlour[{extra}]"',
+    "error.missing_extra.do": '请在 Parlour 的文件夹中运行：.venv/bin/python -m pip install ".[{extra}]"',
     "error.model_failed": "模型服务出错了",
     "error.model_failed.do": "你的消息已保存。请点“重新生成”再试一次。",
     "error.model_unavailable": "模型服务器没有回应",
@@ -256,7 +256,8 @@ WORDS: dict[str, str] = {
     "error.document_empty": "{name} 里没有内容",
     "error.document_empty.do": "请确认它已保存，再重新发送。",
     "error.document_scanned": "{name} 有页面但没有文字：它是扫描件",
-    "error.document_scanned.do": '请发送带文字的副本，或安装文字识别：pip install "parlour[ocr]"。',
+    "error.document_scanned.do": "请发送带文字的副本，或在 Parlour 的文件夹中运行："
+    '.venv/bin/python -m pip install ".[ocr]"。',
     "error.document_no_text": "{name} 中没有文字",
     "error.document_no_text.do": "请检查是否选对了文件。",
     "error.document_no_pages": "{name} 没有可显示的页面",

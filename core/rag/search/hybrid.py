@@ -99,4 +99,6 @@ def _best(likeness: Likeness, total: Floats, k: int) -> list[tuple[int, float]]:
 
 def _stretched(scores: Floats) -> Floats:
     low, high = float(scores.min()), float(scores.max())
-    return ((scores - low) / (high - low)).astype(np.float32) if high > low else np.zeros_like(scores)
+    if high > low:
+        return ((scores - low) / (high - low)).astype(np.float32)
+    return np.full_like(scores, float(high > 0))  # one alone, or all alike: all of it, or nothing

@@ -344,3 +344,8 @@ def test_slides_have_passages_but_no_picture_that_would_be_missing(library: Libr
         with pytest.raises(DocumentError) as caught:
             ask(document.id, 1)
         assert caught.value.words_key == "document_no_pages"
+
+
+def test_a_misspelt_setting_names_the_near_one(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="Did you mean 'retrieval_type'"):
+        Library.open(tmp_path / "x", {"retrieval": "hybrid"})

@@ -80,6 +80,13 @@ def test_words_answer_at_once_and_meaning_as_soon_as_it_is_there(library: Librar
     assert names(library, "monetary policy", retrieval_type="vector")[0] == "bank"
 
 
+def test_the_best_of_a_small_library_scores_more_than_nothing(tmp_path: Path) -> None:
+    with Library.open(tmp_path / "one", {"retrieval_type": "hybrid", "embedding_model": "use"}) as one:
+        one.add_text(LAKE, name="lake")
+        assert one.wait_for_vectors(60)
+        assert [round(passage.score, 3) for passage in one.find("What does a heron eat?")] == [1.0]
+
+
 def test_a_question_in_another_script_finds_what_shares_no_word_with_it(library: Library) -> None:
     assert library.wait_for_vectors(60)
     assert names(library, "苍鹭吃什么？")[0] == "lake"

@@ -175,7 +175,7 @@ def test_a_missing_extra_names_itself(tmp_path: Path, monkeypatch: pytest.Monkey
     path = tmp_path / "a.png"
     Image.new("RGB", (40, 30), "white").save(path)
     monkeypatch.setattr(ocr, "find_spec", lambda name: None)  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
-    with pytest.raises(MissingExtraError, match=r"parlour\[ocr\]"):
+    with pytest.raises(MissingExtraError, match=r"\.\[ocr\]"):
         read(path)
 
 
@@ -185,7 +185,7 @@ def test_a_missing_extra_names_itself_from_the_worker_too() -> None:
     sent = error_as_dict(MissingExtraError("Reading words in pictures", "rapidocr", "ocr"))
     with pytest.raises(MissingExtraError) as caught:
         raise process.raised(sent)
-    assert caught.value.hint == 'Run: pip install "parlour[ocr]"'
+    assert '".[ocr]"' in caught.value.hint
 
 
 @pytest.mark.parametrize("turns", [0, 1, 2, 3])
