@@ -28,7 +28,7 @@ _DENIAL = re.compile(
     r"|没有(?:提|说|给|包含|找到|相关)|未(?:提|说明|找到|包含)|无法|不(?:知道|清楚|确定)|沒有(?:提|說|給|包含|找到|相關)|無法",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
+_ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 
 
 class Support:

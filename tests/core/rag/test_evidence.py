@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from core.rag.document import Passage
 from core.rag.evidence import CitingStream, numbered
+from core.rag.support import Support
 
 PASSAGES = (
     Passage("The warranty period is 24 months from the date of purchase. Keep the receipt.", 3, "manual.pdf", "a", 3),
@@ -254,3 +255,8 @@ def test_a_passage_cannot_leave_its_quotation() -> None:
 
 def test_code_in_a_passage_stays_readable() -> None:
     assert "if a < b and List<int>" in numbered([Passage("if a < b and List<int>", 1, "a.py", "c")])
+
+
+@pytest.mark.parametrize("sentence", ["The vault code is 4711.", "1. The vault code is 4711.", "- The code is 4711!"])
+def test_a_figure_at_the_end_of_a_sentence_is_no_number_of_a_list(sentence: str) -> None:
+    assert Support([Passage("The vault code is 4711.", 1.0, "note.md", "d")]).numbers(sentence) == [1]
