@@ -9,7 +9,18 @@ import subprocess
 from pathlib import Path
 
 _ROOT = Path(__file__).resolve().parent.parent
-_COMPILE = ["uv", "pip", "compile", "pyproject.toml", "--universal", "--python-version", "3.11", "--quiet", "--extra", "ocr"]
+_COMPILE = [
+    "uv",
+    "pip",
+    "compile",
+    "pyproject.toml",
+    "--universal",
+    "--python-version",
+    "3.11",
+    "--quiet",
+    "--extra",
+    "ocr",
+]
 _BARE = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 
 
