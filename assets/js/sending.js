@@ -1,25 +1,46 @@
 // What Enter does not do: send twice, send into a reply that is being written, or send without a file that was refused.
+import { put } from './bus.js';
 import { hint } from './hint.js';
 import { toEnd } from './scroll.js';
-import { status } from './state.js';
+import { onChange, status } from './state.js';
 
 const TWICE = 1000;  // milliseconds
+const ON_ITS_WAY = 3000;
 let last = { what: '', at: 0 };
+let sent = '';   // the text that was let through
+let until = 0;   // while it is on its way to the server
+let typed = '';  // what stands in the composer by the reader's own hand
 
 // `refused` gives the names of files that did not arrive, once.
 function held(text, files, refused) {
   if (['running', 'stopping'].includes(status()?.state)) return hint('busy'), true;
+  if (onItsWay() && text !== sent) return hint('busy'), true;
   const missing = refused();
   if (missing) return hint('without', { name: missing }), true;
   const what = JSON.stringify([status()?.conversation, text, files]);  // elsewhere the same may be asked again
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
+  [sent, typed, until] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0];
   return false;
+}
+
+// Kept, it is taken out of the composer; refused, a notice says why.
+function onItsWay() { return performance.now() < until && !document.querySelector('[data-testid="toast-body"]'); }
+
+// The composer is emptied when the question is kept, a moment later: what was typed in that moment is put back.
+function putBack(field) {
+  if (!field || field.value) return;
+  until = 0;
+  const mine = typed.startsWith(sent) ? typed.slice(sent.length) : typed;
+  typed = '';
+  if (mine.trim()) put(field, mine);
 }
 
 export function start(area, files, refused) {
   let stopped = false;  // a key that was held back stays so from its first event to its last
   const stop = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
+  addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);
+  onChange(() => putBack(area()));
   addEventListener('keydown', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
     // The key that ends the choice of a Chinese character is not the key that sends.

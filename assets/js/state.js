@@ -1,6 +1,7 @@
 // What the server says about the page, read from #status, and a signal after each change of the page.
+const LATEST = 200;  // milliseconds
 const listeners = [];
-let planned = false;
+let planned = 0;
 
 export function status() {
   const element = document.querySelector('#status [data-state]');
@@ -12,15 +13,17 @@ export function status() {
 export function onChange(listener) { listeners.push(listener); }
 
 export function settle() {
-  planned = false;
+  clearTimeout(planned);
+  planned = 0;
   for (const listener of listeners) listener();
 }
 
 export function watch() {
   new MutationObserver(() => {
-    if (!planned) { planned = true; requestAnimationFrame(settle); }
+    if (planned) return;
+    // A hidden or covered tab draws no frames, but must still notice.
+    planned = setTimeout(settle, LATEST);
+    requestAnimationFrame(() => { if (planned) settle(); });
   }).observe(document.body, { subtree: true, childList: true, characterData: true });
-  // A hidden tab draws no frames, but must still notice.
-  setInterval(() => { if (planned && document.hidden) settle(); }, 1000);
   settle();
 }

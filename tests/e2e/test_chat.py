@@ -88,6 +88,23 @@ def test_a_message_sent_while_a_reply_is_written_is_refused_and_stays_in_the_com
     expect(chat(page)).to_contain_text("You said: Too early.")
 
 
+def test_what_is_typed_while_a_question_is_still_on_its_way_is_not_taken_away(page: Page) -> None:
+    ask(page, "count slowly first")
+    ask(page, "Too early.")
+    expect(chat(page)).to_contain_text("word3 ")
+    expect(composer(page)).to_have_value("Too early.")
+
+
+def test_a_server_that_refuses_a_second_question_is_heard(page: Page) -> None:
+    ask(page, "count slowly first")
+    expect(chat(page)).to_contain_text("word3 ")
+    # The page does not know yet that a reply runs, as in the moment before its first frame.
+    page.locator("#status [data-state]").evaluate("e => { e.dataset.state = 'idle'; }")
+    ask(page, "Too early.")
+    expect(page.get_by_text("A reply is still being written").first).to_be_visible()
+    expect(composer(page)).to_have_value("Too early.")
+
+
 def test_two_conversations_are_answered_at_once_and_never_mixed(page: Page) -> None:
     ask(page, "count slowly in the first")
     expect(chat(page)).to_contain_text("word3 ")

@@ -171,6 +171,17 @@ def test_a_draft_outlives_a_reload(show: Show) -> None:
     expect(page.locator("#composer textarea")).to_have_value("Half a thought")
 
 
+def test_a_covered_tab_that_draws_no_frames_still_follows_the_conversation(show: Show) -> None:
+    page = show("answered")
+    page.evaluate(
+        """() => { window.requestAnimationFrame = () => 0;
+            const old = document.querySelector('#status [data-state]'), now = old.cloneNode(true);
+            now.dataset.conversation = 'other';
+            old.replaceWith(now); }"""
+    )
+    until(lambda: page.evaluate("location.search") == "?c=other")
+
+
 def test_the_empty_room_greets_and_offers_four_beginnings(show: Show, stage: Stage) -> None:
     page = show(locale="zh-CN")
     expect(page.locator("#hello h2 span:visible")).to_have_count(2)
