@@ -45,7 +45,7 @@ def a_folder(path: Path, **config: object) -> Path:
 
 def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformers_load, "find_spec", lambda name: None if name == "torch" else object())
-    with pytest.raises(MissingExtraError, match=r'torch.*pip install "parlour\[transformers\]"') as caught:
+    with pytest.raises(MissingExtraError, match=r'torch.*pip install ".*\[transformers\]"') as caught:
         opened(model="some/model")
     assert caught.value.details["extra"] == "transformers"  # the page's own sentence has the command too
 
