@@ -7,6 +7,7 @@ is displayed, so rotation and crop box are already taken into account.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 Rectangle: TypeAlias = tuple[float, float, float, float]
 _SAME_EDGE = 3.0  # points
+_SLIDES = frozenset({".pptx", ".pptm", ".ppsx"})
+_SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
 
 
@@ -88,6 +91,12 @@ def table(rows: list[tuple[str, ...]], page: int | None = None) -> Block:
 def row_text(row: tuple[str, ...]) -> str:
     """A table row on one line."""
     return " | ".join(row)
+
+
+def numbered_as(document: str) -> Literal["page", "slide", "sheet"]:
+    """What the numbered parts of a document are called, by its name."""
+    ending = PurePath(document).suffix.lower()
+    return "slide" if ending in _SLIDES else "sheet" if ending in _SHEETS else "page"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webui.render.evidence import where
+from webui.render.evidence import rows, where
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
@@ -179,13 +179,14 @@ def _turn(way: str, page: ShownPage, number: int, words: Words, *, off: bool) ->
 
 
 def _quote(passage: Mapping[str, Any], words: Words, message_id: str, *, is_open: bool) -> str:
-    text = " ".join(str(passage.get("text") or "").split())
+    text = "\n".join(rows(str(passage.get("text") or "")))
     text = text if len(text) <= _LONGEST else text[: _LONGEST - 1].rstrip() + "…"
+    quoted = " <br>".join(map(escaped, text.splitlines()))
     number = passage["number"]
     here = ' class="p-here" aria-current="true"' if is_open else ""
     return (
         f'<li{here}><a class="cite" href="#cite-{escaped(message_id)}-{number}"><span class="p-n">{number}</span>'
-        f'<span class="p-quote" dir="auto">{escaped(text)}</span>'
+        f'<span class="p-quote" dir="auto">{quoted}</span>'
         f'<span class="p-where">{escaped(where(passage, words))}</span>'
         "</a></li>"
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.rag.document import numbered_as
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
@@ -18,7 +19,18 @@ _JOINED = "\u2060"  # keeps the mark on the line of its word
 def where(passage: Mapping[str, Any], words: Words) -> str:
     """Document and page of a passage, as a reader says it."""
     document, page = str(passage.get("document") or ""), passage.get("page")
-    return words("evidence.where", document=document, n=page) if page else document
+    return words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
+
+
+def rows(text: str) -> list[str]:
+    """The lines of a passage; of a table's row that is empty but for one cell, that cell."""
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    return [row for row in map(_row, lines) if row]
+
+
+def _row(line: str) -> str:
+    filled = [cell.strip() for cell in line.split("|") if cell.strip()]
+    return line if len(filled) > 1 else "".join(filled)
 
 
 def citing(passages: Sequence[Mapping[str, Any]], message_id: str, words: Words) -> Cite | None:

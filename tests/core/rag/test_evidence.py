@@ -236,6 +236,10 @@ def test_passages_are_numbered_with_name_and_page() -> None:
     assert "[1] (manual.pdf, page 3)\nThe warranty period" in text
     assert "[3] (诗.pdf, page 2)\n苏轼" in text
     assert "第 3 页" in numbered(PASSAGES, "zh")
+    shown = Passage("We grow.", 1, "plan.pptx", "c", 4), Passage("Ulm | 3", 1, "sales.xlsx", "d", 1)
+    assert "(plan.pptx, slide 4)" in numbered(shown)
+    assert "(sales.xlsx, sheet 1)" in numbered(shown)
+    assert "第 1 个工作表" in numbered(shown, "zh")
     assert numbered([]) == ""
 
 

@@ -14,6 +14,7 @@ from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.room import STARTERS, room_html, starter
 from webui.panels.top import top_html
+from webui.render.evidence import where
 from webui.render.status import status_html
 from webui.words import LANGUAGES, Words
 from webui.words.words import Lang
@@ -213,6 +214,26 @@ def test_a_document_without_pages_shows_its_words() -> None:
     assert "no pages" in one(tree, ".p-none").text()
     assert one(tree, ".p-quote").text() == "From the notes."
     assert one(tree, ".p-where").text() == "po<b>licy.pdf"
+
+
+def test_a_table_is_quoted_row_by_row_and_its_headings_bare() -> None:
+    text = "Prices |  | \nCause | Deductible\nFire | 300\n | \n | 20 | 30\n <b>"
+    quote = one(evidence(passage(1, 0.0, text, page=None), page=None), ".p-quote")
+    lines = ["Prices", "Cause | Deductible", "Fire | 300", "| 20 | 30", "<b>"]
+    assert (quote.inner_html or "").count("<br>") == len(lines) - 1
+    assert quote.text() == " ".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "en", "zh"),
+    [
+        ("plan.PPTX", "plan.PPTX, slide 2", "plan.PPTX，第 2 张幻灯片"),
+        ("sales.ods", "sales.ods, sheet 2", "sales.ods，第 2 个工作表"),
+        ("policy.pdf", "policy.pdf, page 2", "policy.pdf，第 2 页"),
+    ],
+)
+def test_a_slide_is_no_page_and_a_sheet_neither(name: str, en: str, zh: str) -> None:
+    assert [where({"document": name, "page": 2}, words) for words in (EN, ZH)] == [en, zh]
 
 
 def test_quoted_text_and_names_are_text() -> None:
