@@ -155,7 +155,7 @@ def test_a_picture_that_the_model_cannot_see_is_refused_before_it_is_sent(page: 
     ("question", "said"),
     [
         ("fail 401", "does not accept the API key"),
-        ("fail 500", "The model server did not answer"),
+        ("fail 500", "The model service answered with an error (500)"),
         ("reply in html", "answered with a web page"),
         ("cut off", "broke off the reply"),
     ],

@@ -56,7 +56,8 @@ def _said(model: Part, words: Words, *, here: bool) -> str:
     if model.state == "ready" and not here and not model.answered and model.label:
         return words("ready.set_up")  # a service that nobody asked yet: it may not be there
     if model.state == "failed" and model.remedy_key.startswith("model_"):
-        return words("ready.not_answering")
+        answered = model.remedy_key == "model_unavailable" and (model.details or {}).get("code")
+        return words("ready.answers_errors") if answered else words("ready.not_answering")
     if model.state != "loading":
         return words(f"ready.{model.state}")
     if not model.total:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _BRIEF = 0.5
+_LOOKED_UP = "ask_documents"  # before the model is asked at all
 # A file that cannot be read: asking again would end the same way.
 _FOR_GOOD = frozenset(
     f"document_{what}"
@@ -55,7 +56,8 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
-        return [said("assistant", markdown(text, words)), _foot(message, message.status, words, last=last)]
+        foot = _foot(message, message.status, words, last=last, begun=bool(text.strip()))
+        return [said("assistant", markdown(text, words)), foot]
     entries = _block_entries(reply, words, message.id)
     if reply.status == "running":
         return [*entries, *_still(reply, words)]
@@ -65,8 +67,20 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
-        entries.append(_foot(message, reply.status, words, last=last, model=reply.model))
+        entries.append(_foot(message, reply.status, words, last=last, begun=_begun(reply), model=reply.model))
     return entries
+
+
+def _begun(reply: Reply) -> bool:
+    """Whether there is anything of an answer that could go on: what was looked up beforehand is none."""
+    return any(
+        bool(block.text.strip()) if isinstance(block, TextBlock) else isinstance(block, ItemBlock) or _is_done(block)
+        for block in reply.blocks
+    )
+
+
+def _is_done(block: Block) -> bool:
+    return isinstance(block, CallBlock) and block.state == "done" and block.name != _LOOKED_UP
 
 
 def _block_entries(reply: Reply, words: Words, message_id: str) -> list[Entry]:
@@ -155,11 +169,13 @@ def _error(error: dict[str, object], words: Words) -> str:
     return f'<div class="p-error"><p class="p-what">{escaped(happened)}</p>{then}</div>'
 
 
-def _foot(message: StoredMessage, status: RunStatus, words: Words, *, last: bool, model: str = "") -> Entry:
+def _foot(
+    message: StoredMessage, status: RunStatus, words: Words, *, last: bool, begun: bool, model: str = ""
+) -> Entry:
     """How it ended, what can be done with it, and which model wrote it."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
     cut = status in {"stopped", "interrupted", "error"}
-    acts = [act for act, offered in (("continue", last and cut), ("regenerate", last)) if offered]
+    acts = [act for act, offered in (("continue", last and cut and begun), ("regenerate", last)) if offered]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""

@@ -54,6 +54,7 @@ WORDS: dict[str, str] = {
     "ready.fetching": "Fetching, {done} of {total} MB",
     "ready.set_up": "Set up",
     "ready.not_answering": "Not answering",
+    "ready.answers_errors": "Answers with errors",
     "ready.failed": "No model",
     "ready.built_in": "{model} runs inside Parlour: no key, no account, and nothing you write leaves this computer. "
     "It is a small model. It answers simple questions, reads passages and uses tools, but it is often wrong.",
@@ -179,6 +180,8 @@ WORDS: dict[str, str] = {
     "error.model_failed.do": "Your message is kept. Press Regenerate to try again.",
     "error.model_unavailable": "The model server did not answer",
     "error.model_unavailable.do": "Your message is kept. Check that it is running, then press Regenerate.",
+    "error.model_said_error": "The model service answered with an error ({code})",
+    "error.model_said_error.do": "Your message is kept. Wait a little, then press Regenerate.",
     "error.model_refused": "The model service refused the request",
     "error.model_refused.do": "Your message is kept. Check key and model in the model settings.",
     "error.bad_messages": "This conversation cannot be sent to a model as it is",

@@ -55,6 +55,8 @@ class Words:
             key, details = error.words_key, error.details
         else:
             key, details = str(error.get("key", "")), cast("dict[str, Any]", error.get("details") or {})
+        if key == "model_unavailable" and details.get("code"):
+            key = "model_said_error"
         if f"error.{key}" not in self:
             key = "unexpected"
         blanks = {name: str(value) for name, value in details.items()}

@@ -54,6 +54,7 @@ WORDS: dict[str, str] = {
     "ready.fetching": "正在下载，{done} / {total} MB",
     "ready.set_up": "已设置",
     "ready.not_answering": "没有回应",
+    "ready.answers_errors": "返回错误",
     "ready.failed": "没有模型",
     "ready.built_in": "{model} 在 Parlour 内部运行：不需要密钥和账号，你写的内容不会离开这台电脑。"
     "它是一个小模型，能回答简单的问题、读取段落、使用工具，但经常出错。",
@@ -179,6 +180,8 @@ WORDS: dict[str, str] = {
     "error.model_failed.do": "你的消息已保存。请点“重新生成”再试一次。",
     "error.model_unavailable": "模型服务器没有回应",
     "error.model_unavailable.do": "你的消息已保存。请确认它正在运行并且可以连上，然后点“重新生成”。",
+    "error.model_said_error": "模型服务返回了错误（{code}）",
+    "error.model_said_error.do": "你的消息已保存。请稍等，再点“重新生成”。",
     "error.model_refused": "模型服务拒绝了请求",
     "error.model_refused.do": "你的消息已保存。请在顶部的模型设置中检查密钥和模型名字。",
     "error.bad_messages": "这段对话无法直接发给模型",

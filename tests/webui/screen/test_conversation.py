@@ -239,6 +239,18 @@ def test_a_reply_that_was_cut_off_can_be_continued_or_written_anew(status: Any, 
     assert "#do-regenerate-" in foot
 
 
+def test_where_nothing_of_a_reply_came_there_is_nothing_to_continue() -> None:
+    error = {"key": "model_unreachable", "message": "", "hint": "", "details": {"host": "h"}}
+    looked_up = [*call("a", 0.1, "ask_documents"), (0.2, result("a", "1 passage"))]
+    for begun in ([(0.1, TextDelta(" "))], [(0.1, ReasoningDelta("Hm"))], looked_up):
+        foot = text_of(entries_of(reply_of((0, START), *begun, (0.3, RunFinished("error", error))))[-1])
+        assert "#do-continue-" not in foot
+        assert "#do-regenerate-" in foot
+    worked = [*call("a", 0.1), (0.1, ToolStarted("a")), (0.2, result("a"))]
+    foot = text_of(entries_of(reply_of((0, START), *worked, (0.3, RunFinished("error", error))))[-1])
+    assert "#do-continue-" in foot
+
+
 def test_only_the_last_reply_can_be_written_anew() -> None:
     thread = [question(), turn("r1", "assistant"), question(message_id="q2"), turn("r2", "assistant")]
     replies = {name: reply_of((0, START), (0.1, TextDelta("x")), (0.3, OVER)) for name in ("r1", "r2")}

@@ -127,6 +127,13 @@ def test_a_service_that_failed_the_last_reply_is_said_not_to_answer() -> None:
     assert one(tree, ".p-card .p-what").text() == "api.example cannot be reached"
 
 
+def test_a_service_that_answered_with_an_error_is_said_to_answer() -> None:
+    about = {"remedy_key": "model_unavailable", "details": {"code": "500"}}
+    tree = parsed(top_html("", ready("failed", label="big · api.example", **about), EN))
+    assert one(tree, "[data-ready=failed] .p-said").text() == "Answers with errors"
+    assert one(tree, ".p-card .p-what").text() == "The model service answered with an error (500)"
+
+
 def test_fetching_is_told_in_megabytes() -> None:
     tree = parsed(top_html("", ready("loading", label="Q, built in", done=212_000_000, total=491_400_064), EN))
     assert one(tree, "[data-ready=loading] .p-said").text() == "Fetching, 212 of 491 MB"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import core.errors
-from core.errors import ParlourError
+from core.errors import ModelUnavailableError, ParlourError
 from webui.words import LANGUAGES, SCRIPT_WORDS, Words
 from webui.words.en import WORDS as EN
 from webui.words.zh import WORDS as ZH
@@ -93,6 +93,13 @@ def test_an_error_is_one_line_with_what_happened_and_what_to_do() -> None:
     said = Words("en").error({"key": "upload_too_large", "details": details})
     assert said == "a.pdf is 212 MB; the limit is 100 MB. Send the part you need."
     assert Words("zh").error(ParlourError("x", key="busy")) == "这个对话正在回答。请等它写完，或点“停止”。"
+
+
+def test_a_service_that_answered_with_an_error_is_not_said_to_be_silent() -> None:
+    answered = ModelUnavailableError(None, "502", "Bad gateway")
+    assert Words("en").error(answered).startswith("The model service answered with an error (502).")
+    assert Words("zh").error(answered).startswith("模型服务返回了错误（502）。")
+    assert Words("en").error(ModelUnavailableError()).startswith("The model server did not answer.")
 
 
 def test_an_error_nobody_has_words_for_is_told_as_unexpected() -> None:
