@@ -32,7 +32,7 @@ def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
         limits=_CONNECTIONS,
-        follow_redirects=True,
+        follow_redirects=False,  # a key in a header of a vendor's own would go along to wherever it is sent
         mounts=DIRECT,
         verify=trusted or True,
     )

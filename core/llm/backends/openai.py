@@ -204,13 +204,19 @@ class OpenAIModel(BaseChatModel):
         """The vendor's client for this service, upon connections that are shared."""
         if self._api_key == "":
             raise openai.OpenAIError("There is no api_key for this vendor.")
+        key = self._api_key
+        if key is None and self._base_url is not None and not self._is_keys_own(http):
+            key = NO_KEY  # a service of the user's own rarely wants one, and the vendor's is not for strangers
+        return openai.AsyncOpenAI(base_url=self._base_url, api_key=key, max_retries=0, http_client=http)
+
+    def _is_keys_own(self, http: httpx2.AsyncClient) -> bool:
+        """Whether the key among the vendor's variables, if there is one, was meant for this address."""
+        usual = openai.AsyncOpenAI(api_key=NO_KEY, http_client=http).base_url
         try:
-            return openai.AsyncOpenAI(base_url=self._base_url, api_key=self._api_key, max_retries=0, http_client=http)
+            openai.AsyncOpenAI(base_url=self._base_url, http_client=http)
         except openai.OpenAIError:
-            if self._base_url is None:
-                raise
-            # No key anywhere, and a service of the user's own, which rarely wants one.
-            return openai.AsyncOpenAI(base_url=self._base_url, api_key=NO_KEY, max_retries=0, http_client=http)
+            return False
+        return urlsplit(self._base_url or "").netloc in {urlsplit(OFFICIAL).netloc, urlsplit(str(usual)).netloc}
 
     async def _opened(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
         client = await self._client()

@@ -59,10 +59,12 @@ class Translator:
                 return self._unusable(error)
 
     def _refusal(self, error: openai.APIStatusError) -> ModelServiceError:
-        """What an HTTP status from 400 on means."""
+        """What an HTTP status other than success means."""
         headers = error.response.headers
         body = _mapping(error.body)
         text = error.response.text
+        if error.status_code < 400:
+            return self.moved(headers.get("location", ""))
         if "html" in headers.get("content-type", "").lower() and error.status_code not in {401, 403}:
             if error.status_code < 500:
                 return self.html(str(error.status_code))
@@ -88,6 +90,14 @@ class Translator:
             "Check the service's address; it often ends in /v1.",
             "model_html",
         )
+
+    def moved(self, location: str) -> ModelServiceError:
+        """The service sends its callers elsewhere; a key does not go along by itself."""
+        place = urlsplit(location)
+        address = f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path.removesuffix('/chat/completions')}"
+        said = f"{self.host} sends its callers to another address."
+        hint = f"Use {address} as the address, if you trust it." if place.netloc else "Check the service's address."
+        return self._made(ModelRefusedError, None, said, hint, "")
 
     def untrusted(self) -> ModelServiceError:
         """Nobody vouches for the service's certificate: asking again cannot help."""

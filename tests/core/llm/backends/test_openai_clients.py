@@ -8,13 +8,17 @@ import subprocess
 import sys
 import threading
 import weakref
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx2
 import openai
 import pytest
 
+from core.bridge.sync import run
+from core.errors import ModelServiceError
 from core.llm.backends.http_clients import HttpPool
 from core.llm.backends.openai_clients import MOST_CLIENTS, ClientPool
+from core.llm.open_model import get_chat_model
 from core.testing.script import Reply
 
 pytestmark = pytest.mark.anyio
@@ -92,6 +96,7 @@ def test_after_preparing_the_first_question_imports_nothing():
 import asyncio, sys
 from core.llm.open_model import get_chat_model
 from core.testing.model_server import ModelServer
+from core.llm.open_model import get_chat_model
 from core.testing.script import Reply
 
 async def main():
@@ -121,3 +126,40 @@ async def test_keys_without_end_do_not_fill_the_memory():
     again = await pool.client("user", "first", made)
     assert again is await pool.client("user", "first", made)
     await pool.release("user")
+
+
+@pytest.mark.parametrize("meant", [True, False])
+def test_the_vendors_key_goes_where_its_variables_say_and_to_no_stranger(server, monkeypatch, meant):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-openai-0123")
+    if meant:
+        monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
+    server.add(Reply(text="fine"))
+    model = get_chat_model({"model": "m", "model_type": "openai", "base_url": server.base_url})
+    assert model.quick_chat("q") == "fine"
+    assert (server.requests[0].key == "sk-of-openai-0123") is meant
+    run(model.aclose())
+
+
+def test_a_key_does_not_follow_a_service_that_points_elsewhere(server):
+    class Elsewhere(BaseHTTPRequestHandler):
+        def do_POST(self):
+            self.send_response(307)
+            self.send_header("location", f"{server.base_url}/chat/completions")
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+        def log_message(self, format, *args): ...
+
+    other = ThreadingHTTPServer(("127.0.0.1", 0), Elsewhere)
+    thread = threading.Thread(target=other.serve_forever)
+    thread.start()
+    address = f"http://127.0.0.1:{other.server_port}/v1"
+    model = get_chat_model({"model": "m", "model_type": "openai", "base_url": address, "api_key": "sk-0123"})
+    with pytest.raises(ModelServiceError, match="another address") as caught:
+        model.quick_chat("q")
+    other.shutdown()
+    other.server_close()
+    thread.join()
+    assert server.base_url in caught.value.hint
+    assert server.requests == []
+    run(model.aclose())
