@@ -28,7 +28,7 @@ def streaming():
     if options.get("tools"):
         from qwen_agent.tools.base import BaseTool, register_tool
 
-        @register_tool("calculator")
+        @register_tool("sums")
         class Calculator(BaseTool):
             description = "Evaluates an arithmetic expression."
             parameters = WEATHER["parameters"]
@@ -36,7 +36,7 @@ def streaming():
             def call(self, params, **kwargs):
                 return "1"
 
-        tools = ["calculator"]
+        tools = ["sums"]
     agent = Assistant(llm=cfg, function_list=tools)
     for _ in agent.run(QUESTION):
         pass

@@ -16,9 +16,9 @@ from core import Assistant
 QUESTION = [{"role": "user", "content": "Say much."}]
 
 
-def measured(chunks: int, rounds: int, tools: list[str] | None = None) -> tuple[float, str]:
+def measured(chunks: int, rounds: int, tools: list[str] | None = None, *, pace: float = 0.0) -> tuple[float, str]:
     """The ratio of CPU seconds, and all medians in words."""
-    with service(chunks=chunks) as base_url:
+    with service(chunks=chunks, pace=pace) as base_url:
         client = OpenAI(base_url=base_url, api_key="any")
         agent = Assistant(llm=model_cfg(base_url), function_list=tools)
 
@@ -39,7 +39,7 @@ def measured(chunks: int, rounds: int, tools: list[str] | None = None) -> tuple[
             return time.process_time() - began
 
         mine, bare = alternate(ours, theirs, rounds)
-        peer = peer_seconds("streaming", base_url, tools=bool(tools))
+        peer = peer_seconds("streaming", base_url, tools=bool(tools)) if not pace else None
     said = f"{statistics.median(mine) * 1000:.0f} against {statistics.median(bare) * 1000:.0f} ms of CPU"
     return ratio(mine, bare), said + (f"; `qwen-agent` {peer * 1000:.0f} ms" if peer is not None else "")
 
@@ -51,10 +51,14 @@ def check(text: str, chunks: int) -> None:
 
 
 def main() -> None:
-    """8,000 and 24,000 chunks, and 8,000 with a tool on offer, which is in the prompt and looked for in the text."""
+    """8,000 and 24,000 chunks as fast as they come, 8,000 with a tool on offer, and some that come one by one.
+
+    A tool on offer is in the prompt, and calls are looked for in the text. Chunks that come together are read together.
+    """
     short, said_short = measured(8_000, 7)
     long, said_long = measured(24_000, 5)
     tool, said_tool = measured(8_000, 5, ["calculator"])
+    paced, said_paced = measured(1_500, 3, pace=0.002)
     peer = "the bare `openai` client"
     report(
         [
@@ -62,6 +66,7 @@ def main() -> None:
             Figure("a reply of 24,000 chunks, CPU", long, 0.5, "×", f"{peer}: {said_long}"),
             Figure("the ratio at 24,000 over the one at 8,000", long / short, 1.2, "×", "noise is allowed a fifth"),
             Figure("8,000 chunks with one tool on offer, CPU", tool, 0.55, "×", f"{peer}: {said_tool}"),
+            Figure("1,500 chunks that come one by one, CPU", paced, 1.0, "×", f"{peer}: {said_paced}"),
         ]
     )
 
