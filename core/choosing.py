@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableError, SettingsError
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
+from core.model_at_hand import check_at_hand
 from core.model_menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
 from core.own_models import Choice, is_local
 
@@ -69,11 +70,13 @@ class Choosing:
 
         Raises:
             SettingsError: Something in it is wrong; the key says what.
+            ModelServiceError: It is to be used, and its file is no model or damaged.
             StorageError: It cannot be kept.
         """
         choice = await self.checked(owner, draft)
         if use:
             choice.check_key()
+            await _look_for(choice)
         key = checked_key(draft.key) if draft.key is not None else None
         answers = await self._store.save(
             owner,
@@ -184,7 +187,14 @@ class Choosing:
         for loader in self._models.loaded(choice.service.model_type):
             if loader.model is not None and choice.model in {"", loader.model.model}:
                 return await _loaded_tried(loader)
+        await _look_for(choice)
         raise SettingsError("It is not loaded yet.", hint="Use it; it is fetched then.", key="built_in_not_loaded")
+
+
+async def _look_for(choice: Choice) -> None:
+    """See whether a model of this process can be there at all. Raises as `check_at_hand`."""
+    if choice.service.inside:
+        await asyncio.to_thread(check_at_hand, choice.service.model_type, choice.model)
 
 
 async def _loaded_tried(loader: ModelLoader) -> tuple[str, float]:

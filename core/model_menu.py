@@ -96,10 +96,13 @@ def checked_address(text: str, service: MenuService, *, local: bool) -> str:
     """The address as it is kept: whole, without user, password or query, and ending in `/v1` where it names no place.
 
     Raises:
-        SettingsError: key `address_wrong`; `address_private` where it is not one that a stranger may use.
+        SettingsError: key `address_missing` or `address_wrong`; `address_private` where it is not one that a stranger
+            may use.
     """
     given = text.strip().rstrip("/") if service.typed else ""
     given = given or service.address
+    if not given:
+        raise SettingsError("The service has no address.", hint="Give the server's address.", key="address_missing")
     whole = given if "://" in given else f"{_usual_scheme(given, local=local)}://{given}"
     parts = _parts(whole)
     if parts is None:

@@ -263,7 +263,8 @@ async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
     ("given", "key"),
     [
         (Draft("martian"), "service_not_offered"),
-        (Draft("compatible", "", "m"), "address_wrong"),
+        (Draft("compatible", "", "m"), "address_missing"),
+        (Draft("azure", " ", "m"), "address_missing"),
         (Draft("compatible", "ftp://a.example/v1", "m"), "address_wrong"),
         (Draft("compatible", "http://user:pw@a.example/v1", "m"), "address_wrong"),
         (Draft("compatible", "http://a.example/v1?key=x", "m"), "address_wrong"),
@@ -345,13 +346,6 @@ async def test_the_installations_key_is_for_whoever_runs_it_alone(
     own = models.made("b-alice", await choosing.checked("b-alice", Draft("openai", key="sk-of-alice")))
     assert own.cfg["api_key"] == "sk-of-alice"
     assert KEY not in repr(await choosing.checked(ME, given)) + repr(Draft("openai", key=KEY))
-
-
-async def test_a_model_in_this_process_is_tried_only_where_it_is_loaded(engine: Engine) -> None:
-    for given in (Draft("llama_cpp"), Draft("llama_cpp", "", "/models/my own.gguf"), Draft("transformers", "", "a/b")):
-        assert (await refusal_of(engine.choosing.test(ME, given))).words_key == "built_in_not_loaded"
-        await engine.choosing.save(ME, given, use=False)
-        assert (await engine.choosing.kept(ME))[-1].model == given.model
 
 
 async def test_a_service_that_wants_a_key_is_not_used_without_one(engine: Engine) -> None:

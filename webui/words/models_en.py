@@ -28,6 +28,7 @@ MODELS: dict[str, str] = {
     "try.model_slow": "Try again: a model may still be loading.",
     "try.model_overloaded": "Wait a little, then try again.",
     "try.model_quota": "Check the account's balance or limits with the service.",
+    "try.weights_not_loaded": "Check that it is a GGUF file of a chat model, and whole.",
     "try.key_unreadable": "Type it again.",
     "try.unexpected": "The terminal says more.",
     "try.model_resting": "Wait {seconds} s, then test again.",

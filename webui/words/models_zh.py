@@ -28,6 +28,7 @@ MODELS: dict[str, str] = {
     "try.model_slow": "请再试一次，模型可能还在载入。",
     "try.model_overloaded": "请稍候再试。",
     "try.model_quota": "请在该服务查看余额或限额。",
+    "try.weights_not_loaded": "请确认它是聊天模型的 GGUF 文件，并且完整。",
     "try.key_unreadable": "请重新输入。",
     "try.unexpected": "终端里有更多说明。",
     "try.model_resting": "请等 {seconds} 秒再测试。",
