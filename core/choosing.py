@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableError, SettingsError
+from core.llm.at_hand import check_at_hand
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
-from core.model_at_hand import check_at_hand
 from core.model_menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
 from core.own_models import Choice, is_local
 
