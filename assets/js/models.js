@@ -79,8 +79,9 @@ class Dialog {
 
   // An address as it may look; on a shared page, one of this machine's would be refused.
   get example() {
-    if (this.chosen?.kind === 'azure') return 'https://….openai.azure.com';
-    return this.menu.local ? 'http://127.0.0.1:11434/v1' : 'https://api.example.com/v1';
+    if (this.chosen?.kind === 'azure') return 'https://NAME.openai.azure.com';
+    if (this.chosen?.usual) return this.chosen.usual;
+    return this.menu.local ? 'http://127.0.0.1:8000/v1' : 'https://api.example.com/v1';
   }
 
   get draft() {
@@ -122,7 +123,8 @@ class Dialog {
     const empty = chosen?.key === 'optional' ? say('models_key_none') : say('models_key_type');
     parts.key.placeholder = keeps ? say('models_key_kept', { end: chosen.key_end }) : this.gone ? say('models_key_gone') : empty;
     parts.remove.hidden = !keeps || Boolean(parts.key.value);
-    const goes = chosen && chosen.key !== 'none' ? [say('models_goes', { host: place(parts.address.value) || '…' })] : [];
+    const host = chosen && chosen.key !== 'none' ? place(parts.address.value.trim() || chosen.usual) : '';
+    const goes = host ? [say('models_goes', { host })] : [];
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
     parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')])].join(lang() === 'zh' ? '' : ' ');

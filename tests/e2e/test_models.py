@@ -147,6 +147,36 @@ def test_a_key_goes_nowhere_unasked_but_where_it_was_typed_for(
         assert [request.split()[0].rpartition("/")[2] for request in sent if KEY in request] == ["test"]
 
 
+def test_each_service_proposes_an_address_of_its_own_and_an_empty_one_is_asked_for(
+    app: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    dialog = opened(open_page(app))
+    address, note = dialog.get_by_label("Address"), dialog.locator("#p-models-note")
+    for service, port in (("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_server", 8080)):
+        dialog.get_by_label("Service").select_option(service)
+        address.fill("")
+        expect(address).to_have_attribute("placeholder", f"http://127.0.0.1:{port}/v1")
+        expect(note).to_contain_text(f"is sent to 127.0.0.1:{port}.")  # where it goes when none is typed
+    dialog.get_by_label("Service").select_option("azure")
+    expect(address).to_have_attribute("placeholder", "https://NAME.openai.azure.com")
+    expect(note).not_to_contain_text("is sent to")
+    dialog.get_by_label("Deployment").fill("mine")
+    press(dialog, "Test")
+    expect(dialog.get_by_role("status")).to_have_text("Give the server’s address.")
+
+
+def test_a_model_of_this_machine_that_is_not_there_is_not_used(app: AppProcess, open_page: Callable[..., Page]) -> None:
+    dialog = opened(open_page(app))
+    dialog.get_by_label("Service").select_option("llama_cpp")
+    dialog.get_by_label("Model").fill("/nowhere/my.gguf")
+    for name in ("Test", "Use"):
+        press(dialog, name)
+        expect(dialog.get_by_role("status")).to_have_text(
+            "There is no model at /nowhere/my.gguf that can be read. Check the path."
+        )
+    expect(dialog).to_be_visible()
+
+
 def test_on_a_shared_page_nothing_of_this_machine_is_proposed(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:

@@ -42,6 +42,7 @@ def _service(name: str, service: MenuService, kept: ModelService | None, words: 
         "label": label,
         "group": words("models.group_here" if service.here else "models.group_net"),
         "address": kept.address if kept is not None and service.typed else service.address,
+        "usual": service.address,
         "typed": service.typed,
         "key": service.wants_key,
         "hint": words(f"models.hint.{name}") if f"models.hint.{name}" in words else "",
