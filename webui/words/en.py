@@ -249,8 +249,8 @@ WORDS: dict[str, str] = {
     "error.video_unreadable.do": "Save it as MP4 of less than 20 MB and send it again.",
     "error.document_failed": "{name} cannot be read",
     "error.document_unsupported": "{name} is of a kind that Parlour does not read",
-    "error.document_unsupported.do": "It reads PDF, DOCX, PPTX, XLSX, XLS, ODS, EPUB, TXT, MD, HTML, CSV, JSON "
-    "and source code.",
+    "error.document_unsupported.do": "It reads PDF, DOCX, PPTX, XLSX, XLS, ODS, EPUB, TXT, MD, HTML, CSV, JSON, "
+    "source code, and pictures where the model can look at them.",
     "error.document_broken": "{name} is damaged and cannot be read",
     "error.document_broken.do": "Open it in another program, save it again, and send that.",
     "error.document_damaged": "{name} is damaged; some of it may be missing",

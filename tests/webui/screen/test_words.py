@@ -12,8 +12,10 @@ import pytest
 
 import core.errors
 from core.errors import ModelUnavailableError, ParlourError
+from core.rag.parsers.catalog import READABLE
 from webui.words import LANGUAGES, SCRIPT_WORDS, Words
 from webui.words.en import WORDS as EN
+from webui.words.words import Lang
 from webui.words.zh import WORDS as ZH
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -100,6 +102,13 @@ def test_a_service_that_answered_with_an_error_is_not_said_to_be_silent() -> Non
     assert Words("en").error(answered).startswith("The model service answered with an error (502).")
     assert Words("zh").error(answered).startswith("模型服务返回了错误（502）。")
     assert Words("en").error(ModelUnavailableError()).startswith("The model server did not answer.")
+
+
+@pytest.mark.parametrize(("lang", "pictures"), [("en", "pictures"), ("zh", "图片")])
+def test_the_kinds_that_are_read_are_all_named(lang: Lang, pictures: str) -> None:
+    said = Words(lang).error({"key": "document_unsupported", "details": {"name": "a.exe"}})
+    assert pictures in said
+    assert not [kind for kind in READABLE if kind not in said and kind not in {"PNG", "JPEG", "TIFF"}]
 
 
 def test_an_error_nobody_has_words_for_is_told_as_unexpected() -> None:
