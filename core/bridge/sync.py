@@ -8,9 +8,10 @@ from __future__ import annotations
 import asyncio
 import atexit
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
 from contextlib import aclosing
-from contextvars import copy_context
+from contextvars import Context, copy_context
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
@@ -30,6 +31,31 @@ class _LoopThread(threading.Thread):
     def __init__(self) -> None:
         super().__init__(name="parlour-loop", daemon=True)
         self.loop = asyncio.new_event_loop()
+        self._waiting: deque[tuple[Callable[[], None], Context]] = deque()
+        self._is_starting = False
+
+    def begin(self, start: Callable[[], None], context: Context) -> None:
+        """Call `start` on the loop; from any thread.
+
+        Of many that come at once one begins in each turn of the loop. If all did in one, the first of them would have
+        its answer only after the last had sent its question.
+        """
+        self._waiting.append((start, context))
+        self.loop.call_soon_threadsafe(self._kick)
+
+    def _kick(self) -> None:
+        if not self._is_starting:
+            self._start_next()
+
+    def _start_next(self) -> None:
+        self._is_starting = False
+        if not self._waiting:
+            return
+        start, context = self._waiting.popleft()
+        context.run(start)
+        if self._waiting:
+            self._is_starting = True
+            self.loop.call_soon(self._start_next)
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
@@ -117,8 +143,7 @@ def pumped(pump: Pump[T]) -> Generator[T, None, None]:
         raise RuntimeError("A synchronous call on Parlour's own loop would wait for itself: use the async form.")
     queue: SimpleQueue[T | _End] = SimpleQueue()
     job: _Job[T] = _Job(pump, queue)
-    context = copy_context()
-    thread.loop.call_soon_threadsafe(job.start, context=context)
+    thread.begin(job.start, copy_context())
     try:
         while not isinstance(item := queue.get(), _End):
             yield item
@@ -146,6 +171,9 @@ class _Job(Generic[T]):
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
+        if self.over:  # left while it waited for its turn
+            self._queue.put(_End(asyncio.CancelledError()))
+            return
         self._task = asyncio.ensure_future(self._pump(self._queue.put))
         self._task.add_done_callback(self._ended)
 

@@ -6,10 +6,13 @@ import asyncio
 import subprocess
 import sys
 import threading
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
+from queue import SimpleQueue
+from typing import Any
 
 import pytest
 
+from core.bridge import sync
 from core.bridge.sync import iterate, run, shared_loop
 
 
@@ -154,3 +157,26 @@ def test_a_program_ends_at_once_and_quietly_with_an_iterator_left_open():
     command = [sys.executable, "-W", "error", "-c", program]
     ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout.split(), ended.stderr) == (0, ["1", "closed"], "")
+
+
+def test_of_many_that_come_at_once_each_begins_and_who_left_meanwhile_does_not():
+    held, go = threading.Event(), threading.Event()
+    shared_loop().call_soon_threadsafe(lambda: (held.set(), go.wait(10)))
+    assert held.wait(10)
+    begun: list[int] = []
+
+    async def note(number: int) -> int:
+        begun.append(number)
+        return number
+
+    inside: Any = sync  # the moment between a job's coming and its turn cannot be reached from outside
+    queues = [SimpleQueue() for _ in range(6)]
+    jobs = [inside._Job(lambda post, n=n: inside._answer(note(n), post), queue) for n, queue in enumerate(queues)]
+    for job in jobs:
+        inside._shared.thread().begin(job.start, copy_context())
+    jobs[2].over = True
+    go.set()
+    for queue in queues:
+        while not isinstance(queue.get(timeout=10), inside._End):
+            pass
+    assert begun == [0, 1, 3, 4, 5]
