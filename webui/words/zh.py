@@ -249,7 +249,8 @@ WORDS: dict[str, str] = {
     "error.video_unreadable.do": "请另存为小于 20 MB 的 MP4 再发送。",
     "error.document_failed": "无法读取 {name}",
     "error.document_unsupported": "Parlour 不能读取 {name} 这种文件",
-    "error.document_unsupported.do": "可读 PDF、DOCX、PPTX、XLSX、XLS、ODS、EPUB、TXT、MD、HTML、CSV、JSON、源码，以及图片（模型能看图时）。",
+    "error.document_unsupported.do": "可读 PDF、DOCX、PPTX、XLSX、XLS、ODS、EPUB、TXT、MD、HTML、CSV、JSON、源码，"
+    "以及图片（模型能看图时）。",
     "error.document_broken": "{name} 已损坏，无法读取",
     "error.document_broken.do": "请用别的程序打开后重新保存，再发送。",
     "error.document_damaged": "{name} 已损坏，可能缺少部分内容",
