@@ -210,7 +210,7 @@ def told(error: Exception, place: Place) -> ParlourError:
         )
     if any(sign in low for sign in _UNKNOWN):
         message = f"Transformers does not know the architecture of the model in {str(place.folder)!r}."
-        return not_loaded(message, error, 'A newer version of transformers may.')
+        return not_loaded(message, error, "A newer version of transformers may.")
     return not_loaded(f"The model in {str(place.folder)!r} cannot be loaded: {said.partition(chr(10))[0]}", error)
 
 
