@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, overload
 from core.agents.given_tools import GivenTool, tools_from
 from core.agents.language import language_of
 from core.agents.seed_run import run_events
-from core.bridge.snapshots import as_messages, dumped, snapshots
+from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import SettingsError
 from core.llm.open_model import get_chat_model
@@ -92,7 +92,7 @@ class Agent:
             growing = self._run_seed(asked, **kwargs)
         else:
             growing = snapshots(partial(self._events, asked, **kwargs))
-        return _as_dicts(growing) if as_dicts else growing
+        return in_dicts(growing) if as_dicts else growing
 
     @overload
     def run_nonstream(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused
@@ -218,11 +218,3 @@ async def _ran(runner: ToolRunner, call: Message, context: dict[str, Any]) -> st
             if isinstance(event, ToolFinished):
                 content = event.message.content
     return content
-
-
-def _as_dicts(growing: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:
-    try:
-        for reply in growing:
-            yield dumped(reply)
-    finally:
-        growing.close()

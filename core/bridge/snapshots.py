@@ -113,3 +113,12 @@ def _message(item: dict[str, Any]) -> Message:
 def dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:
     """The messages as dicts, for callers who gave dicts."""
     return [message.model_dump() for message in messages]
+
+
+def in_dicts(shown: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:
+    """`dumped`, for each of many; closing it closes what it reads."""
+    try:
+        for messages in shown:
+            yield dumped(messages)
+    finally:
+        shown.close()

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overload
 
-from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
+from core.bridge.snapshots import as_messages, deltas, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.asking import check_messages, check_settings
 from core.llm.batch import DEFAULT_CONCURRENCY, in_order
+from core.llm.language import language_of
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.request import (
@@ -30,7 +30,7 @@ from core.llm.seed_hooks import hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
 from core.llm.wire.functions import checked
-from core.messages.message import SYSTEM, USER, Message, ModelResponse
+from core.messages.message import Message, ModelResponse
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
 
-_CHINESE = re.compile("[\u4e00-\u9fff]")
 
 Given: TypeAlias = Message | dict[str, Any]
 Reply: TypeAlias = list[Message] | list[dict[str, Any]]
@@ -179,7 +178,7 @@ class BaseChatModel:
             raise NotImplementedError("A stream of deltas has no form for calls: leave delta_stream out.")
         make = partial(self.stream, request)
         shown = deltas(make) if delta_stream else snapshots(make)
-        return _as_dicts(shown) if as_dicts else shown
+        return in_dicts(shown) if as_dicts else shown
 
     async def achat(
         self,
@@ -376,7 +375,7 @@ class BaseChatModel:
         check_messages(messages)
         generate = merge_generate(self.generate_cfg, extra)
         check_settings(generate)
-        lang = generate.get("lang") or ("zh" if any(map(_is_chinese, messages)) else "en")
+        lang = generate.get("lang") or language_of(messages)
         return ChatRequest(tuple(messages), tuple(functions_of(functions)), dict(extra or {}), lang)
 
     async def _reply(self, request: ChatRequest) -> list[Message]:
@@ -390,21 +389,3 @@ class BaseChatModel:
                 error.extra = {**(error.extra or {}), "partial": dumped(said)}
             raise
         return transcript.messages()
-
-
-def has_chinese(text: str) -> bool:
-    """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
-    return not text.isascii() and _CHINESE.search(text) is not None
-
-
-def _is_chinese(message: Message) -> bool:
-    """Whether a person, or whoever set the model up, writes Chinese; what tools return decides nothing."""
-    return message.role in {SYSTEM, USER} and has_chinese(message.get_text_content())
-
-
-def _as_dicts(shown: Generator[list[Message], None, None]) -> Generator[list[dict[str, Any]], None, None]:
-    try:
-        for messages in shown:
-            yield dumped(messages)
-    finally:
-        shown.close()

@@ -117,8 +117,8 @@ class Vectors:
                 continue
             last = missing[-1][0]
             texts = [searched_text(title or name, heading, text) for _, title, name, heading, text in missing]
-            rows = self.embedder.passages(texts).astype(np.float16)
-            made = zip((row[0] for row in missing), rows, strict=True)
+            rows = self._made(texts, stop)
+            made = zip((row[0] for row in missing), rows, strict=False)  # fewer rows where it was stopped
             with self.file.writing() as db:
                 db.executemany(
                     # A chunk may be gone by now, with its document.
@@ -127,6 +127,16 @@ class Vectors:
                     ((self.embedder.model, chunk_id, row.tobytes()) for chunk_id, row in made),
                 )
         return False
+
+    def _made(self, texts: list[str], stop: threading.Event) -> list[NDArray[np.float16]]:
+        """Vectors of the texts, as far as it came before `stop`: one passage may take a fifth of a second."""
+        rows: list[NDArray[np.float16]] = []
+        step = self.embedder.at_once
+        for at in range(0, len(texts), step):
+            if stop.is_set():
+                break
+            rows.extend(self.embedder.passages(texts[at : at + step]).astype(np.float16))
+        return rows
 
     def _chunks(self) -> int:
         with self.file.reading() as db:

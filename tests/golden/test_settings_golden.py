@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.llm.base import has_chinese
+from core.llm.language import has_chinese
 from core.llm.request import merge_generate
 from core.llm.stop_scanner import StopScanner
 from core.testing.scripted_model import ScriptedModel

@@ -10,7 +10,7 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.llm.backends.llama_cpp import LlamaCppModel
-from core.llm.base import has_chinese
+from core.llm.language import has_chinese
 from core.llm.weights_catalog import DEFAULT
 from core.messages.events import ToolFinished
 from core.messages.message import USER, Message

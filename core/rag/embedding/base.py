@@ -24,6 +24,11 @@ class Embedder(Protocol):
         """Name, version and dimension: vectors under another one cannot be compared with these."""
         ...
 
+    @property
+    def at_once(self) -> int:
+        """How many passages are best asked for together."""
+        ...
+
     def questions(self, texts: Sequence[str]) -> Floats:
         """Vectors to search with; at once, for somebody waits.
 

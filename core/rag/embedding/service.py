@@ -66,6 +66,11 @@ class ServiceEmbedder:
         config = self._config
         return f"{config.model} {config.base_url.rstrip('/')} {config.dimensions or ''}".strip()
 
+    @property
+    def at_once(self) -> int:
+        """As many as go into a request."""
+        return _AT_ONCE
+
     def ready(self) -> bool:
         """A service is asked when it is needed."""
         return True

@@ -8,6 +8,7 @@ words: there words step aside, and the models' scores are added.
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,7 @@ from core.rag.search.vector import top
 from core.rag.sentences import ideographs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
@@ -48,23 +49,24 @@ class HybridSearcher(KeywordSearcher):
             return []
         words = super().find(question, max(k, _LOOKED_AT), documents)
         alike = self._alike(question, documents)
-        if not alike:
+        best = next(alike, None)
+        if best is None:
             return words[:k]
-        if self._is_in_another_script(question, alike[0]):
-            return _best(alike[0], sum((_stretched(one.cosines) for one in alike), start=np.zeros(1, np.float32)), k)
-        return _fused(words, alike[0], k)
+        if not self._is_in_another_script(question, best):
+            return _fused(words, best, k)
+        total = _stretched(best.cosines)
+        for other in alike:
+            if np.array_equal(other.ids, best.ids):  # else chunks came or went between both answers
+                total = total + _stretched(other.cosines)
+        return _best(best, total, k)
 
-    def _alike(self, question: str, documents: Collection[str] | None) -> list[Likeness]:
-        """What each model says, of those that have a vector for every chunk."""
-        found: list[Likeness] = []
+    def _alike(self, question: str, documents: Collection[str] | None) -> Iterator[Likeness]:
+        """What each model says that has a vector for every chunk; one that is not asked for is not even loaded."""
         for vectors in self._vectors:
-            try:
+            with suppress(ModelServiceError):  # a service that is out of reach now: words find without it
                 likeness = vectors.like(question, documents)
-            except ModelServiceError:  # a service that is out of reach now: words find without it
-                continue
-            if likeness is not None and (not found or np.array_equal(likeness.ids, found[0].ids)):
-                found.append(likeness)
-        return found
+                if likeness is not None:
+                    yield likeness
 
     def _is_in_another_script(self, question: str, likeness: Likeness) -> bool:
         nearest = [int(likeness.ids[at]) for at in top(likeness.cosines, _SCRIPT_OF)]

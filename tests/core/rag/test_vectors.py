@@ -24,6 +24,7 @@ class ByLot:
     """A vector for each text, drawn by the text."""
 
     model = "by lot"
+    at_once = 100
 
     def ready(self) -> bool:
         return True
