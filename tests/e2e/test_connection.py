@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_draft_outlives_a_reload_while_parlour_is_away(
     app.kill()
     page.keyboard.press("Enter")
     for _ in range(2):
-        with pytest.raises(Error):
+        with suppress(Error):  # nobody answers; the browser shows its own page for that
             page.reload()
     app.start()
     page.goto(app.url)
