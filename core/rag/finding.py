@@ -41,6 +41,7 @@ class Finder:
         self._config = config
         self._guard = threading.Lock()
         self._vectors: list[Vectors] = []
+        self._searchers: dict[RetrievalType, Searcher] = {}
         self._filling: Filling | None = None
         self._quick = WordIndex(file, self._follow)
         self._following: Filling | None = None
@@ -94,7 +95,9 @@ class Finder:
     def _searcher(self, kind: RetrievalType) -> Searcher:
         if kind in _BY_MEANING:
             self._begin()
-        return SEARCHER_REGISTRY[kind](self._file, self._vectors, self._quick)
+        if kind not in self._searchers:  # making one looks at the file
+            self._searchers[kind] = SEARCHER_REGISTRY[kind](self._file, self._vectors, self._quick)
+        return self._searchers[kind]
 
     def _begin(self) -> None:
         """Load what vectors need: NumPy alone takes longer than a search by words."""
