@@ -93,6 +93,7 @@ class Dialog {
 
   take(menu, wanted = menu.used) {
     this.menu = menu;
+    this.parts.body.disabled = this.parts.actions.disabled = false;
     const { service } = this.parts;
     service.replaceChildren(...grouped(menu));
     service.value = wanted;

@@ -40,12 +40,14 @@ export function fields() {
   const [addressRow] = row('address', say('models_address'), address);
   const [modelRow, modelCaption] = row('model', say('models_model'), model, models, count);
   const [keyRow] = row('key', say('models_key'), make('div', { className: 'p-with' }, key, remove));
-  const body = make('div', { className: 'p-fields' }, serviceRow, addressRow, modelRow, keyRow, note);
+  // Until the menu has come: what is typed before would be written over.
+  const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, note);
+  const actions = make('fieldset', { className: 'p-row', disabled: true }, test, save, use);
   const form = make('form', { method: 'dialog', noValidate: true },
-    make('header', {}, title, close), body, told, make('div', { className: 'p-row' }, test, save, use));
+    make('header', {}, title, close), body, told, actions);
   const element = make('dialog', { className: 'p-dialog p-models', attributes: { 'aria-labelledby': 'p-models-title' } }, form);
   return {
-    element, form, service, address, model, models, count, key, remove, note, told, close, test, save, use,
+    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use,
     rows: { address: addressRow, model: modelRow, key: keyRow }, captions: { model: modelCaption },
   };
 }

@@ -10,6 +10,7 @@ let last = { what: '', at: 0 };
 let sent = '';   // the text that was let through
 let until = 0;   // while it is on its way to the server
 let typed = '';  // what stands in the composer by the reader's own hand
+let leaving = null;  // the text that was let through, until its request leaves the page
 
 // `refused` gives the names of files that did not arrive, once.
 function held(text, files, refused) {
@@ -20,7 +21,7 @@ function held(text, files, refused) {
   const what = JSON.stringify([status()?.conversation, text, files]);  // elsewhere the same may be asked again
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
-  [sent, typed, until] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0];
+  [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
   return false;
 }
 
@@ -36,7 +37,25 @@ function putBack(field) {
   if (mine.trim()) put(field, mine);
 }
 
+// Gradio reads the composer some turns after Enter; the question is what stood there at Enter.
+function asItStood(body) {
+  if (leaving === null || typeof body !== 'string') return body;
+  let call;
+  try { call = JSON.parse(body); } catch { return body; }
+  const [draft] = call?.data ?? [];
+  if (typeof draft?.text !== 'string' || !Array.isArray(draft.files)) return body;
+  draft.text = leaving;
+  leaving = null;
+  return JSON.stringify(call);
+}
+
+function guardRequests() {
+  const send = window.fetch;
+  window.fetch = (to, options) => send(to, options?.body ? { ...options, body: asItStood(options.body) } : options);
+}
+
 export function start(area, files, refused) {
+  guardRequests();
   let stopped = false;  // a key that was held back stays so from its first event to its last
   const stop = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
   addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);

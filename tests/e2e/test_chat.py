@@ -95,6 +95,19 @@ def test_what_is_typed_while_a_question_is_still_on_its_way_is_not_taken_away(pa
     expect(composer(page)).to_have_value("Too early.")
 
 
+def test_what_is_typed_in_the_instant_after_enter_does_not_become_the_question(page: Page) -> None:
+    composer(page).fill("The whole question")
+    # Enter and the next words in one turn of the page's loop: faster than its framework reads the field.
+    composer(page).evaluate("""area => {
+        const options = { key: 'Enter', bubbles: true, cancelable: true };
+        for (const kind of ['keydown', 'keypress', 'keyup']) area.dispatchEvent(new KeyboardEvent(kind, options));
+        Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(area, 'And the next words');
+        area.dispatchEvent(new Event('input', { bubbles: true }));
+    }""")
+    expect(chat(page)).to_contain_text("You said: The whole question")
+    expect(composer(page)).to_have_value("And the next words")
+
+
 def test_a_server_that_refuses_a_second_question_is_heard(page: Page) -> None:
     ask(page, "count slowly first")
     expect(chat(page)).to_contain_text("word3 ")

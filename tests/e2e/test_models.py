@@ -252,6 +252,28 @@ def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
     ask_and_wait(page, "And now?", "This is beta.")
 
 
+def test_nothing_can_be_typed_before_the_choices_are_there_to_be_written_over_by_them(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/models/menu", hold)
+    page.locator("#top").get_by_role("button", name="Model settings").click()
+    dialog = page.get_by_role("dialog", name="Which model answers")
+    expect(dialog.get_by_label("API key")).to_be_disabled()
+    expect(dialog.get_by_role("button", name="Use", exact=True)).to_be_disabled()
+    held.pop().continue_()
+    fill(dialog, service, "beta")
+    expect(dialog.get_by_label("API key")).to_have_value(KEY)
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    ask_and_wait(page, "Who are you?", "This is beta.")
+
+
 def test_the_dialog_is_worked_with_the_keyboard_alone(
     app: AppProcess, open_page: Callable[..., Page], service: ModelServer
 ) -> None:
