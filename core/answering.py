@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from core.attachments import Lang
     from core.intake import Intake
     from core.llm.base import BaseChatModel
-    from core.loading import ModelLoader
     from core.messages.events import Event
     from core.messages.message import Message
+    from core.models.loading import ModelLoader
     from core.storage.base import FileRecord
     from core.storage.files import FileStore
 

@@ -11,11 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core.attachments import not_taken
-from core.choosing import Choosing
 from core.errors import NotFoundError
 from core.intake import Intake
-from core.loading import ModelLoader
-from core.own_models import Chosen, OwnModels
+from core.models.choosing import Choosing
+from core.models.loading import ModelLoader
+from core.models.own_models import Chosen, OwnModels
 from core.readiness import Readiness
 from core.runs.manager import Runs
 from core.runs.run import as_dict

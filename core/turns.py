@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from core.attachments import Lang
     from core.intake import Intake
     from core.llm.base import BaseChatModel
-    from core.loading import ModelLoader
     from core.messages.message import Message
+    from core.models.loading import ModelLoader
     from core.runs.manager import Runs
     from core.runs.run import Run
     from core.storage.base import FileRecord, StoredMessage

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.choosing import Draft
 from core.errors import ParlourError
-from core.own_models import is_local
+from core.models.choosing import Draft
+from core.models.own_models import is_local
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:

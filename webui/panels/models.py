@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from core.errors import ModelServiceError
-from core.model_menu import menu
+from core.models.menu import menu
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.errors import ParlourError
-    from core.model_menu import MenuService
+    from core.models.menu import MenuService
     from core.storage.model_services import ModelService
     from webui.words import Words
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from core.errors import ModelRefusedError, NotFoundError, ParlourError
-from core.model_menu import MENU, menu
+from core.models.menu import MENU, menu
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply

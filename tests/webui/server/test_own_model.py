@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from core.choosing import Draft
 from core.engine import Engine
 from core.llm.request import Progress
-from core.own_models import OwnModels
+from core.models.choosing import Draft
+from core.models.own_models import OwnModels
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from core.choosing import Draft
 from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.backends import transformers_load
+from core.models.choosing import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER as ME
 from core.testing.scripted_model import ScriptedModel

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from core.errors import SettingsError
-from core.loading import ModelLoader
-from core.model_menu import MENU, MenuService, checked_address, model_cfg, service_named
+from core.models.loading import ModelLoader
+from core.models.menu import MENU, MenuService, checked_address, model_cfg, service_named
 from core.readiness import Readiness
 from core.settings import NO_KEY
 from core.storage.base import LOCAL_OWNER

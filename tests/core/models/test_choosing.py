@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from core.choosing import Choosing, Draft
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.llm.backends import offered_models
-from core.loading import ModelLoader
-from core.model_menu import same_place
-from core.own_models import Chosen, OwnModels
+from core.models.choosing import Choosing, Draft
+from core.models.loading import ModelLoader
+from core.models.menu import same_place
+from core.models.own_models import Chosen, OwnModels
 from core.readiness import Readiness
 from core.settings import NO_KEY, Settings
 from core.storage.base import LOCAL_OWNER

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.choosing import Choosing, Draft
-from core.loading import ModelLoader
-from core.own_models import Chosen, OwnModels
+from core.models.choosing import Choosing, Draft
+from core.models.loading import ModelLoader
+from core.models.own_models import Chosen, OwnModels
 from core.readiness import Readiness
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER

@@ -14,13 +14,13 @@ from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableErr
 from core.llm.at_hand import check_at_hand
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
-from core.model_menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
-from core.own_models import Choice, is_local
+from core.models.menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
+from core.models.own_models import Choice, is_local
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
-    from core.loading import ModelLoader
-    from core.own_models import OwnModels
+    from core.models.loading import ModelLoader
+    from core.models.own_models import OwnModels
     from core.storage.model_services import ModelService, ModelServiceStore
 
 _TEST_SECONDS = 30.0
