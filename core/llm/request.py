@@ -21,6 +21,7 @@ OUR_KEYS = frozenset(
         "cache_age",
         "cache_dir",
         "cache_size",
+        "circuit_breaker",
         "fncall_prompt_type",
         "function_choice",
         "incremental_output",

@@ -176,7 +176,7 @@ class Choosing:
     async def _tried(self, owner: str, choice: Choice) -> tuple[str, float]:
         if choice.service.inside:
             return await self._inside_tried(choice)
-        model = await asyncio.to_thread(self._models.made, owner, choice, max_retries=0)
+        model = await asyncio.to_thread(self._models.made, owner, choice, max_retries=0, circuit_breaker=False)
         try:
             return model.label, await _first_answer(model)
         finally:

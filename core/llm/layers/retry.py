@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import ContextTooLongError, ModelMisbehavedError, ModelServiceError, ModelUnavailableError
 from core.llm.layers.breaker import Breaker, Breakers, breakers
+from core.llm.request import is_off
 from core.llm.service import account_mark, key_of
 from core.messages.events import MessageStarted
 
@@ -56,20 +57,22 @@ PAUSES: Final = Pauses()
 
 
 def retry(model: Served, pauses: Pauses = PAUSES, known: Breakers | None = None) -> Layer:
-    """The layer for one model: up to `generate_cfg["max_retries"]` further attempts; 0, the default, adds nothing.
+    """The layer for one model: up to `generate_cfg["max_retries"]` further attempts; 0 is the default.
 
-    With retries comes the circuit breaker of the service and its key: after five calls that failed for good within
-    30 s the next ones fail at once, for 30 s.
+    With or without retries it holds the circuit breaker of the service and its key: after five calls that failed for
+    good within 30 s the next ones fail at once, for 30 s. `generate_cfg["circuit_breaker"]` may be false. A model in
+    this process has no service to spare.
 
     Raises:
         ModelServiceError: The last attempt's, as it came; or at once, where trying again cannot help.
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
-        retries = int(float(request.generate.get("max_retries") or 0))
-        if retries <= 0:
+        retries = max(0, int(float(request.generate.get("max_retries") or 0)))
+        breaker = None if is_off(request.generate.get("circuit_breaker")) else _breaker(model, known)
+        if not retries and breaker is None:
             return below(request)
-        return _attempts(_Call(request, retries, pauses, _breaker(model, known)), below, model)
+        return _attempts(_Call(request, retries, pauses, breaker or Breaker()), below, model)
 
     return layer
 
@@ -176,10 +179,11 @@ def _is_busy(error: ModelServiceError) -> bool:
     return code in _ALIVE_CODES or (error.words_key == "model_overloaded" and not code.startswith("5"))
 
 
-def _breaker(model: Served, known: Breakers | None) -> Breaker:
+def _breaker(model: Served, known: Breakers | None) -> Breaker | None:
+    """The breaker of the model's service; a model in this process has none."""
     service = model.service
-    if not service.address and service.here:  # a model in this process has no service to spare
-        return Breaker()
+    if not service.address and service.here:
+        return None
     return (known or breakers()).of(account_mark(service.address or f"{service.name} {model.model}", key_of(model.cfg)))
 
 

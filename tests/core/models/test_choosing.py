@@ -14,6 +14,7 @@ import pytest
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.llm.backends import offered_models
+from core.llm.layers.breaker import FAILURES
 from core.models.choosing import Choosing, Draft
 from core.models.loading import ModelLoader
 from core.models.menu import same_place
@@ -156,6 +157,12 @@ async def test_a_test_says_what_is_wrong(engine: Engine, reply: Reply, key: str)
     with ModelServer(reply) as server:
         assert (await refusal_of(engine.choosing.test(ME, draft(server)))).words_key == key
         assert len(server.requests) == 1  # a test is not tried again
+
+
+async def test_a_service_that_was_down_can_be_tried_as_often_as_one_likes(engine: Engine, free_port: int) -> None:
+    gone = Draft("compatible", f"http://127.0.0.1:{free_port}/v1", "m", KEY)
+    errors = [await refusal_of(engine.choosing.test(ME, gone)) for _ in range(FAILURES + 1)]
+    assert {error.words_key for error in errors} == {"model_unreachable"}
 
 
 async def test_the_installations_own_model_can_be_tried(engine: Engine) -> None:

@@ -103,9 +103,19 @@ async def test_four_attempts_are_three_retries_and_the_last_error_is_raised():
     assert below.attempts == 4
 
 
-async def test_without_retries_the_layer_is_not_there():
+class Inside(Served):
+    """A model in this process."""
+
+    model_type = "llama_cpp"
+
+    def __init__(self) -> None:
+        self.cfg = {}
+
+
+@pytest.mark.parametrize(("model", "generate"), [(Inside(), {}), (Served(), {"circuit_breaker": False})])
+async def test_without_retries_and_a_breaker_the_layer_is_not_there(model, generate):
     below = Flaky()
-    stream = retry(Served())(ChatRequest(QUESTION), below)
+    stream = retry(model)(ChatRequest(QUESTION, generate=generate), below)
     assert getattr(stream, "ag_code") is Flaky.__call__.__code__  # noqa: B009 - generators are typed without it
     await stream.aclose()
     with pytest.raises(ModelUnavailableError):
@@ -253,17 +263,18 @@ def test_failures_far_apart_or_with_a_success_between_do_not_open_it():
     assert breaker.admit() is None
 
 
-async def fail(known: Breakers, model: Served, error: Exception, times: int = FAILURES) -> None:
+async def fail(known: Breakers, model: Served, error: Exception, times: int = FAILURES, *, retries: int = 1) -> None:
     for _ in range(times):
         with pytest.raises(type(error)):
-            await ask(Flaky(error, error), retries=1, known=known, model=model)
+            await ask(Flaky(error, error), retries, known=known, model=model)
 
 
-async def test_a_service_that_is_down_is_left_alone_with_its_key_and_nobody_else():
+@pytest.mark.parametrize("retries", [0, 1])
+async def test_a_service_that_is_down_is_left_alone_with_its_key_and_nobody_else(retries):
     known, below = Breakers(), Flaky()
-    await fail(known, Served(), busy())
+    await fail(known, Served(), busy(), retries=retries)
     with pytest.raises(ModelUnavailableError, match="left alone for 30 s") as raised:
-        await ask(below, known=known)
+        await ask(below, retries, known=known)
     assert (below.attempts, raised.value.words_key) == (0, "model_resting")
     assert raised.value.details["host"] == "one.example"
     assert raised.value.details["seconds"] == 30
