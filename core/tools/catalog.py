@@ -21,6 +21,7 @@ TOOL_REGISTRY: Registry[type[BaseTool]] = Registry(
     {
         "calculator": Entry("core.tools.builtin.calculator:Calculator"),
         "current_time": Entry("core.tools.builtin.current_time:CurrentTime"),
+        "storage": Entry("core.tools.builtin.storage:Storage"),
     },
 )
 

@@ -11,12 +11,6 @@ from core.tools.catalog import TOOL_REGISTRY
 from tests.golden.claimed import Record, name, of
 
 
-@pytest.mark.parametrize("record", of("storage"), ids=name)
-def test_there_is_no_storage_tool_to_answer_for(record: Record) -> None:
-    assert record["input"]["operate"]
-    assert "storage" not in TOOL_REGISTRY
-
-
 @pytest.mark.parametrize("record", of("react.detect_tool"), ids=name)
 def test_there_is_no_agent_that_reads_steps_from_text(record: Record) -> None:
     assert len(record["output"]) == 4

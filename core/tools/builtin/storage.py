@@ -1,0 +1,115 @@
+"""A memory for models: texts under keys, kept in files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from core.errors import BadArgumentsError
+from core.tools.base import BaseTool
+from core.tools.key_files import KeyFiles, KeyNotExistsError, parts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["KeyNotExistsError", "Storage"]
+
+_OPERATIONS = ("put", "get", "delete", "scan")
+_MOST_SCANNED = 256 * 1024  # characters of one listing
+_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "operate": {
+            "type": "string",
+            "enum": list(_OPERATIONS),
+            "description": "put keeps a value, get reads one, delete forgets one, scan lists all below a key.",
+        },
+        "key": {
+            "type": "string",
+            "default": "/",
+            "description": "Where the value is kept, like a path: project/notes. `/` is where all keys begin.",
+        },
+        "value": {"type": "string", "description": "The text to keep; for put alone."},
+    },
+    "required": ["operate"],
+}
+
+
+class Storage(BaseTool):
+    """Keeps texts from one reply to another.
+
+    Args:
+        cfg: Options. `storage_root_path` is the folder, by default `workspace/tools/storage` under the current one;
+            give each user a folder of their own. `longest_value` and `most_bytes` are limits in bytes, `most_keys`
+            is one of values.
+    """
+
+    name = "storage"
+    description = "Keeps texts under keys and finds them again later, also in other conversations."
+    parameters = _PARAMETERS
+    labels: ClassVar[Mapping[str, str]] = {"en": "Notes", "zh": "记事存储"}
+    writes = True
+    timeout = 20.0
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self.storage_root_path = str(self.cfg.get("storage_root_path") or Path("workspace") / "tools" / self.name)
+        limits = {
+            name: int(self.cfg[name]) for name in ("longest_value", "most_bytes", "most_keys") if name in self.cfg
+        }
+        self._files = KeyFiles(Path(self.storage_root_path), **limits)
+
+    def verify(self, arguments: dict[str, Any]) -> None:
+        """Check arguments; an operation that is none of the four is taken for a look around.
+
+        Raises:
+            BadArgumentsError: One sentence that names the field.
+        """
+        operate = arguments.get("operate")
+        known = operate in _OPERATIONS or not isinstance(operate, str)
+        super().verify(arguments if known else {**arguments, "operate": "scan"})
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        """Do what `operate` says.
+
+        Raises:
+            BadArgumentsError: No value can have this key, or the value is missing or too long.
+            KeyNotExistsError: `get` finds nothing.
+            ToolError: There is no room, or the folder cannot be used.
+        """
+        del kwargs
+        given = self._verify_json_format_args(params)
+        key = "/".join(parts_of(given.get("key", "/")))
+        match given["operate"]:
+            case "put":
+                return self.put(key, given.get("value"))
+            case "get":
+                return self._files.get(key)
+            case "delete":
+                found = self._files.delete(key)
+                return f"Successfully deleted {key}" if found else f"Delete Failed: {key} does not exist"
+            case _:
+                return self.scan(key)
+
+    def put(self, key: str, value: str | None) -> str:
+        """Keep a value.
+
+        Raises:
+            BadArgumentsError: It is missing, too long, or cannot have this key.
+        """
+        if value is None:
+            raise BadArgumentsError("The field 'value' is missing.", field="value")
+        self._files.put(key, value)
+        return f"Successfully saved {key}."
+
+    def scan(self, key: str) -> str:
+        """All keys below `key` with their values, a line each; of very many only the first."""
+        lines: list[str] = []
+        room = _MOST_SCANNED
+        for name, value in self._files.scan(key):
+            lines.append(f"{name or '/' + key}: {value}")
+            room -= len(lines[-1])
+            if room < 0:
+                lines.append("… There is more: scan a longer key.")
+                break
+        return "\n".join(lines) or f"Scan Failed: {key or '/'} does not exist"
