@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from core.complaints import check_address, complaint
 from core.errors import SettingsError
+from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -32,7 +33,6 @@ DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
 DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
 _OPENAI_HOST = "api.openai.com"
-_DASHSCOPE_HOSTS = ".aliyuncs.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
 _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
@@ -213,8 +213,7 @@ class Settings(BaseSettings):
 
     def _at_dashscope(self, address: str | None) -> dict[str, Any]:
         """The vendor's key, for addresses of the vendor's; what is left out, the vendor's package knows."""
-        parts = urlsplit(DASHSCOPE_ADDRESS if address in {None, "dashscope"} else str(address))
-        vendor = parts.scheme == "https" and f".{parts.hostname}".endswith(_DASHSCOPE_HOSTS)
+        vendor = address in {None, "dashscope"} or is_dashscope(str(address))
         return {"api_key": _shown(self.dashscope_api_key)} if vendor and self.dashscope_api_key else {}
 
     def key_for(self, address: str) -> str:
@@ -227,7 +226,7 @@ class Settings(BaseSettings):
         host = parts.hostname if parts.scheme == "https" else ""
         if host == _OPENAI_HOST or address.rstrip("/") == (self.openai_base_url or "").rstrip("/"):
             return _shown(self.openai_api_key) or NO_KEY
-        if address == "dashscope" or host == urlsplit(DASHSCOPE_ADDRESS).hostname:
+        if address == "dashscope" or is_dashscope(address):
             return _shown(self.dashscope_api_key) or NO_KEY
         return NO_KEY
 

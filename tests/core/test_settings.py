@@ -119,6 +119,8 @@ def test_a_vendors_own_address_gets_its_key(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setenv("DASHSCOPE_API_KEY", "sk-d")
     assert model(base_url="https://api.openai.com/v1/")["api_key"] == "sk-o"
     assert model(base_url="https://dashscope.aliyuncs.com/compatible-mode/v1")["api_key"] == "sk-d"
+    assert model(base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1")["api_key"] == "sk-d"
+    assert model(base_url="https://mine.oss-cn-beijing.aliyuncs.com/v1")["api_key"] == "EMPTY"
     assert model(base_url="http://api.openai.com/v1")["api_key"] == "EMPTY"  # not in the clear
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:3/v1")
     assert model(base_url="http://127.0.0.1:3/v1")["api_key"] == "sk-o"
@@ -139,6 +141,7 @@ def test_a_model_named_without_an_address_is_the_vendors_whose_key_there_is(monk
         ("https://dashscope-intl.aliyuncs.com/api/v1", "sk-dashscope"),
         ("https://elsewhere.example/api/v1", ""),
         ("http://dashscope.aliyuncs.com/api/v1", ""),
+        ("https://mine.oss-cn-beijing.aliyuncs.com/api/v1", ""),
     ],
 )
 def test_dashscopes_own_types_get_the_vendors_key_at_the_vendors_addresses(address: str | None, key: str) -> None:

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from core.errors import SettingsError
+from core.vendor_hosts import is_dashscope
 
-_VENDOR: Final = re.compile(r"(?:^|\.)aliyuncs\.com$")
 _COMPATIBLE: Final = re.compile(r"/compatible-mode/v(\d+)$")
 NO_KEY: Final = "Set api_key, or DASHSCOPE_API_KEY."
 KEY_STAYS: Final = "Set api_key: the one in DASHSCOPE_API_KEY goes to the vendor's own addresses alone."
@@ -72,7 +72,7 @@ def placed(address: str | None, api_key: str, workspace: str | None) -> Place:
     found = address or usual
     if api_key:
         return Place(found, api_key)
-    if found != usual and not _is_vendor(found):
+    if found != usual and not is_dashscope(found):
         return Place(found, "", KEY_STAYS)
     return Place(found, _usual_key(), NO_KEY)
 
@@ -85,8 +85,3 @@ def _usual_key() -> str:
         return str(get_default_api_key() or "")
     except (AuthenticationError, OSError):
         return ""
-
-
-def _is_vendor(address: str) -> bool:
-    parts = urlsplit(address)
-    return parts.scheme == "https" and bool(_VENDOR.search(parts.hostname or ""))

@@ -10,12 +10,12 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, Vali
 
 from core.errors import SettingsError
 from core.llm.backends.dashscope_place import placed
+from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _NAMED: Final = {"dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
-_DASHSCOPE: Final = ".aliyuncs.com"
 _EXAMPLE: Final = "Give an address such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
 
 
@@ -95,7 +95,4 @@ def usual_key(address: str | None) -> str | None:
 
     DashScope's own addresses get DashScope's, and an empty one where there is none: never another vendor's.
     """
-    parts = urlsplit(address or "")
-    if parts.scheme != "https" or not (parts.hostname or "").endswith(_DASHSCOPE):
-        return None
-    return placed(address, "", None).api_key
+    return placed(address, "", None).api_key if address and is_dashscope(address) else None

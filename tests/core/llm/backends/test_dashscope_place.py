@@ -49,7 +49,12 @@ def test_what_the_settings_leave_out_the_sdk_knows():
 
 @pytest.mark.parametrize(
     "address",
-    ["https://elsewhere.example/api/v1", "http://dashscope.aliyuncs.com/api/v1", "https://aliyuncs.com.example/api/v1"],
+    [
+        "https://elsewhere.example/api/v1",
+        "http://dashscope.aliyuncs.com/api/v1",
+        "https://aliyuncs.com.example/api/v1",
+        "https://mine.oss-cn-beijing.aliyuncs.com/api/v1",
+    ],
 )
 def test_the_usual_key_goes_to_the_vendor_alone(address):
     place = placed(address, "", None)
