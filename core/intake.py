@@ -27,7 +27,7 @@ class Intake:
         files: Where the bytes are.
         documents: Where the states are kept.
         library: Opens an owner's library.
-        changed: Called with (owner, conversation) after each change of a state.
+        changed: Called with (owner, conversation) after each change of a state; a named library's has none.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class Intake:
         files: FileStore,
         documents: DocumentStore,
         library: Callable[[str], Awaitable[Library]],
-        changed: Callable[[str, str], None],
+        changed: Callable[[str, str | None], None],
     ) -> None:
         self._files = files
         self._documents = documents

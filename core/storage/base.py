@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.errors import ConflictError
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message, Usage
 
 RunStatus: TypeAlias = Literal["running", "complete", "stopped", "error", "interrupted"]
-DocumentStatus: TypeAlias = Literal["reading", "ready", "failed"]
+DocumentStatus: TypeAlias = Literal["reading", "ready", "failed", "cancelled"]
 Role: TypeAlias = Literal["user", "assistant"]
 
 LOCAL_OWNER = "local"
@@ -95,14 +95,17 @@ class FileRecord:
 
 @dataclass(frozen=True, slots=True)
 class DocumentRecord:
-    """A document of a conversation; `library_id` is its id in the owner's library once it was read.
+    """A document of a conversation or of a named library: `conversation_id` or `collection_id`, never both.
 
-    `error` says why a failed one failed; in a ready one, what is wrong with it all the same.
+    Args:
+        library_id: Its id in the index of all the owner's documents once it was read, the hash of its content.
+        error: Why a failed one failed; in a ready one, what is wrong with it all the same.
+        facts: What reading it found: `pages`, `total`, `scanned`, `tables`, `chunks`, `seconds`.
     """
 
     id: str
     owner_id: str
-    conversation_id: str
+    conversation_id: str | None
     file_id: str
     name: str
     library_id: str | None
@@ -110,15 +113,30 @@ class DocumentRecord:
     error: dict[str, Any] | None
     pages: int | None
     created_at: float
+    facts: dict[str, Any] | None = None
+    collection_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedLibrary:
+    """Documents under a name, which conversations can use; how many there are, and how many are still being read."""
+
+    id: str
+    owner_id: str
+    name: str
+    created_at: float
+    documents: int = 0
+    reading: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a page shows of a conversation: the branch that is shown from root to leaf, and its documents."""
+    """What a page shows of a conversation: the branch that is shown from root to leaf, its documents and libraries."""
 
     conversation: Conversation
     thread: list[StoredMessage]
     documents: list[DocumentRecord]
+    libraries: list[NamedLibrary] = field(default_factory=list[NamedLibrary])
 
 
 def busy() -> ConflictError:

@@ -12,6 +12,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from core.errors import NotFoundError
 from core.messages.message import Message
 from core.storage.base import Conversation, FileRecord, StoredMessage, file_ids, new_id
+from core.storage.needs import freed_files, library_ids, unneeded
 from core.storage.tables import conversations, documents, file_uses, files, messages, owners
 
 if TYPE_CHECKING:
@@ -241,21 +242,10 @@ def clean(text: str) -> str:
 def _delete(connection: Connection, owner: str, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
     conversation_of(connection, owner, conversation_id)
     used = select(file_uses.c.file_id).where(file_uses.c.conversation_id == conversation_id)
-    file_list = connection.execute(select(files).where(files.c.id.in_(used))).all()
-    read = select(documents.c.library_id).where(documents.c.conversation_id == conversation_id).distinct()
-    library = [str(found) for (found,) in connection.execute(read).all() if found is not None]
+    needed = [str(file_id) for (file_id,) in connection.execute(used).all()]
+    read = library_ids(connection, documents.c.conversation_id == conversation_id)
     connection.execute(delete(conversations).where(_is(conversation_id)))
-    still = select(file_uses.c.file_id)
-    freed = [FileRecord(*row) for row in connection.execute(_files_of(file_list).where(files.c.id.not_in(still))).all()]
-    connection.execute(delete(files).where(files.c.id.in_([file.id for file in freed])))
-    kept = select(documents.c.library_id).where(documents.c.owner_id == owner, documents.c.library_id.in_(library))
-    kept_ids = {str(found) for (found,) in connection.execute(kept).all()}
-    return freed, [found for found in library if found not in kept_ids]
-
-
-def _files_of(rows: Sequence[Row[Any]]) -> Any:
-    columns = [files.c[name] for name in FileRecord.__slots__]
-    return select(*columns).where(files.c.id.in_([row.id for row in rows]))
+    return freed_files(connection, needed), unneeded(connection, owner, read)
 
 
 def _is(conversation_id: str) -> Any:

@@ -1,16 +1,18 @@
-"""Documents of conversations: which files were handed over, and how far reading them is."""
+"""Documents of conversations and named libraries: which files were handed over, and how far reading them is."""
 
 from __future__ import annotations
 
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
 from core.errors import NotFoundError
 from core.storage.base import DocumentRecord, Opened, new_id
 from core.storage.conversations import conversation_of, thread_of, use_files
-from core.storage.tables import documents, files
+from core.storage.libraries import collection_of, libraries_used
+from core.storage.needs import library_ids
+from core.storage.tables import conversation_libraries, documents, files
 
 if TYPE_CHECKING:
     from core.storage.base import DocumentStatus
@@ -23,35 +25,56 @@ class DocumentStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, owner: str, conversation_id: str, file_id: str, name: str) -> DocumentRecord:
-        """Note that a file became a document of a conversation, still to be read; the same file is noted once.
+    async def add(
+        self, owner: str, conversation_id: str | None, file_id: str, name: str, *, collection_id: str | None = None
+    ) -> DocumentRecord:
+        """Note that a file became a document, still to be read; the same is noted once.
+
+        Args:
+            owner: Whose all of it is.
+            conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
+            file_id: The file. In a conversation the same file is the same document, in a named library the same bytes.
+            name: What to call it.
+            collection_id: The named library.
 
         Raises:
-            NotFoundError: The conversation or file is not the owner's.
+            NotFoundError: The conversation, library or file is not the owner's.
         """
 
         def note(connection: Connection) -> DocumentRecord:
-            conversation_of(connection, owner, conversation_id)
-            if (
-                connection.execute(select(files.c.id).where(files.c.id == file_id, files.c.owner_id == owner)).first()
-                is None
-            ):
+            if collection_id is None:
+                conversation_of(connection, owner, conversation_id or "")
+            else:
+                collection_of(connection, owner, collection_id)
+            mine = select(files.c.sha256).where(files.c.id == file_id, files.c.owner_id == owner)
+            digest = connection.execute(mine).scalar()
+            if digest is None:
                 raise NotFoundError("There is no such file.", kind="file")
-            same = (documents.c.conversation_id == conversation_id) & (documents.c.file_id == file_id)
-            known = connection.execute(select(documents).where(same)).first()
+            known = _known(connection, conversation_id, file_id, collection_id, digest)
             if known is not None:
                 return _record(known)
             fresh = DocumentRecord(
-                new_id(), owner, conversation_id, file_id, name, None, "reading", None, None, time.time()
+                new_id(),
+                owner,
+                conversation_id,
+                file_id,
+                name,
+                None,
+                "reading",
+                None,
+                None,
+                time.time(),
+                collection_id=collection_id,
             )
             values = {column: getattr(fresh, column) for column in DocumentRecord.__slots__}
             connection.execute(insert(documents).values(values))
-            use_files(connection, owner, conversation_id, [file_id])
+            if conversation_id is not None:
+                use_files(connection, owner, conversation_id, [file_id])
             return fresh
 
         return await self._database.write(note)
 
-    async def update(
+    async def update(  # noqa: PLR0913 - the columns of a row
         self,
         owner: str,
         document_id: str,
@@ -60,12 +83,13 @@ class DocumentStore:
         library_id: str | None = None,
         pages: int | None = None,
         error: dict[str, Any] | None = None,
+        facts: dict[str, Any] | None = None,
     ) -> DocumentRecord:
-        """Note how reading went. Raises NotFoundError."""
+        """Note how reading went; what is left out is cleared. Raises NotFoundError."""
 
         def note(connection: Connection) -> DocumentRecord:
             _document_of(connection, owner, document_id)
-            values = {"status": status, "library_id": library_id, "pages": pages, "error": error}
+            values = {"status": status, "library_id": library_id, "pages": pages, "error": error, "facts": facts}
             connection.execute(update(documents).where(documents.c.id == document_id).values(values))
             return _document_of(connection, owner, document_id)
 
@@ -80,21 +104,50 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, owner, conversation_id)
-            return _documents_of(connection, conversation_id)
+            return _documents_where(connection, documents.c.conversation_id == conversation_id)
+
+        return await self._database.read(load)
+
+    async def list_shelved(self, owner: str, collection_id: str) -> list[DocumentRecord]:
+        """The documents of a named library, the oldest first. Raises NotFoundError."""
+
+        def load(connection: Connection) -> list[DocumentRecord]:
+            collection_of(connection, owner, collection_id)
+            return _documents_where(connection, documents.c.collection_id == collection_id)
+
+        return await self._database.read(load)
+
+    async def within_reach(self, owner: str, conversation_id: str) -> list[str]:
+        """What a conversation is answered from: its documents and those of the libraries that it uses.
+
+        Returns:
+            Their ids in the owner's index, each once, the conversation's own first.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+
+        def load(connection: Connection) -> list[str]:
+            conversation_of(connection, owner, conversation_id)
+            query = select(conversation_libraries.c.library_id)
+            used = query.where(conversation_libraries.c.conversation_id == conversation_id)
+            own = library_ids(connection, documents.c.conversation_id == conversation_id)
+            return list(dict.fromkeys([*own, *library_ids(connection, documents.c.collection_id.in_(used))]))
 
         return await self._database.read(load)
 
     async def opened(self, owner: str, conversation_id: str) -> Opened:
-        """A conversation with its turns and documents, all of the same moment. Raises NotFoundError."""
+        """A conversation with its turns, documents and libraries, all of the same moment. Raises NotFoundError."""
 
         def load(connection: Connection) -> Opened:
             conversation, thread = thread_of(connection, owner, conversation_id)
-            return Opened(conversation, thread, _documents_of(connection, conversation_id))
+            own = _documents_where(connection, documents.c.conversation_id == conversation_id)
+            return Opened(conversation, thread, own, libraries_used(connection, conversation_id))
 
         return await self._database.read(load)
 
     async def owns_library_document(self, owner: str, library_id: str) -> bool:
-        """Whether any conversation of the owner has the document of this library id."""
+        """Whether any conversation or named library of the owner has the document of this library id."""
         query = (
             select(documents.c.id).where(documents.c.owner_id == owner, documents.c.library_id == library_id).limit(1)
         )
@@ -116,10 +169,21 @@ class DocumentStore:
         await self._database.write(remove)
 
 
-def _documents_of(connection: Connection, conversation_id: str) -> list[DocumentRecord]:
-    query = select(documents).where(documents.c.conversation_id == conversation_id)
-    rows = connection.execute(query.order_by(documents.c.created_at, documents.c.id)).all()
-    return [_record(row) for row in rows]
+def _documents_where(connection: Connection, condition: ColumnElement[bool]) -> list[DocumentRecord]:
+    """Documents, the oldest first, inside a transaction."""
+    query = select(documents).where(condition).order_by(documents.c.created_at, documents.c.id)
+    return [_record(row) for row in connection.execute(query).all()]
+
+
+def _known(
+    connection: Connection, conversation_id: str | None, file_id: str, collection_id: str | None, digest: str
+) -> Row[Any] | None:
+    """The document that this file is there already."""
+    if collection_id is None:
+        same = (documents.c.conversation_id == conversation_id) & (documents.c.file_id == file_id)
+        return connection.execute(select(documents).where(same)).first()
+    same = (documents.c.collection_id == collection_id) & (files.c.sha256 == digest)
+    return connection.execute(select(documents).join(files, files.c.id == documents.c.file_id).where(same)).first()
 
 
 def _document_of(connection: Connection, owner: str, document_id: str) -> DocumentRecord:
@@ -142,4 +206,6 @@ def _record(row: Row[Any]) -> DocumentRecord:
         error=row.error,
         pages=row.pages,
         created_at=row.created_at,
+        facts=row.facts,
+        collection_id=row.collection_id,
     )

@@ -16,8 +16,9 @@ from core.bridge.whole import whole
 from core.errors import NotFoundError, StorageError
 from core.storage.base import FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
+from core.storage.needs import needed_files
 from core.storage.sniff import media_type_of, suffix_for
-from core.storage.tables import file_uses, files
+from core.storage.tables import files
 from core.storage.trouble import translated
 
 if TYPE_CHECKING:
@@ -101,8 +102,8 @@ class FileStore:
         self.discard([record])
 
     async def delete_unused(self, older_than: float) -> int:
-        """Delete uploads that no conversation came to need and that were stored before this time (Unix seconds)."""
-        unused = files.c.id.not_in(select(file_uses.c.file_id)) & (files.c.created_at < older_than)
+        """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""
+        unused = files.c.id.not_in(needed_files()) & (files.c.created_at < older_than)
         rows = await self._database.read(lambda c: c.execute(select(files).where(unused)).all())
         if rows:
             ids = [row.id for row in rows]

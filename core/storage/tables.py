@@ -2,7 +2,21 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, Boolean, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text, text
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+    text,
+)
 
 metadata = MetaData(
     naming_convention={
@@ -18,9 +32,9 @@ def _owned(*, index: bool = True) -> Column[str]:
     return Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), nullable=False, index=index)
 
 
-def _in_conversation() -> Column[str]:
+def _in_conversation(*, nullable: bool = False) -> Column[str]:
     target = ForeignKey("conversations.id", ondelete="CASCADE")
-    return Column("conversation_id", String, target, nullable=False, index=True)
+    return Column("conversation_id", String, target, nullable=nullable, index=True)
 
 
 owners = Table(
@@ -112,19 +126,41 @@ file_uses = Table(
     _owned(),
 )
 
+libraries = Table(
+    "libraries",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("name", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+conversation_libraries = Table(
+    "conversation_libraries",
+    metadata,
+    Column("conversation_id", String, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("library_id", String, ForeignKey("libraries.id", ondelete="CASCADE"), primary_key=True, index=True),
+    _owned(),
+)
+
+# A document stands in a conversation or in a named library, its `collection_id`. The `library_id` is another thing:
+# its id, the hash of its content, in the one index that an owner's documents are searched in.
 documents = Table(
     "documents",
     metadata,
     Column("id", String, primary_key=True),
     _owned(),
-    _in_conversation(),
+    _in_conversation(nullable=True),
+    Column("collection_id", String, ForeignKey("libraries.id", ondelete="CASCADE"), index=True),
     Column("file_id", String, ForeignKey("files.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("name", Text, nullable=False),
     Column("library_id", String, index=True),
     Column("status", String, nullable=False),
     Column("error", JSON(none_as_null=True)),
     Column("pages", Integer),
+    Column("facts", JSON(none_as_null=True)),
     Column("created_at", Float, nullable=False),
+    CheckConstraint("(conversation_id IS NULL) <> (collection_id IS NULL)", name="ck_documents_one_home"),
 )
 
 # The services that an owner set up, one row for each; `key` is sealed, `key_end` is what may be shown of it.

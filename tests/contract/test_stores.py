@@ -17,6 +17,7 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
+from core.storage.libraries import LibraryStore
 from core.storage.runs import RunStore
 
 pytestmark = pytest.mark.anyio
@@ -30,11 +31,14 @@ class House:
     runs: RunStore
     files: FileStore
     documents: DocumentStore
+    libraries: LibraryStore
     talk_id: str
     turn: StoredMessage
     run: RunRecord
     file: FileRecord
     document: DocumentRecord
+    library_id: str
+    shelved: DocumentRecord
 
 
 async def sqlite(folder: Path) -> Database:
@@ -50,8 +54,11 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     run, turn = await runs.create("alice", talk.id, user=[Message("user", "q")], parent_id=None)
     file = await files.put("alice", "a.txt", b"a")
     document = await documents.add("alice", talk.id, file.id, file.name)
+    libraries = LibraryStore(database)
+    library = await libraries.create("alice", "alice's")
+    shelved = await documents.add("alice", None, file.id, file.name, collection_id=library.id)
     await talks.ensure_owner("bob")
-    yield House(talks, runs, files, documents, talk.id, turn, run, file, document)
+    yield House(talks, runs, files, documents, libraries, talk.id, turn, run, file, document, library.id, shelved)
     await database.aclose()
 
 
@@ -78,6 +85,15 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "add document": lambda h: h.documents.add("bob", h.talk_id, h.file.id, "mine"),
     "update document": lambda h: h.documents.update("bob", h.document.id, "ready"),
     "delete document": lambda h: h.documents.delete("bob", h.document.id),
+    "within reach": lambda h: h.documents.within_reach("bob", h.talk_id),
+    "library": lambda h: h.libraries.get("bob", h.library_id),
+    "documents of a library": lambda h: h.documents.list_shelved("bob", h.library_id),
+    "add to a library": lambda h: h.documents.add("bob", None, h.file.id, "mine", collection_id=h.library_id),
+    "rename library": lambda h: h.libraries.rename("bob", h.library_id, "mine"),
+    "delete library": lambda h: h.libraries.delete("bob", h.library_id),
+    "take out of a library": lambda h: h.libraries.remove_document("bob", h.shelved.id),
+    "used libraries": lambda h: h.libraries.used_by("bob", h.talk_id),
+    "use library": lambda h: h.libraries.use("bob", h.talk_id, h.library_id, on=True),
 }
 
 
@@ -89,12 +105,23 @@ async def test_what_is_somebody_elses_does_not_exist(house: House, ask: Callable
     assert (await house.runs.get("alice", house.run.id)).status == "running"
     assert (await house.documents.list("alice", house.talk_id))[0].status == "reading"
     assert (await house.files.get("alice", house.file.id))[1].is_file()
+    assert await house.documents.list_shelved("alice", house.library_id) == [house.shelved]
+    assert await house.libraries.used_by("alice", house.talk_id) == []
 
 
 async def test_bob_cannot_hand_alices_file_to_his_own_conversation(house: House) -> None:
     talk = await house.talks.create("bob")
     with pytest.raises(NotFoundError):
         await house.documents.add("bob", talk.id, house.file.id, "mine")
+
+
+async def test_bob_cannot_use_alices_library_in_his_own_conversation(house: House) -> None:
+    talk = await house.talks.create("bob")
+    with pytest.raises(NotFoundError):
+        await house.libraries.use("bob", talk.id, house.library_id, on=True)
+    own = await house.libraries.create("bob", "bob's")
+    with pytest.raises(NotFoundError):
+        await house.documents.add("bob", None, house.file.id, "mine", collection_id=own.id)
 
 
 async def test_a_library_document_is_known_by_its_owner_alone(house: House) -> None:
@@ -107,7 +134,7 @@ async def test_the_same_file_is_one_document_of_a_conversation(house: House) -> 
     again = await house.documents.add("alice", house.talk_id, house.file.id, house.file.name)
     assert again == house.document
     assert await house.documents.list("alice", house.talk_id) == [house.document]
-    assert await house.documents.unread() == [house.document]
+    assert await house.documents.unread() == [house.document, house.shelved]
 
 
 async def test_events_come_back_in_order_and_each_once(house: House) -> None:

@@ -11,7 +11,7 @@ from core.errors import StorageError
 from core.storage.trouble import damaged, translated
 
 # The newest step. Known here, so that opening a file that is up to date needs no Alembic.
-HEAD = "0002"
+HEAD = "0003"
 
 _FOLDER = Path(__file__).parent
 
@@ -32,7 +32,7 @@ def bring_up_to_date(path: Path) -> None:
             if revision is not None:
                 _keep_copy(connection, path, revision)
             connection.execute("PRAGMA journal_mode=WAL")
-        _run_steps(path)
+        run_steps(path)
     except (sqlite3.Error, OSError) as error:
         raise translated(error, path) from error
 
@@ -63,7 +63,8 @@ def _keep_copy(connection: sqlite3.Connection, path: Path, revision: str) -> Non
         connection.backup(target)
 
 
-def _run_steps(path: Path) -> None:
+def run_steps(path: Path, last: str = "head") -> None:
+    """Run the steps that are missing, up to `last`: all of them, or none."""
     from alembic import command
     from alembic.config import Config
     from sqlalchemy import create_engine
@@ -80,7 +81,7 @@ def _run_steps(path: Path) -> None:
             connection.exec_driver_sql("PRAGMA busy_timeout=5000")
             connection.exec_driver_sql("BEGIN IMMEDIATE")
             config.attributes["connection"] = connection
-            command.upgrade(config, "head")
+            command.upgrade(config, last)
             connection.exec_driver_sql("COMMIT")
     except DBAPIError as error:
         raise translated(error, path) from error

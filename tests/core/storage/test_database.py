@@ -88,7 +88,7 @@ async def test_a_database_with_data_is_copied_before_it_is_changed(
     await database.aclose()
     ran: list[Path] = []
     monkeypatch.setattr(upgrade, "HEAD", "9999")
-    monkeypatch.setattr(upgrade, "_run_steps", ran.append)
+    monkeypatch.setattr(upgrade, "run_steps", ran.append)
     await (await Database.open(path)).aclose()
     (copy,) = (tmp_path / "backups").iterdir()
     assert rows(copy, "SELECT id FROM owners") == [("somebody",)]

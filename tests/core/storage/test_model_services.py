@@ -11,6 +11,7 @@ from sqlalchemy import text
 
 from core.errors import StorageError
 from core.storage.database import Database
+from core.storage.migrations import upgrade
 from core.storage.model_services import ModelServiceStore
 from core.storage.sealing import Sealer
 
@@ -153,10 +154,8 @@ def test_the_same_text_is_never_sealed_the_same() -> None:
 
 async def test_a_database_of_before_gets_the_table_and_keeps_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    await (await Database.open(path)).aclose()
+    upgrade.run_steps(path, "0001")
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("DROP TABLE model_services")
-        connection.execute("UPDATE alembic_version SET version_num = '0001'")
         connection.execute("INSERT INTO owners VALUES ('alice', 1.0)")
     database = await Database.open(path)
     store = ModelServiceStore(database, Sealer("secret"))
