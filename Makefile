@@ -32,7 +32,7 @@ test: ## Everything that must hold before a change lands
 	$(call SET_UP,test)
 	@$(VENV)/python .ci/gate.py
 
-test-all: ## The same, and the slow tests with the larger weights and with torch
+test-all: ## The same, and the slow tests: larger weights, torch, a real MCP server
 	$(call SET_UP,test-all)
 	@$(VENV)/python .ci/gate.py --all
 

@@ -1,4 +1,4 @@
-"""Prepares `.venv` from a lock file, once: `python set_up.py run`, `test`, or `test-all`, which adds torch.
+"""Prepares `.venv` from a lock file, once: `python set_up.py run`, `test`, or `test-all`, which adds torch and more.
 
 Only the standard library is used, and nothing newer than Python 3.6 is written here, so that an old Python
 can still say in one sentence that it is too old. Everything it makes lies in the project folder.
@@ -22,6 +22,7 @@ CACHE = ROOT / ".cache"
 STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 LOCAL_MODELS = "requirements-local.txt"
+SQLITE_SERVER = "requirements-sqlite-server.txt"
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -59,6 +60,7 @@ def main(purpose: str) -> None:
         find_or_install_browser()
     if purpose == "test-all":
         add_local_models()
+        add_sqlite_server()
 
 
 def has_library(name: str) -> bool:
@@ -114,6 +116,22 @@ def add_local_models() -> None:
         return
     say("Installing torch for the tests of local models (once; 1 GB, several where the index has the build for CUDA)")
     run([str(PYTHON), "-m", "pip", "install", "-c", str(ROOT / LOCKS["test"]), "-r", str(ROOT / LOCAL_MODELS)], 12)
+    stamp.write_text(wanted)
+    shutil.rmtree(CACHE / "pip", ignore_errors=True)
+
+
+def add_sqlite_server() -> None:
+    """Add a real MCP server for the recorded walk; it asks for an older `mcp`, so it has an environment of its own."""
+    place = VENV / "mcp-server-sqlite"
+    stamp = place / "parlour-set-up"
+    wanted = wanted_stamp("test") + hashlib.sha256((ROOT / SQLITE_SERVER).read_bytes()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    say("Installing mcp-server-sqlite for the test of the recorded walk (once)")
+    shutil.rmtree(place, ignore_errors=True)
+    run([str(PYTHON), "-m", "venv", "--without-pip", str(place)])
+    python = place / PYTHON.relative_to(VENV)
+    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / SQLITE_SERVER)], 37)
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 

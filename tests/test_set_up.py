@@ -76,6 +76,26 @@ def test_a_changed_lock_is_noticed(project: Path, change: str) -> None:
     assert not set_up.is_ready("run")
 
 
+def test_the_real_server_gets_an_environment_of_its_own_once(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = project / "requirements-sqlite-server.txt"
+    place = project / ".venv" / "mcp-server-sqlite"
+    commands: list[list[str]] = []
+
+    def pretended(command: list[str], total: int = 0) -> None:
+        del total
+        commands.append(command)
+        place.mkdir(exist_ok=True)
+
+    monkeypatch.setattr(set_up, "run", pretended)
+    for text, runs in (("a==1\n", 2), ("a==1\n", 2), ("a==2\n", 4)):
+        asked.write_text(text, encoding="utf-8")
+        set_up.add_sqlite_server()
+        assert len(commands) == runs
+    assert commands[0][-1] == str(place)
+    assert commands[1][-1] == str(asked)
+    assert str(place / "bin" / "python") in commands[1]
+
+
 def test_every_download_cache_lies_in_the_project() -> None:
     environment = set_up.own_environment()
     for name in ("PIP_CACHE_DIR", "UV_CACHE_DIR"):
