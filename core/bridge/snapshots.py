@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from time import monotonic
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar, cast
+
+from pydantic import ValidationError
 
 from core.bridge.sync import Post, iterate, pumped
+from core.errors import BadMessagesError
+from core.messages.content import BaseModelCompatibleDict
 from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, Message
 from core.messages.transcript import Transcript
 
 MakeEvents: TypeAlias = Callable[[], AsyncGenerator[Event, None]]
 Snapshot: TypeAlias = list[Message]
+Made = TypeVar("Made")
 
 _PAUSE = 0.05  # seconds between two snapshots: no reader follows more than 20 a second
 
@@ -98,16 +103,58 @@ def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message
     The caller's objects are neither changed nor kept: dicts are validated into new messages.
 
     Raises:
-        ValidationError: A dict is not a message.
+        BadMessagesError: It is no list of messages; the error names what is wrong with the first that is none.
     """
-    items = list(given)
-    messages = [item if isinstance(item, Message) else _message(item) for item in items]
-    return messages, bool(items) and not any(isinstance(item, Message) for item in items)
+    items = listed(given)
+    messages = [item if isinstance(item, Message) else read(place, item, _message) for place, item in enumerate(items)]
+    return messages, are_dicts(items)
 
 
-def _message(item: dict[str, Any]) -> Message:
+def listed(given: Any) -> list[Any]:
+    """What was given as messages, as a list.
+
+    Raises:
+        BadMessagesError: It is something else than a list, a text or a single message for example.
+    """
+    is_one = isinstance(given, str | bytes | Mapping | BaseModelCompatibleDict)
+    if isinstance(given, Iterable) and not is_one:
+        return list(cast("Iterable[Any]", given))
+    hint = 'Give a list, such as [{"role": "user", "content": "Hello"}].'
+    raise BadMessagesError(code="400", message=f"Messages cannot be given as {_kind(given)}.", hint=hint)
+
+
+def are_dicts(given: Any) -> bool:
+    """Whether messages are dicts throughout, so that the answer should be."""
+    items = cast("list[Any]", given) if isinstance(given, list | tuple) else []
+    return bool(items) and not any(isinstance(item, Message) for item in items)
+
+
+def read(place: int, item: Any, make: Callable[[Mapping[str, Any]], Made]) -> Made:
+    """What `make` makes of one item of a list of messages.
+
+    Raises:
+        BadMessagesError: The item is no dict, or not one of a message; the error counts from 1.
+    """
+    if not isinstance(item, Mapping):
+        hint = 'Give messages, or dicts such as {"role": "user", "content": "Hello"}.'
+        raise BadMessagesError(code="400", message=f"Message {place + 1} cannot be given as {_kind(item)}.", hint=hint)
+    try:
+        return make(cast("Mapping[str, Any]", item))
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        said = str(wrong["msg"]).removeprefix("Value error, ").rstrip(".")
+        where = str(wrong["loc"][0]) if wrong["loc"] else "message"
+        message = f"Message {place + 1} is none: {where}: {said}."
+        raise BadMessagesError(code="400", message=message, hint=f"Correct its {where}.") from error
+
+
+def _message(item: Mapping[str, Any]) -> Message:
     fields: dict[str, Any] = {"role": "", **item}  # without a role the message itself says what is wrong
     return Message(**fields)
+
+
+def _kind(given: object) -> str:
+    return "None" if given is None else type(given).__name__
 
 
 def dumped(messages: Sequence[Message]) -> list[dict[str, Any]]:

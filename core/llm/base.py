@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overload
 
-from core.bridge.snapshots import as_messages, deltas, dumped, in_dicts, snapshots
+from core.bridge.snapshots import are_dicts, as_messages, deltas, dumped, in_dicts, listed, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.asking import check_messages, check_settings
@@ -166,6 +166,7 @@ class BaseChatModel:
             extra_generate_cfg: Over the model's own `generate_cfg`, for this call.
 
         Raises:
+            BadMessagesError: It is no list of messages.
             ModelServiceError: The model failed.
             NotImplementedError: `delta_stream` together with `functions`.
         """
@@ -250,7 +251,7 @@ class BaseChatModel:
             ModelServiceError: The model failed.
             SettingsError: `concurrency` is below 1.
         """
-        as_dicts = [as_messages(messages)[1] for messages in list_of_messages]
+        as_dicts = [are_dicts(messages) for messages in listed(list_of_messages)]
         asking = self.abatch(
             list_of_messages,
             functions,
@@ -278,7 +279,7 @@ class BaseChatModel:
         async def ask(messages: Sequence[Given]) -> list[Message]:
             return await self.achat(messages, functions, extra_generate_cfg)
 
-        return await in_order(ask, list_of_messages, concurrency, keep_errors=keep_errors)
+        return await in_order(ask, listed(list_of_messages), concurrency, keep_errors=keep_errors)
 
     # -- around it ------------------------------------------------------------------------------------------------
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from core.bridge.snapshots import snapshots
+from core.bridge.snapshots import listed, read, snapshots
 from core.messages.content import ContentItem
 from core.messages.events import MessageFinished
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, FunctionCall, Message
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 
     from core.llm.request import Stream
     from core.messages.events import Event
@@ -111,32 +112,36 @@ def from_oai(messages: Iterable[Json]) -> list[Message]:
     A tool's result finds its name by the id of its call, else by the order of the calls.
 
     Raises:
-        ValidationError: A dict is not a message.
+        BadMessagesError: It is no list of messages; the error names what is wrong with the first that is none.
     """
-    ours: list[Message] = []
     open_calls: dict[str, str] = {}  # id to name, in order
-    for given in messages:
-        role = _ROLES.get(str(given.get("role", "")), str(given.get("role", "")))
-        content = _content(given.get("content"))
-        if role == FUNCTION:
-            call_id, name = _answered(given, open_calls)
-            ours.append(Message(FUNCTION, content, name=name, extra={"function_id": call_id} if call_id else None))
-            continue
-        calls: list[Json] = given.get("tool_calls") or []
-        reasoning = given.get("reasoning_content")
-        if reasoning:
-            ours.append(Message(role, "", reasoning_content=reasoning))
-        if content or not (calls or reasoning):
-            ours.append(Message(role, content, name=given.get("name")))
-        for call in calls:
-            function, call_id = call["function"], str(call.get("id") or f"call_{token_hex(8)}")
-            open_calls[call_id] = str(function["name"])
-            made = FunctionCall(function["name"], function.get("arguments") or "{}")
-            ours.append(Message(ASSISTANT, "", function_call=made, extra={"function_id": call_id}))
+    ours = partial(_ours, open_calls)
+    return [message for place, given in enumerate(listed(messages)) for message in read(place, given, ours)]
+
+
+def _ours(open_calls: dict[str, str], given: Mapping[str, Any]) -> list[Message]:
+    """One message of OpenAI's: what was thought, what was said, and each call are messages of their own."""
+    role = _ROLES.get(str(given.get("role", "")), str(given.get("role", "")))
+    content = _content(given.get("content"))
+    if role == FUNCTION:
+        call_id, name = _answered(given, open_calls)
+        return [Message(FUNCTION, content, name=name, extra={"function_id": call_id} if call_id else None)]
+    ours: list[Message] = []
+    calls: list[Json] = given.get("tool_calls") or []
+    reasoning = given.get("reasoning_content")
+    if reasoning:
+        ours.append(Message(role, "", reasoning_content=reasoning))
+    if content or not (calls or reasoning):
+        ours.append(Message(role, content, name=given.get("name")))
+    for call in calls:
+        function, call_id = call["function"], str(call.get("id") or f"call_{token_hex(8)}")
+        open_calls[call_id] = str(function["name"])
+        made = FunctionCall(function["name"], function.get("arguments") or "{}")
+        ours.append(Message(ASSISTANT, "", function_call=made, extra={"function_id": call_id}))
     return ours
 
 
-def _answered(given: Json, open_calls: dict[str, str]) -> tuple[str, str]:
+def _answered(given: Mapping[str, Any], open_calls: dict[str, str]) -> tuple[str, str]:
     name = str(given.get("name") or "")
     call_id = str(given.get("tool_call_id") or given.get("id") or "")
     if call_id not in open_calls:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
+from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from core.bridge.snapshots import as_messages, deltas, dumped, snapshots
+from core.errors import BadMessagesError
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import Message
 
@@ -112,6 +113,24 @@ def test_dicts_in_dicts_out_and_any_message_makes_messages():
     assert raw == {"role": "user", "content": None, "unknown": 1}
 
 
-def test_a_dict_that_is_no_message_is_refused():
-    with pytest.raises(ValidationError, match="role"):
-        as_messages([{"content": "x"}])
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ([{"content": "x"}], "Message 1 is none: role"),
+        ([Message("user", "x"), {"role": "user", "content": [{"picture": "x"}]}], "Message 2 is none: content"),
+        ([{"role": "user", "content": 7}], "Message 1 is none: content"),
+        ([{"role": "user"}, "x"], "Message 2 cannot be given as str"),
+        ([None], "Message 1 cannot be given as None"),
+        ("x", "Messages cannot be given as str"),
+        (b"x", "Messages cannot be given as bytes"),
+        (None, "Messages cannot be given as None"),
+        ({"role": "user"}, "Messages cannot be given as dict"),
+        (Message("user", "x"), "Messages cannot be given as Message"),
+        (7, "Messages cannot be given as int"),
+    ],
+)
+def test_what_is_no_list_of_messages_is_refused_with_a_hint(given: Any, said: str):
+    with pytest.raises(BadMessagesError, match=said) as caught:
+        as_messages(given)
+    assert caught.value.hint
+    assert caught.value.code == "400"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelRefusedError, ModelServiceError, ParlourError, SettingsError
 from core.testing.scripted_model import ScriptedModel
 
@@ -30,6 +32,36 @@ def test_messages_that_make_no_question_are_refused_in_every_form(said: str) -> 
     assert caught.value.code == "400"
     assert caught.value.hint
     assert model.requests == []
+
+
+NO_MESSAGES: list[Any] = ["hi", None, {"role": "user", "content": "hi"}, ["hi"], [None], [{"role": "nobody"}], 7]
+
+
+@pytest.mark.parametrize("given", NO_MESSAGES)
+def test_what_is_no_list_of_messages_is_refused_in_every_way_to_ask(given: Any) -> None:
+    model = ScriptedModel("never")
+    ways: list[Callable[[], Any]] = [
+        lambda: model.chat(given),
+        lambda: model.chat(given, stream=False),
+        lambda: run(model.achat(given)),
+        lambda: model.batch([given]),
+        lambda: list(model.quick_chat_oai(given)),
+        lambda: model.raw_chat(given),
+    ]
+    for ask in ways:
+        with pytest.raises(BadMessagesError) as caught:
+            ask()
+        assert caught.value.hint
+    assert model.requests == []
+
+
+def test_a_bad_question_of_many_takes_the_place_of_its_reply() -> None:
+    wrong: Any = "hi"
+    replies = ScriptedModel("fine").batch([ASK, wrong, ASK], keep_errors=True)
+    assert isinstance(replies[1], BadMessagesError)
+    assert [replies[0], replies[2]] == [[{"role": "assistant", "content": "fine"}]] * 2
+    with pytest.raises(BadMessagesError, match="given as str"):
+        ScriptedModel("never").batch(wrong)
 
 
 @pytest.mark.parametrize(
