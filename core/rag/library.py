@@ -28,6 +28,7 @@ from core.rag.config import RAGConfig
 from core.rag.finding import Finder
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
 from core.rag.originals import Known, Originals, Taken
+from core.rag.pages import Pages
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
 from core.rag.pictures import Pictures
@@ -63,6 +64,7 @@ class Library:
         self._originals = Originals(folder / "originals")
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
         self._file, lost = _opened(folder / "library.sqlite")
+        self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader)
         self._finder = Finder(self._file, config)
         self._reading: dict[str, threading.Lock] = {}
         self._guard = threading.Lock()

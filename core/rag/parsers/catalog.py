@@ -30,7 +30,12 @@ PDF_READERS: Mapping[str, tuple[str, str]] = {
     "pymupdf": ("pdf", "core.rag.parsers.pdf_file"),
     "pypdfium2": ("pdfium", "core.rag.parsers.pdfium_file"),
 }
-PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", PARSERS)
+# What shows a file as it is written; never asked whether it accepts one.
+AS_WRITTEN: Mapping[str, Entry] = {
+    "lines": Entry("core.rag.parsers.as_written:LinesParser"),
+    "grid": Entry("core.rag.parsers.as_written:GridParser"),
+}
+PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", {**PARSERS, **AS_WRITTEN})
 
 # What reads the pages of a media type as pictures.
 PICTURES: Mapping[str, str] = {

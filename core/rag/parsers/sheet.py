@@ -32,7 +32,7 @@ class SheetParser:
         yield About()
         text = decode(path.read_bytes())
         csv.field_size_limit(_CELL)
-        rows = _filled(csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text, ending(name))))
+        rows = _filled(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name))))
         header = next(rows, None)
         if header is None:
             return
@@ -46,7 +46,7 @@ def _filled(rows: Iterator[list[str]]) -> Iterator[tuple[str, ...]]:
     return (tuple(row) for row in rows if any(cell.strip() for cell in row))
 
 
-def _delimiter(text: str, kind: str) -> str:
+def delimiter(text: str, kind: str) -> str:
     """What parts the cells: spreadsheets in many countries write semicolons into a file named .csv."""
     if kind != ".csv":
         return "\t"

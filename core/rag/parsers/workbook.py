@@ -69,15 +69,15 @@ def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:
         return
     yield Block("heading", clean(title).strip() or str(number), number, level=1)
     header: _Header | None = None
-    for band in _bands(_filled_down(sheet)):
+    for band in _bands(filled_down(sheet)):
         headers: list[_Header] = []
         for rows, columns in _side_by_side(band.some):
             titles = _titles(rows)
             for row in rows[:titles]:
-                yield Block("paragraph", next(filter(None, map(_text, row))), number)
+                yield Block("paragraph", next(filter(None, map(cell_text, row))), number)
             if body := rows[titles:]:
                 goes_on = header is not None and header.columns == columns and not titles and _has_number(body[0])
-                header = header if header and goes_on else _Header(tuple(map(_text, body[0])), columns)
+                header = header if header and goes_on else _Header(tuple(map(cell_text, body[0])), columns)
                 headers.append(header)
                 yield from _tables(header, body if goes_on else body[1:], number)
         while more := list(islice(band.more, _ROWS)):
@@ -98,14 +98,14 @@ class _Header:
 def _tables(header: _Header, rows: list[Row], page: int) -> Iterator[Block]:
     """A table in blocks of up to 500 rows, each with the header."""
     for start in range(0, max(1, len(rows)), _ROWS):
-        yield table([header.cells, *(tuple(map(_text, row)) for row in rows[start : start + _ROWS])], page)
+        yield table([header.cells, *(tuple(map(cell_text, row)) for row in rows[start : start + _ROWS])], page)
 
 
 def _beside(rows: list[Row], headers: list[_Header], page: int) -> Iterator[Block]:
     """What stands beside the tables far down, where nobody looked for tables."""
     covered = {column for one in headers for column in range(*one.columns)}
     for row in rows:
-        if texts := [text for at, cell in enumerate(row) if at not in covered and (text := _text(cell).strip())]:
+        if texts := [text for at, cell in enumerate(row) if at not in covered and (text := cell_text(cell).strip())]:
             yield Block("paragraph", " | ".join(texts), page)
 
 
@@ -119,7 +119,7 @@ def _titles(rows: list[Row]) -> int:
     return count if all(isinstance(cell, str) for row in rows[:count] for cell in row) else 0
 
 
-def _filled_down(sheet: Any) -> Iterator[Row]:
+def filled_down(sheet: Any) -> Iterator[Row]:
     """The rows of a sheet; what is written once for several rows is said in each."""
     first_row, first_column = sheet.start or (0, 0)
     spans = {
@@ -197,7 +197,7 @@ def _has_number(row: Row) -> bool:
     return any(isinstance(cell, float | int) for cell in row)
 
 
-def _text(cell: Cell) -> str:
+def cell_text(cell: Cell) -> str:
     """A cell as the program shows it, as far as that is known."""
     match cell:
         case str():

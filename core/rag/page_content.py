@@ -1,0 +1,331 @@
+"""What stands on one page of a document, to be shown: its blocks, made in the worker once and kept beside the pictures.
+
+A page of a PDF or picture is shown as a picture; its blocks tell where each printed line is. A slide is its boxes, a
+sheet its rows, a text its lines. What is long is kept in parts, of which one or two are shown at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from core.errors import NotFoundError
+from core.rag.document import Block, PageShape, row_text
+from core.rag.index_file import translated
+from core.rag.parsers.base import Wishes
+from core.rag.parsers.catalog import HEAD, PICTURES, parser_for
+from core.rag.parsers.process import Limits, stream
+from core.rag.places import Places, units_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from core.rag.document import Document
+    from core.rag.parsers.base import Found
+
+_log = logging.getLogger(__name__)
+
+ContentKind: TypeAlias = Literal["page", "slide", "sheet", "lines", "text"]
+_SLIDES = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+_SHEETS = frozenset(
+    {
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.oasis.opendocument.spreadsheet",
+        "application/vnd.ms-excel",
+        "text/csv",
+        "text/tab-separated-values",
+    }
+)
+_LINES = frozenset({"text/plain", "text/markdown"})
+_PARSERS = {"sheet": "grid", "lines": "lines"}
+_KEPT = "content-1.json"
+_FOOT = 16  # bytes at the end that say where the table of parts begins
+_BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
+_ROWS = 100  # of a table in a text
+_CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
+
+
+def kind_of(media_type: str) -> ContentKind:
+    """How a document of this media type is shown."""
+    if media_type in PICTURES:
+        return "page"
+    if media_type == _SLIDES:
+        return "slide"
+    if media_type in _SHEETS:
+        return "sheet"
+    return "lines" if media_type in _LINES else "text"
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """A page, or as much of it as is shown at once.
+
+    Args:
+        kind: How it is shown.
+        page: From 1; `None` where the format has no pages.
+        parts: How many parts the page, or the document without pages, has.
+        part: The first of those shown, from 1.
+        last: The last of those shown.
+        first: The number of its first block, from 1, counted from the start of the page.
+        blocks: In reading order; of a sheet and of lines, the first cell of each row is its number.
+        shape: The size of a slide or page, where it is known.
+        title: The name of a sheet.
+    """
+
+    kind: ContentKind
+    page: int | None
+    parts: int
+    part: int
+    last: int
+    first: int
+    blocks: tuple[Block, ...]
+    shape: PageShape | None = None
+    title: str = ""
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether the first cell of each row is its number."""
+        return self.kind in {"sheet", "lines"}
+
+
+@dataclass(slots=True)
+class _Index:
+    """Where each part stands: page, number of its first block, first byte, bytes."""
+
+    parts: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
+    shapes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    titles: dict[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, page: int | None) -> list[tuple[int, int, int, int]]:
+        return [one for one in self.parts if one[0] == (page or 0)]
+
+
+class ContentWriter:
+    """Writes down what a parser gives, page by page.
+
+    Args:
+        folder: The document's own; made if need be.
+        kind: How it will be shown.
+    """
+
+    def __init__(self, folder: Path, kind: ContentKind) -> None:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._kind: ContentKind = kind
+        self._kept = folder / _KEPT
+        self._waiting = folder / f".{secrets.token_hex(8)}"
+        self._out: BinaryIO = self._waiting.open("xb")
+        self._index = _Index()
+        self._held: list[Block] = []
+        self._letters = 0
+        self._counted: dict[int, int] = {}
+
+    def take(self, found: Found) -> None:
+        """Take in a page's shape or a block; anything else is passed over."""
+        match found:
+            case PageShape():
+                self._index.shapes[str(found.page)] = [found.width, found.height, found.text_box]
+            case Block():
+                if self._kind == "sheet" and not found.cells:
+                    self._index.titles[str(found.page or 0)] = found.text
+                    return
+                for block in self._cut(found):
+                    self._add(block)
+            case _:
+                pass
+
+    def finish(self) -> None:
+        """Keep what was written, in one step."""
+        self._part()
+        at = self._out.tell()
+        index = {"parts": self._index.parts, "shapes": self._index.shapes, "titles": self._index.titles}
+        self._out.write(json.dumps(index, separators=(",", ":")).encode())
+        self._out.write(f"{at:{_FOOT}d}".encode())
+        self._out.close()
+        self._waiting.replace(self._kept)
+
+    def close(self) -> None:
+        """Let go; what is not finished is gone."""
+        self._out.close()
+        self._waiting.unlink(missing_ok=True)
+
+    def _add(self, block: Block) -> None:
+        if self._held and self._is_full(block):
+            self._part()
+        self._held.append(block)
+        self._letters += len(block.text)
+
+    def _is_full(self, block: Block) -> bool:
+        """Whether a part ends before this block; if it can, before a heading."""
+        if block.page != self._held[-1].page or self._kind in {"sheet", "lines"}:
+            return True
+        if self._kind != "text":
+            return False
+        share = max(len(self._held) / _BLOCKS, (self._letters + len(block.text)) / _LETTERS)
+        return share > (0.5 if block.kind == "heading" else 1.0)
+
+    def _cut(self, block: Block) -> Iterator[Block]:
+        """A long table in a text, by rows; what stands in cells is not written twice."""
+        if self._kind == "page" or not block.cells:
+            yield block
+            return
+        step = _ROWS if self._kind == "text" else len(block.cells)
+        for at in range(0, len(block.cells), step):
+            yield Block(block.kind, "", block.page, block.lines, block.level, block.cells[at : at + step])
+
+    def _part(self) -> None:
+        if not self._held:
+            return
+        page = self._held[0].page or 0
+        first = self._counted.get(page, 0)
+        self._counted[page] = first + len(self._held)
+        at = self._out.tell()
+        rows = [
+            [one.kind, "" if one.cells else one.text, one.page, one.lines, one.level, one.cells] for one in self._held
+        ]
+        self._out.write(json.dumps(rows, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n")
+        self._index.parts.append((page, first + 1, at, self._out.tell() - at))
+        self._held, self._letters = [], 0
+
+
+class Contents:
+    """The pages of documents, in the folder of their pictures. It can be deleted at any time: they are made again.
+
+    Args:
+        folder: That of the pictures.
+        pdf_reader: As in `RAGConfig`.
+    """
+
+    def __init__(self, folder: Path, pdf_reader: str = "pymupdf") -> None:
+        self._folder, self._pdf_reader = folder, pdf_reader
+
+    def writer(self, document_id: str, media_type: str) -> ContentWriter:
+        """What a document's blocks are handed to while it is read; raises OSError where nothing can be written."""
+        return ContentWriter(self._folder / document_id, kind_of(media_type))
+
+    def get(
+        self,
+        document: Document,
+        original: Path,
+        page: int | None = None,
+        part: int | None = None,
+        *,
+        quote: str = "",
+        near: float = 0.0,
+    ) -> PageContent:
+        """What is shown of a page.
+
+        Args:
+            document: Whose page.
+            original: Its file.
+            page: From 1; `None` where it has none.
+            part: Which part is wanted; by default that where the quotation stands, else the first.
+            quote: A passage of the page.
+            near: About where it stands on the page, from 0 to 1; saves looking through all of a long one.
+
+        Raises:
+            DocumentError: It cannot be read.
+            NotFoundError: There is no such page.
+            NoSpaceError, StorageError: It cannot be kept.
+        """
+        kind = kind_of(document.media_type)
+        page = None if document.pages is None and kind in {"lines", "sheet", "text"} else page
+        path = self._folder / document.id / _KEPT
+        if not path.is_file():
+            self._make(document, original, kind)
+        try:
+            with path.open("rb") as file:
+                return _Reader(file, kind, page).get(part, quote, near)
+        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
+            path.unlink(missing_ok=True)  # damaged: made again when it is looked at next
+            raise NotFoundError(f"Page {page} cannot be shown.") from error
+
+    def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
+        """Read the file again, for this. Words in pictures are not recognised a second time: that takes too long."""
+        parser = _PARSERS.get(kind, "")
+        if not parser:
+            with original.open("rb") as file:
+                parser, _ = parser_for(document.name, file.read(HEAD), self._pdf_reader)
+        try:
+            with closing(self.writer(document.id, document.media_type)) as writer:
+                for found in stream(original, document.name, parser, Limits(), Wishes(pictures=False)):
+                    writer.take(found)
+                writer.finish()
+        except OSError as error:
+            raise translated(error) from error
+
+
+class _Reader:
+    """Reads parts of one page out of a kept file."""
+
+    def __init__(self, file: BinaryIO, kind: ContentKind, page: int | None) -> None:
+        self._file, self._page = file, page
+        self._kind: ContentKind = kind
+        file.seek(-_FOOT, 2)
+        end = file.tell()
+        at = int(file.read(_FOOT))
+        file.seek(at)
+        index: dict[str, Any] = json.loads(file.read(end - at))
+        self._index = _Index([tuple(one) for one in index["parts"]], index["shapes"], index["titles"])
+        self._parts = self._index.of(page)
+
+    def get(self, part: int | None, quote: str, near: float) -> PageContent:
+        shape = self._index.shapes.get(str(self._page))
+        if not self._parts and not shape and str(self._page or 0) not in self._index.titles:
+            raise NotFoundError(f"There is no page {self._page}.")
+        if part is not None:
+            at = min(max(part, 1), max(1, len(self._parts))) - 1
+            shown = range(at, at + 1)
+        else:
+            shown = self._around(quote, near) if quote and len(self._parts) > 1 else range(1)
+        blocks = [block for one in shown for block in self._blocks(one)]
+        return PageContent(
+            self._kind,
+            self._page,
+            max(1, len(self._parts)),
+            shown.start + 1,
+            shown.stop,
+            self._parts[shown.start][1] if self._parts else 1,
+            tuple(blocks),
+            PageShape(self._page or 1, shape[0], shape[1], tuple(shape[2]) if shape[2] else None) if shape else None,
+            self._index.titles.get(str(self._page or 0), ""),
+        )
+
+    def _blocks(self, part: int) -> list[Block]:
+        if part >= len(self._parts):
+            return []
+        _, _, at, length = self._parts[part]
+        self._file.seek(at)
+        return [_block(values) for values in json.loads(self._file.read(length))]
+
+    def _around(self, quote: str, near: float) -> range:
+        """The parts where a quotation stands; the next one too where it stands at an edge."""
+        guess = min(int(near * len(self._parts)), len(self._parts) - 1)
+        best, at, edges = 0.0, guess, (False, False)
+        for part in sorted(range(len(self._parts)), key=lambda one: abs(one - guess)):
+            units = units_of(self._blocks(part), numbered=self._kind in {"sheet", "lines"})
+            places = Places(units)
+            spans = places.find(quote)
+            share = places.share(quote, spans)
+            if share > best:
+                best, at = share, part
+                rows = [one.unit for one in spans]
+                edges = (min(rows) < _CLOSE, max(rows) >= len(units) - _CLOSE)
+            if best >= 1.0:
+                break
+        # At both edges it fills the part, and what follows matters more than what came before.
+        after = edges[1] and at + 1 < len(self._parts)
+        before = edges[0] and at > 0 and not after
+        return range(at - before, at + 1 + after)
+
+
+def _block(values: Sequence[Any]) -> Block:
+    kind, text, page, lines, level, cells = values
+    places = tuple((start, tuple(place)) for start, place in lines)
+    rows: tuple[tuple[str, ...], ...] = tuple(map(tuple, cells))
+    return Block(kind, "\n".join(map(row_text, rows)) if rows else text, page, places, level, rows)

@@ -1,0 +1,167 @@
+"""Finds text again in the blocks that it was taken from, whatever spaces and line ends stand between its words."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.rag.document import row_text
+from core.rag.sentences import ideographs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from core.rag.document import Block, Rectangle
+
+_GAPS = re.compile(r"[\s|]+")  # bars part the cells of a row; they are no words
+_FEWEST = 2  # letters that are worth looking for
+_TO_THE_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")  # written from right to left
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is shown as one: a paragraph, a heading, a row or a line.
+
+    Args:
+        block: Which of the blocks it belongs to, from 0.
+        row: Which row of that block, from 0; `None` for a block without rows.
+        text: Its words.
+        start: Where they begin in the block's text.
+    """
+
+    block: int
+    row: int | None
+    text: str
+    start: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a unit's text."""
+
+    unit: int
+    start: int
+    end: int
+
+
+def units_of(blocks: Sequence[Block], *, numbered: bool = False) -> list[Unit]:
+    """The units of blocks.
+
+    Args:
+        blocks: In reading order.
+        numbered: Whether the first cell of each row is its number, which is no part of the text.
+    """
+    units: list[Unit] = []
+    for at, block in enumerate(blocks):
+        if not block.cells:
+            units.append(Unit(at, None, block.text))
+            continue
+        start = 0
+        for row, cells in enumerate(block.cells):
+            units.append(Unit(at, row, row_text(cells[1:] if numbered else cells), start))
+            start += len(row_text(cells)) + 1
+    return units
+
+
+class Places:
+    """Looks for quotations in units.
+
+    Args:
+        units: In reading order.
+    """
+
+    def __init__(self, units: Sequence[Unit]) -> None:
+        self._units = units
+        bare = [_GAPS.sub("", unit.text) for unit in units]
+        self._all = "".join(bare)
+        self._starts: list[int] = []
+        reached = 0
+        for text in bare:
+            self._starts.append(reached)
+            reached += len(text)
+
+    def find(self, quote: str, after: Sequence[Span] = ()) -> list[Span]:
+        """Where a quotation stands: as a whole, or line by line where something stands between its lines.
+
+        Args:
+            quote: Its words.
+            after: It is looked for from where these begin on, and then anywhere.
+        """
+        begin = self._bare_at(after[0]) if after else 0
+        whole = self._found(_GAPS.sub("", quote), begin)
+        if whole is not None:
+            return list(self._spans(*whole))
+        spans: list[Span] = []
+        for line in quote.splitlines():
+            found = self._found(_GAPS.sub("", line), begin)
+            if found is not None:
+                spans += self._spans(*found)
+                begin = found[1]
+        return spans
+
+    def share(self, quote: str, spans: Iterable[Span]) -> float:
+        """How much of a quotation `find` found, from 0 to 1."""
+        found = sum(len(_GAPS.sub("", self._units[one.unit].text[one.start : one.end])) for one in spans)
+        return min(1.0, found / max(1, len(_GAPS.sub("", quote))))
+
+    def _found(self, bare: str, begin: int) -> tuple[int, int] | None:
+        if len(bare) < _FEWEST:
+            return None
+        at = self._all.find(bare, begin)
+        if at < 0:
+            at = self._all.find(bare)
+        return (at, at + len(bare)) if at >= 0 else None
+
+    def _spans(self, start: int, end: int) -> Iterator[Span]:
+        first = max(0, bisect_right(self._starts, start) - 1)
+        for number in range(first, len(self._units)):
+            begin = self._starts[number]
+            if begin >= end:
+                return
+            text = self._units[number].text
+            letters = [at for at, letter in enumerate(text) if not _GAPS.match(letter)]
+            low, high = max(0, start - begin), min(len(letters), end - begin)
+            if low < high:
+                yield Span(number, letters[low], letters[high - 1] + 1)
+
+    def _bare_at(self, span: Span) -> int:
+        return self._starts[span.unit] + len(_GAPS.sub("", self._units[span.unit].text[: span.start]))
+
+
+def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span]) -> list[Rectangle]:
+    """Where spans are printed, line by line; of a line that they take a part of, about that part."""
+    found: list[Rectangle] = []
+    for span in spans:
+        unit = units[span.unit]
+        found += _of_block(blocks[unit.block], unit.start + span.start, unit.start + span.end)
+    return list(dict.fromkeys(found))
+
+
+def _of_block(block: Block, start: int, end: int) -> Iterator[Rectangle]:
+    ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
+    for (begin, rectangle), until in zip(block.lines, ends, strict=True):
+        if begin < end and start < until:
+            yield _part(block.text[begin:until], rectangle, start - begin, end - begin)
+
+
+def _part(line: str, rectangle: Rectangle, start: int, end: int) -> Rectangle:
+    """About where the letters from `start` to `end` of a printed line stand; where that is not known, all of it."""
+    x0, y0, x1, y1 = rectangle
+    whole = _width(line.rstrip())
+    if not whole or x1 - x0 < y1 - y0 or _TO_THE_LEFT.search(line):
+        return rectangle
+    left = _width(line[: max(0, start)]) / whole
+    right = min(1.0, _width(line[: max(0, end)]) / whole)
+    return (round(x0 + left * (x1 - x0), 2), y0, round(x0 + right * (x1 - x0), 2), y1)
+
+
+_NARROW, _BROAD = frozenset(" .,:;'!|ijltfrI()[]"), frozenset("mwMWABCDEFGHKNOPQRSTUVXYZ%@")
+
+
+def _width(text: str) -> float:
+    """How broad letters are, in parts of a Chinese one; near enough for a marker."""
+    narrow, broad = sum(map(_NARROW.__contains__, text)), sum(map(_BROAD.__contains__, text))
+    wide = ideographs(text)
+    return wide + 0.28 * narrow + 0.7 * broad + 0.5 * max(0, len(text) - wide - narrow - broad)
