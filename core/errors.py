@@ -10,7 +10,7 @@
     │   └── ModelMisbehavedError     broken stream, HTML instead of JSON, unreadable reply
     ├── ToolError                    becomes a short result for the model, without a traceback
     │   └── BadArgumentsError · ToolTimeoutError · ToolDeniedError
-    ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError
+    ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
     ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
     └── McpError                     ServerUnreachableError · ServerMisbehavedError
 
@@ -204,6 +204,12 @@ class LockedDocumentError(DocumentError):
     """The file is encrypted."""
 
     key = "document_locked"
+
+
+class FetchError(DocumentError):
+    """What is at a web address cannot be fetched, or may not be."""
+
+    key = "fetch_failed"
 
 
 class StorageError(ParlourError):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from webui.words.claims_en import CLAIMS
+from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
 
 WORDS: dict[str, str] = {
+    **CLAIMS,
+    **LINKS,
     **MODELS,
     # the page
     "page.name": "Parlour",

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from webui.words.claims_zh import CLAIMS
+from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
 
 WORDS: dict[str, str] = {
+    **CLAIMS,
+    **LINKS,
     **MODELS,
     # 页面
     "page.name": "Parlour",

@@ -1,0 +1,1 @@
+"""Fetching from the web: one guarded way, for whatever a user, a document or a model names."""

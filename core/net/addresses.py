@@ -1,0 +1,80 @@
+"""Which addresses may be called: those of the open internet; those of the owner's own network only where that is said.
+
+Names are looked up here, and every address of a name must be allowed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import TypeAlias
+
+Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
+
+PORTS = frozenset({80, 443, 8080, 8443})
+_TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 behind IPv6
+_OWN = tuple(map(ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")))
+_CLOUD = frozenset(map(ip_address, ("169.254.169.254", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is of the open internet, and not of this machine, its network or its cloud."""
+    ip = _plain(address)
+    if ip is None or (isinstance(ip, IPv6Address) and ip.is_site_local):
+        return False
+    return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
+
+
+def is_own(address: str) -> bool:
+    """Whether an IP address is of this machine or its network; what a cloud tells its machines about is of neither."""
+    ip = _plain(address)
+    return ip is not None and ip not in _CLOUD and any(ip in network for network in _OWN)
+
+
+def open_internet(address: str, port: int) -> bool:
+    """Public addresses, on the ports that pages and files are served from."""
+    return port in PORTS and is_public(address)
+
+
+def open_internet_and_own_network(address: str, port: int) -> bool:
+    """The same, and whatever runs on this machine and its network."""
+    return open_internet(address, port) or is_own(address)
+
+
+async def system_addresses(host: str, port: int) -> list[str]:
+    """The addresses of a name as this machine knows them. Raises OSError or UnicodeError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for _, _, _, _, address in found))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """How far a fetch may go.
+
+    Args:
+        allows: Whether an IP address and port may be called.
+        resolve: Finds the addresses of a name.
+    """
+
+    allows: Callable[[str, int], bool] = open_internet
+    resolve: Resolve = system_addresses
+
+
+def _plain(address: str) -> IPv4Address | IPv6Address | None:
+    """The address; the IPv4 one that an IPv6 one stands for."""
+    try:
+        ip = ip_address(address.partition("%")[0])
+    except ValueError:
+        return None
+    if isinstance(ip, IPv4Address):
+        return ip
+    if ip.ipv4_mapped is not None:
+        return ip.ipv4_mapped
+    if ip.sixtofour is not None:
+        return ip.sixtofour
+    if ip.teredo is not None:
+        return ip.teredo[1]
+    return IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _TRANSLATED else ip

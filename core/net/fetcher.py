@@ -1,0 +1,264 @@
+"""The one way in which something is fetched from the web because somebody, or something, named its address.
+
+The name is looked up once, every address of it is checked, and the connection goes to a checked address and no other:
+a name that changes its mind in between gains nothing. Each redirect is checked like the first address. No cookie, key
+or proxy of this machine is ever sent along.
+
+    >>> fetched = await fetch("https://example.org/report.pdf")
+    >>> fetched.name, fetched.media_type, len(fetched.data)
+    ('report.pdf', 'application/pdf', 48211)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.errors import FetchError
+from core.net.addresses import Reach
+from core.net.body import ENCODINGS, Body, TooLargeError
+from core.net.names import name_of
+
+if TYPE_CHECKING:
+    import httpx
+
+_SCHEMES = {"http": 80, "https": 443}
+_REDIRECTS = frozenset({301, 302, 303, 307, 308})
+_HOST = re.compile(r"[\w.:-]+")
+_LONGEST = 4096  # letters of an address
+_CONNECT_SECONDS = 10.0
+_MOST_TRIED = 3  # of the addresses of a name
+_HEADERS = {"user-agent": "Parlour/1 (documents)", "accept": "*/*", "accept-encoding": ENCODINGS}
+
+PAGES_AND_DOCUMENTS = (
+    *("text/", "image/", "application/pdf", "application/json", "application/xml", "application/xhtml+xml"),
+    *("application/epub+zip", "application/msword", "application/vnd.", "application/octet-stream"),
+    *("application/x-pdf", "binary/octet-stream", "application/rtf", "application/zip"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """What a fetch may cost.
+
+    Args:
+        size: Bytes, after unpacking.
+        seconds: For all of it, redirects too.
+        redirects: How many are followed.
+        types: What a media type may begin with; an answer that names none is taken.
+    """
+
+    size: int = 10 * 1024 * 1024
+    seconds: float = 20.0
+    redirects: int = 5
+    types: tuple[str, ...] = PAGES_AND_DOCUMENTS
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What came.
+
+    Args:
+        url: Where it came from in the end.
+        media_type: As the server says, in small letters; "" if it does not.
+        charset: As the server says; "" if it does not.
+        data: The bytes, unpacked.
+        name: What to call it: as the server says, or the last part of the address.
+    """
+
+    url: str
+    media_type: str
+    charset: str
+    data: bytes
+    name: str
+
+
+_USUAL = FetchLimits()
+_OPEN = Reach()
+
+
+async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN) -> Fetched:
+    """Fetch what is at an address.
+
+    Args:
+        url: Begins with `http://` or `https://`.
+        limits: What it may cost.
+        reach: How far it may go: the open internet by default.
+
+    Raises:
+        FetchError: The address is no web address, holds a password, or may not be called (`fetch_bad_address`,
+            `fetch_private`); nobody answers (`fetch_unreachable`); the server refuses, or sends people around
+            (`fetch_refused`, `fetch_redirects`); what it sends is too large, too slow, or of another kind
+            (`fetch_too_large`, `fetch_too_slow`, `fetch_kind`).
+    """
+    import httpx
+
+    target = checked(url)
+    try:
+        async with (
+            asyncio.timeout(limits.seconds),
+            # Neither proxies nor certificates nor passwords of the environment: what was checked is what is called.
+            httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)) as transport,
+        ):
+            for _ in range(limits.redirects + 1):
+                response = await _sent(transport, target, reach)
+                try:
+                    if response.status_code not in _REDIRECTS:
+                        return await _received(response, target, limits)
+                    target = _next(target, response)
+                finally:
+                    await response.aclose()
+    except TimeoutError as error:
+        raise _too_slow(target.host, limits.seconds) from error
+    except httpx.HTTPError as error:
+        raise _unreachable(target.host) from error
+    raise FetchError(
+        f"{target.host} sends from one address to the next.",
+        hint="Open it in a browser, and give the address where it ends.",
+        key="fetch_redirects",
+        host=target.host,
+    )
+
+
+def checked(url: str) -> httpx.URL:
+    """The address, read once: what is checked is what is called.
+
+    Raises:
+        FetchError: key `fetch_bad_address`: it is no web address, or holds a name and password.
+    """
+    import httpx
+
+    # Browsers and libraries disagree about what these mean in an address.
+    fine = len(url) <= _LONGEST and "\\" not in url and not any(letter <= " " or letter == "\x7f" for letter in url)
+    try:
+        parts = httpx.URL(url) if fine else None
+        port = parts.port if parts else None
+    except (httpx.InvalidURL, ValueError, UnicodeError):
+        parts, port = None, None
+    if parts is None or parts.scheme not in _SCHEMES or not _HOST.fullmatch(parts.host) or not _is_port(port):
+        raise FetchError(
+            "This is not the address of a web page or file.",
+            hint="Give an address that begins with https://.",
+            key="fetch_bad_address",
+        )
+    if parts.userinfo:
+        raise FetchError(
+            "The address holds a name or a password.",
+            hint="Give it without; pages that ask for a password cannot be fetched.",
+            key="fetch_bad_address",
+        )
+    return parts.copy_with(fragment=None)
+
+
+def _is_port(port: int | None) -> bool:
+    return port is None or 0 < port < 65536
+
+
+async def _sent(transport: httpx.AsyncHTTPTransport, url: httpx.URL, reach: Reach) -> httpx.Response:
+    """The beginning of the answer, from a checked address of the host."""
+    import httpx
+
+    port = url.port or _SCHEMES[url.scheme]
+    addresses = await _addresses(url.host, port, reach)
+    times: dict[str, Any] = httpx.Timeout(None, connect=_CONNECT_SECONDS).as_dict()
+    for number, address in enumerate(addresses[:_MOST_TRIED], 1):
+        # The certificate must be the name's, whatever the address; the Host header comes from the name too.
+        request = httpx.Request("GET", url, headers=_HEADERS, extensions={"sni_hostname": url.host, "timeout": times})
+        request.url = url.copy_with(host=address)
+        try:
+            return await transport.handle_async_request(request)
+        except (httpx.ConnectError, httpx.ConnectTimeout):
+            if number == min(len(addresses), _MOST_TRIED):
+                raise
+    raise _unreachable(url.host)
+
+
+async def _addresses(host: str, port: int, reach: Reach) -> list[str]:
+    """The addresses of a host, all of which may be called."""
+    try:
+        found = await reach.resolve(host, port)
+    except (OSError, UnicodeError) as error:
+        raise _unreachable(host) from error
+    if not found:
+        raise _unreachable(host)
+    if not all(reach.allows(address, port) for address in found):
+        raise FetchError(
+            f"{host} is not a public address.",
+            hint="Only pages of the open internet are fetched, from the usual ports.",
+            key="fetch_private",
+            host=host,
+        )
+    return found
+
+
+def _next(url: httpx.URL, response: httpx.Response) -> httpx.URL:
+    import httpx
+
+    try:
+        return checked(str(url.join(response.headers.get("location", ""))))
+    except (httpx.InvalidURL, ValueError) as error:
+        raise _refused(url.host, response.status_code) from error
+
+
+async def _received(response: httpx.Response, url: httpx.URL, limits: FetchLimits) -> Fetched:
+    """The whole answer, within the limits."""
+    if response.status_code != 200:
+        raise _refused(url.host, response.status_code)
+    media_type, _, more = response.headers.get("content-type", "").lower().partition(";")
+    media_type = media_type.strip()
+    if media_type and not media_type.startswith(limits.types):
+        raise _other_kind(url.host, media_type)
+    length, packed = response.headers.get("content-length", ""), response.headers.get("content-encoding", "")
+    if not packed and length.isascii() and length.isdigit() and int(length[:20]) > limits.size:
+        raise _too_large(url.host, limits.size)
+    try:
+        body = Body(packed, limits.size)
+        async for piece in response.aiter_raw():
+            body.feed(piece)
+        data = body.whole()
+    except TooLargeError as error:
+        raise _too_large(url.host, limits.size) from error
+    except ValueError as error:
+        raise _other_kind(url.host, packed) from error
+    charset = more.partition("charset=")[2].split(";")[0].strip(" \"'")
+    name = name_of(url.path, response.headers.get("content-disposition", ""), media_type) or url.host
+    return Fetched(str(url), media_type, charset, data, name)
+
+
+def _unreachable(host: str) -> FetchError:
+    hint = "Check the address, and that this machine is online."
+    return FetchError(f"{host} cannot be reached.", hint=hint, key="fetch_unreachable", host=host)
+
+
+def _refused(host: str, status: int) -> FetchError:
+    hint = "Open it in a browser; a page that asks for a login can be saved and added as a file."
+    return FetchError(
+        f"{host} does not give it out (status {status}).", hint=hint, key="fetch_refused", host=host, status=status
+    )
+
+
+def _too_large(host: str, most: int) -> FetchError:
+    limit = max(1, round(most / 1024 / 1024))
+    hint = "Save it, and add it as a file."
+    return FetchError(
+        f"What {host} sends is larger than {limit} MB.", hint=hint, key="fetch_too_large", host=host, limit=limit
+    )
+
+
+def _too_slow(host: str, seconds: float) -> FetchError:
+    return FetchError(
+        f"{host} took longer than {seconds:g} seconds.",
+        hint="Try again later.",
+        key="fetch_too_slow",
+        host=host,
+        seconds=f"{seconds:g}",
+    )
+
+
+def _other_kind(host: str, kind: str) -> FetchError:
+    hint = "Pages, PDF, office files, pictures and text can be fetched."
+    return FetchError(
+        f"What {host} sends cannot be read ({kind[:80]}).", hint=hint, key="fetch_kind", host=host, kind=kind[:80]
+    )
