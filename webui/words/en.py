@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from webui.words.claims_en import CLAIMS
+from webui.words.libraries_en import LIBRARIES
 from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
 
 WORDS: dict[str, str] = {
     **CLAIMS,
+    **LIBRARIES,
     **LINKS,
     **MODELS,
     # the page

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from webui.words.claims_zh import CLAIMS
+from webui.words.libraries_zh import LIBRARIES
 from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
 
 WORDS: dict[str, str] = {
     **CLAIMS,
+    **LIBRARIES,
     **LINKS,
     **MODELS,
     # 页面
