@@ -43,23 +43,52 @@ def chunks_of(blocks: Iterable[Block], size: int = 256, overlap: int = 1) -> Ite
         size: Tokens in a chunk, by estimate; a table may have twice as many.
         overlap: How many sentences a chunk repeats from the one before it.
     """
-    outline = _Outline()
-    section: list[Block] = []
+    cutter = Cutter(size, overlap)
     for block in blocks:
-        if section and (block.kind in {"heading", "table"} or block.page != section[-1].page):
-            yield from _packed(section, outline.path, size, overlap)
-            section = []
+        yield from cutter.take(block)
+    yield from cutter.end()
+
+
+class Cutter:
+    """Cuts a document while it is read: each chunk comes as soon as nothing can be added to it.
+
+    Args:
+        size: As in `chunks_of`.
+        overlap: As in `chunks_of`.
+    """
+
+    def __init__(self, size: int = 256, overlap: int = 1) -> None:
+        self._size, self._overlap = size, overlap
+        self._outline = _Outline()
+        self._section: list[Block] = []
+
+    def take(self, block: Block) -> Iterator[Chunk]:
+        """The next block; the chunks that are whole by it."""
+        if self._section and block.kind in {"heading", "table"}:
+            yield from self._packed()
+        yield from self.turn(block.page)
         if block.kind == "heading":
-            yield from outline.enter(block)
+            yield from self._outline.enter(block)
         elif block.kind == "table" and block.cells:
-            outline.used()
-            yield from _table_chunks(block, outline.path, size * _TABLE_SIZE)
+            self._outline.used()
+            yield from _table_chunks(block, self._outline.path, self._size * _TABLE_SIZE)
         else:
-            outline.used()
-            section.append(block)
-    if section:
-        yield from _packed(section, outline.path, size, overlap)
-    yield from outline.left_over()
+            self._outline.used()
+            self._section.append(block)
+
+    def turn(self, page: int | None) -> Iterator[Chunk]:
+        """What follows stands on this page; the chunks of text of the page before."""
+        if self._section and self._section[-1].page != page:
+            yield from self._packed()
+
+    def end(self) -> Iterator[Chunk]:
+        """Nothing follows; the chunks that are left."""
+        yield from self._packed()
+        yield from self._outline.left_over()
+
+    def _packed(self) -> Iterator[Chunk]:
+        section, self._section = self._section, []
+        yield from _packed(section, self._outline.path, self._size, self._overlap)
 
 
 @dataclass(slots=True)

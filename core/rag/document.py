@@ -144,10 +144,14 @@ class Document:
     Args:
         id: The SHA-256 of its bytes, in hexadecimal.
         name: For display only; never a path.
-        status: `no_text` when it was read but holds no words, as a scan without text recognition does.
+        status: `reading` while it is read: what is there is found already, and counted in `chunks`. `no_text` when it
+            was read but holds no words, as a scan without text recognition does.
         note: Names a sentence of the page about it, such as "document_scanned"; empty when all is well.
         pages: How many it has; `None` where its format has no pages.
         size: Bytes.
+        scanned: Pages or pictures in which words were recognised.
+        tables: How many it holds.
+        seconds: That reading took.
     """
 
     id: str
@@ -155,10 +159,13 @@ class Document:
     media_type: str
     pages: int | None
     chunks: int
-    status: Literal["ready", "no_text"] = "ready"
+    status: Literal["reading", "ready", "no_text"] = "ready"
     note: str = ""
     title: str = ""
     size: int = 0
+    scanned: int = 0
+    tables: int = 0
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

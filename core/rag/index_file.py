@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-VERSION = 2
+VERSION = 3
 _WAIT = 30.0  # seconds for another process to finish writing
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS documents (
@@ -33,7 +33,10 @@ CREATE TABLE IF NOT EXISTS documents (
     note TEXT NOT NULL,
     title TEXT NOT NULL,
     size INTEGER NOT NULL,
-    number INTEGER NOT NULL
+    number INTEGER NOT NULL,
+    scanned INTEGER NOT NULL DEFAULT 0,
+    tables INTEGER NOT NULL DEFAULT 0,
+    seconds REAL NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -62,6 +65,14 @@ CREATE TABLE IF NOT EXISTS vectors (
     UNIQUE (chunk_id, model)
 );
 """
+
+
+# What later versions added to tables that are there already.
+_ADDED = {
+    "scanned": "ALTER TABLE documents ADD COLUMN scanned INTEGER NOT NULL DEFAULT 0",
+    "tables": "ALTER TABLE documents ADD COLUMN tables INTEGER NOT NULL DEFAULT 0",
+    "seconds": "ALTER TABLE documents ADD COLUMN seconds REAL NOT NULL DEFAULT 0",
+}
 
 
 class DamagedIndexError(StorageError):
@@ -120,6 +131,10 @@ class IndexFile:
     def _make_tables(db: sqlite3.Connection) -> None:
         for statement in _SCHEMA.split(";\n"):
             db.execute(statement)
+        there = {row[1] for row in db.execute("PRAGMA table_info(documents)")}
+        for column, statement in _ADDED.items():
+            if column not in there:
+                db.execute(statement)
         db.execute(f"PRAGMA user_version = {VERSION}")
 
     @contextmanager

@@ -16,7 +16,6 @@ import hashlib
 import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -27,19 +26,22 @@ from core.rag import records
 from core.rag.config import RAGConfig
 from core.rag.finding import Finder
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
+from core.rag.keeping import Keeping
 from core.rag.originals import Known, Originals, Taken
 from core.rag.pages import Pages
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
 from core.rag.pictures import Pictures
-from core.rag.reading import Reading, display_name, read_file, read_text
+from core.rag.reading import display_name, progress_of
+from core.rag.readings import Readings, Wish
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Mapping
+    from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
 
     from core.rag.config import RetrievalType
     from core.rag.document import Document, PageShape, Passage, Rectangle
+    from core.rag.progress import ReadingProgress
 
 _log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
@@ -66,8 +68,8 @@ class Library:
         self._file, lost = _opened(folder / "library.sqlite")
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader)
         self._finder = Finder(self._file, config)
-        self._reading: dict[str, threading.Lock] = {}
-        self._guard = threading.Lock()
+        self._readings = Readings(folder / "reading")
+        self._keeping = Keeping(self._file, self._originals, self._finder, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
         if lost:
@@ -88,7 +90,8 @@ class Library:
         return cls(Path(folder), RAGConfig.of(config), limits)
 
     def close(self) -> None:
-        """Let go of files and threads; what is being read is finished first."""
+        """Let go of files and threads; what is being read is given up, and nothing of it stays."""
+        self._readings.close()
         self._readers.shutdown()
         self._finders.shutdown()
         self._finder.close()
@@ -104,22 +107,43 @@ class Library:
 
     # ---- taking in and out
 
-    def add(self, path: str | Path, *, name: str | None = None) -> Document:
-        """Read a file in; it is searchable when this returns. Bytes that are here already are not read again.
+    def add(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        password: str = "",
+        progress: Callable[[ReadingProgress], None] | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Document:
+        """Read a file in; all of it is searchable when this returns, the first pages of a long one much sooner.
+
+        Until then the document has the status "reading", and `remove` ends it. Bytes that are here already are not
+        read again, and of two who add the same at once the second waits. What a process left that was killed while it
+        read is replaced. A document that proves damaged is kept as far as it can be read, with the note
+        "document_damaged".
+
+        Of an encrypted PDF a copy without encryption is kept as the original, readable by its owner only, like the
+        passages in the library's file: its pages can be shown later without asking again. The password itself is
+        neither kept nor logged, and reaches the reader through its standard input.
 
         Args:
             path: A file of this machine.
             name: What to call it; the file's own name by default. Only shown, never used as a path.
+            password: Opens it, if it is an encrypted PDF; other kinds of encrypted files are not read.
+            progress: Told how far reading is, in this thread or that of whoever reads the same bytes just now; ten
+                times a second at most, and once at the end.
+            cancelled: Ends reading within a second when it is set.
 
         Raises:
             NotFoundError: There is no such file.
-            DocumentError: It cannot be read; nothing of it stays.
-            NoSpaceError: The disk is full.
+            LockedDocumentError: It is encrypted, and the password is missing, or wrong (key
+                `document_password_wrong`).
+            DocumentError: It cannot be read, or was cancelled or removed meanwhile (key `document_cancelled`); nothing
+                of it stays.
+            NoSpaceError: The disk is full; nothing of it stays.
         """
-        source = Path(path)
-        shown = display_name(source.name if name is None else name)
-        taken = self._originals.take(source, self._limits.file_bytes, HEAD)
-        return self._add(taken, taken.id, Known(shown))
+        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else ()))
 
     def add_text(self, text: str, *, name: str, page: int | None = None) -> Document:
         """Take in a text.
@@ -135,21 +159,22 @@ class Library:
         """
         data = text.encode("utf-8", errors="replace")
         document_id = hashlib.sha256(data if page is None else data + f"\0page {page}".encode()).hexdigest()
-        return self._add(self._originals.take_bytes(data), document_id, Known(display_name(name), page, is_text=True))
+        known = Known(display_name(name), page, is_text=True)
+        return self._add(self._originals.take_bytes(data), document_id, known, "", Wish())
 
     def remove(self, document_id: str) -> None:
-        """Take a document out, its file and pictures too.
+        """Take a document out, its file and pictures too. One that is being read is read no further.
 
         Raises:
             NotFoundError: It is not here.
         """
-        with self._file.writing() as db:
-            _present(records.get(db, document_id))
-            self._finder.words.remove(db, records.chunk_ids(db, document_id))
-            db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
-        self._finder.changed()
-        self._originals.drop(document_id)
-        self._pictures.drop(document_id)
+        if not self._readings.is_reading(document_id):
+            self.document(document_id)
+        with self._readings.removing(document_id) as was_read:
+            is_there = self._keeping.take_out(document_id)
+            self._pictures.drop(document_id)
+        if not is_there and not was_read:
+            raise NotFoundError("There is no such document.")
 
     # ---- looking
 
@@ -258,9 +283,26 @@ class Library:
 
     # ---- the same without blocking the loop
 
-    async def aadd(self, path: str | Path, *, name: str | None = None) -> Document:
-        """`add`, in a thread; at most two files are read at once."""
-        return await self._within(self._readers, self.add, path, name=name)
+    async def aadd(
+        self,
+        path: str | Path,
+        *,
+        name: str | None = None,
+        password: str = "",
+        progress: Callable[[ReadingProgress], None] | None = None,
+        cancelled: threading.Event | None = None,
+    ) -> Document:
+        """`add`, in a thread; at most two files are read at once. Cancelling the task does what `cancelled` does."""
+        over = threading.Event()
+        wish = Wish(progress, (over, cancelled) if cancelled else (over,))
+        work = self._readers.submit(self._add_file, path, name, password, wish)
+        try:
+            return await asyncio.shield(asyncio.wrap_future(work))
+        except asyncio.CancelledError:
+            over.set()
+            if not work.cancel():
+                await asyncio.wait([asyncio.wrap_future(work)])
+            raise
 
     async def afind(
         self,
@@ -300,10 +342,19 @@ class Library:
         with self._file.reading() as db:
             return records.shape(db, document_id, page)
 
-    def _add(self, taken: Taken, document_id: str, known: Known) -> Document:
+    def _add_file(self, path: str | Path, name: str | None, password: str, wish: Wish) -> Document:
+        source = Path(path)
+        shown = display_name(source.name if name is None else name)
+        taken = self._originals.take(source, self._limits.file_bytes, HEAD)
+        return self._add(taken, taken.id, Known(shown), password, wish)
+
+    def _add(self, taken: Taken, document_id: str, known: Known, password: str, wish: Wish) -> Document:
         try:
-            with self._alone(document_id):
-                return self._same(document_id, known) or self._read_and_keep(taken, document_id, known)
+            with self._readings.alone(document_id, wish) as job:
+                document = self._same(document_id, known)
+                document = document or self._keeping.take_in(taken, document_id, known, password, job)
+                job.tell(partial(progress_of, document), always=True)
+                return document
         finally:
             taken.path.unlink(missing_ok=True)
 
@@ -311,59 +362,23 @@ class Library:
         """The document that these bytes are already, under the name that they came with this time."""
         with self._file.reading() as db:
             document = records.get(db, document_id)
-        if document is None or document.name == known.name:
+        if document is None or document.status == "reading":  # whoever read it was killed
+            return None
+        if document.name == known.name:
             return document
         with self._file.writing() as db:
             db.execute("UPDATE documents SET name = ? WHERE id = ?", (known.name, document_id))
         self._originals.describe(document_id, known)
         return replace(document, name=known.name)
 
-    def _read_and_keep(self, taken: Taken, document_id: str, known: Known) -> Document:
-        reading = self._read(taken.path, taken.head, document_id, known)
-        self._originals.keep(taken, document_id)
-        self._insert(reading)
-        self._originals.describe(document_id, known)
-        return reading.document
-
-    def _read(self, path: Path, head: bytes, document_id: str, known: Known) -> Reading:
-        if known.is_text:
-            return read_text(path.read_text(encoding="utf-8"), known.page, document_id, known.name, self._config)
-        return read_file(path, head, document_id, known.name, self._config, self._limits)
-
-    def _insert(self, reading: Reading) -> None:
-        document = reading.document
-        title = document.title or document.name
-        texts = [records.searched_text(title, chunk.heading, chunk.text) for chunk in reading.chunks]
-        prepared = self._finder.words.prepare(texts)
-        with self._file.writing() as db:
-            if records.get(db, document.id):  # another process was faster
-                return
-            ids = records.insert(db, document, reading.chunks, reading.shapes)
-            self._finder.words.add(db, ids, prepared)
-        self._finder.changed()
-
     def _restore(self) -> None:
         """Read every original again, after the index was lost."""
         for document_id, known in self._originals.known():
-            path = self._originals.path(document_id)
             try:
-                with path.open("rb") as stream:
-                    head = stream.read(HEAD)
-                self._insert(self._read(path, head, document_id, known))
+                with self._readings.alone(document_id, Wish()) as job:
+                    self._keeping.read_again(document_id, known, job)
             except (DocumentError, OSError):
                 _log.exception("A document could not be read again.")
-
-    @contextmanager
-    def _alone(self, document_id: str) -> Generator[None]:
-        """Two who add the same bytes at once: the second waits, and finds them there."""
-        with self._guard:
-            lock = self._reading.setdefault(document_id, threading.Lock())
-        try:
-            with lock:
-                yield
-        finally:
-            with self._guard:
-                self._reading.pop(document_id, None)
 
 
 def _opened(path: Path) -> tuple[IndexFile, bool]:

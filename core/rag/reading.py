@@ -1,80 +1,158 @@
-"""From a file to what is kept of it: a document with its chunks and page shapes."""
+"""From a file to what is kept of it: a document that grows while its parser reads, with its chunks and page shapes."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
-from core.rag.chunking import chunks_of
-from core.rag.document import Chunk, Document, PageShape
-from core.rag.parsers.base import clean, ending
-from core.rag.parsers.catalog import parser_for
+from core.rag.chunking import Cutter
+from core.rag.document import About, Block, Chunk, Document, PageShape
+from core.rag.parsers.base import Found, clean, ending
 from core.rag.parsers.plain import MARKDOWN, markdown_blocks, paragraphs
-from core.rag.parsers.process import Limits, Parsed, parse
+from core.rag.progress import ReadingProgress
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator
 
     from core.rag.config import RAGConfig
 
 _LONGEST_NAME = 255
+_FIRST_PAGES = 8  # that are searchable before the others are read
+_LONGEST_WAIT = 1.0  # seconds that what was read waits to be searchable
+_MOST_WAITING = 512  # chunks
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A document that was read, not yet kept."""
+class Piece:
+    """What was read since the last piece, and how the document stands with it."""
 
     document: Document
     chunks: list[Chunk]
     shapes: list[PageShape]
 
 
-def read_file(path: Path, head: bytes, document_id: str, name: str, config: RAGConfig, limits: Limits) -> Reading:
-    """Read a file in the worker process.
+class Draft:
+    """A document that is being read.
 
-    Raises:
-        DocumentError: It cannot be read.
+    Args:
+        document_id: Its id.
+        name: What to call it.
+        media_type: What it is.
+        size: Its bytes.
+        config: How it is cut.
     """
-    parser, media_type = parser_for(name, head, config.pdf_reader)
-    return _reading(parse(path, name, parser, limits), document_id, name, media_type, path.stat().st_size, config)
+
+    def __init__(self, document_id: str, name: str, media_type: str, size: int, config: RAGConfig) -> None:
+        self._document = Document(document_id, name, media_type, None, 0, "reading", size=size)
+        self._cutter = Cutter(config.chunk_size, config.chunk_overlap)
+        self._chunks: list[Chunk] = []
+        self._shapes: list[PageShape] = []
+        self._page = 0
+        self._found = 0  # chunks, those that wait among them
+        self._is_damaged = False
+        self._began = self._handed = time.monotonic()
+        self.is_begun = False
+        """Whether a piece was handed out."""
+
+    def steps(self, found: Iterable[Found]) -> Iterator[None]:
+        """Take in what the parser finds; yields after each small step, so that others can look at how far it is."""
+        for one in found:
+            match one:
+                case About():
+                    self._know(one)
+                case PageShape():
+                    self._shapes.append(one)
+                    yield from self._take(self._cutter.turn(one.page))
+                    self._page = max(self._page, one.page)
+                case Block():
+                    self._page = max(self._page, one.page or 0)
+                    tables = self._document.tables + (one.kind == "table")
+                    self._document = replace(self._document, tables=tables)
+                    yield from self._take(self._cutter.take(one))
+                case _:  # words are about to be recognised
+                    self._document = replace(self._document, scanned=self._document.scanned + 1)
+            yield
+        yield from self._take(self._cutter.end())
+
+    def is_due(self) -> bool:
+        """Whether there is something that should be searchable now."""
+        if not self._chunks and not self._shapes:
+            return False
+        if not self.is_begun and self._page > _FIRST_PAGES and self._chunks:  # the present page is not read yet
+            return True
+        return len(self._chunks) >= _MOST_WAITING or time.monotonic() - self._handed > _LONGEST_WAIT
+
+    def piece(self) -> Piece:
+        """What was read since the last time."""
+        chunks, self._chunks = self._chunks, []
+        shapes, self._shapes = self._shapes, []
+        self._document = replace(self._document, chunks=self._found, seconds=self._seconds())
+        self._handed, self.is_begun = time.monotonic(), True
+        return Piece(self._document, chunks, shapes)
+
+    def last(self) -> Piece:
+        """The rest, when all is read.
+
+        Raises:
+            BrokenDocumentError: It is a text without words.
+        """
+        media_type, found = self._document.media_type, self._found
+        if not found and media_type.startswith("text/"):
+            raise BrokenDocumentError("There is no text in the file.", key="document_empty")
+        # no words, and nobody to recognise them
+        is_unread = media_type == "application/pdf" and not self._document.scanned
+        told = "document_damaged" if self._is_damaged else ""
+        note = told if found else ("document_scanned" if is_unread else "document_no_text")
+        self._document = replace(self._document, status="ready" if found else "no_text", note=note)
+        return self.piece()
+
+    def progress(self) -> ReadingProgress:
+        """How far it is; chunks are counted when they were handed out."""
+        known = self._document
+        pages = self._page if known.pages is not None else 0
+        if known.status == "reading":  # the page at which it is
+            pages = max(0, pages - 1)
+        return ReadingProgress(known.id, pages, known.pages, known.scanned, known.tables, known.chunks, self._seconds())
+
+    def _know(self, about: About) -> None:
+        self._is_damaged = about.damaged or self._is_damaged
+        self._document = replace(self._document, pages=about.pages)
+        if not self.is_begun:  # chunks are found by the title too: later it would count for some only
+            self._document = replace(self._document, title=about.title[:_LONGEST_NAME])
+
+    def _take(self, chunks: Iterable[Chunk]) -> Iterator[None]:
+        for chunk in chunks:
+            if chunk.text.strip():
+                self._chunks.append(chunk)
+                self._found += 1
+            yield
+
+    def _seconds(self) -> float:
+        return round(time.monotonic() - self._began, 3)
 
 
-def read_text(text: str, page: int | None, document_id: str, name: str, config: RAGConfig) -> Reading:
-    """Read a text that is in memory already; there is nothing in it to be afraid of.
-
-    Raises:
-        BrokenDocumentError: It is empty.
-    """
+def text_found(text: str, name: str, page: int | None) -> tuple[str, list[Found]]:
+    """The media type of a text that is in memory already, and what is in it; there is nothing to be afraid of."""
     text = clean(text)
     is_markdown = ending(name) in MARKDOWN
     blocks = markdown_blocks(text) if is_markdown else paragraphs(text, "paragraph")
-    parsed = Parsed(blocks=[replace(block, page=page) for block in blocks])
-    media_type = "text/markdown" if is_markdown else "text/plain"
-    return _reading(parsed, document_id, name, media_type, len(text.encode()), config)
+    found: list[Found] = [replace(block, page=page) for block in blocks]
+    return ("text/markdown" if is_markdown else "text/plain"), found
 
 
-def _reading(parsed: Parsed, document_id: str, name: str, media_type: str, size: int, config: RAGConfig) -> Reading:
-    chunks = [
-        chunk for chunk in chunks_of(parsed.blocks, config.chunk_size, config.chunk_overlap) if chunk.text.strip()
-    ]
-    if not chunks and media_type.startswith("text/"):
-        raise BrokenDocumentError("There is no text in the file.", key="document_empty")
-    is_unread = media_type == "application/pdf" and not parsed.scanned  # no words, and nobody to recognise them
-    told = "document_damaged" if parsed.about.damaged else ""
-    note = told if chunks else ("document_scanned" if is_unread else "document_no_text")
-    document = Document(
-        document_id,
-        name,
-        media_type,
-        parsed.about.pages,
-        len(chunks),
-        "ready" if chunks else "no_text",
-        note,
-        parsed.about.title[:_LONGEST_NAME],
-        size,
+def progress_of(document: Document) -> ReadingProgress:
+    """The progress of a document that was read."""
+    return ReadingProgress(
+        document.id,
+        document.pages or 0,
+        document.pages,
+        document.scanned,
+        document.tables,
+        document.chunks,
+        document.seconds,
     )
-    return Reading(document, chunks, parsed.shapes)
 
 
 def display_name(name: str) -> str:

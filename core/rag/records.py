@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError
@@ -14,36 +15,51 @@ if TYPE_CHECKING:
 
     from core.rag.document import Chunk
 
-_COLUMNS = "id, name, media_type, pages, chunks, status, note, title, size"
+_COLUMNS = tuple(one.name for one in fields(Document))
+_SELECT = f"SELECT {', '.join(_COLUMNS)} FROM documents"  # noqa: S608 - names of our own fields
 
 
 def insert(
     db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
 ) -> list[int]:
-    """Write a document with all that belongs to it; the ids of its chunks come back."""
+    """Write a document with all that belongs to it, so far; the ids of its chunks come back."""
     db.execute(
-        f"INSERT INTO documents ({_COLUMNS}, number) "  # noqa: S608 - literal names
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, (SELECT coalesce(max(number), 0) + 1 FROM documents))",
-        (
-            document.id,
-            document.name,
-            document.media_type,
-            document.pages,
-            document.chunks,
-            document.status,
-            document.note,
-            document.title,
-            document.size,
-        ),
+        f"INSERT INTO documents ({', '.join(_COLUMNS)}, number) "  # noqa: S608 - names of our own fields
+        f"VALUES ({'?, ' * len(_COLUMNS)}(SELECT coalesce(max(number), 0) + 1 FROM documents))",
+        _values(document),
     )
+    return _add(db, document.id, 0, chunks, shapes)
+
+
+def extend(
+    db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
+) -> list[int]:
+    """Write what was read of a document since the last time; `document` says how it stands with these chunks.
+
+    Its name stays as it is: it may have been given another meanwhile.
+    """
+    columns = [column for column in _COLUMNS if column not in {"id", "name"}]
+    values = [getattr(document, column) for column in columns]
+    changes = ", ".join(f"{column} = ?" for column in columns)
+    db.execute(f"UPDATE documents SET {changes} WHERE id = ?", [*values, document.id])  # noqa: S608 - our own fields
+    return _add(db, document.id, document.chunks - len(chunks), chunks, shapes)
+
+
+def _values(document: Document) -> list[Any]:
+    return [getattr(document, column) for column in _COLUMNS]
+
+
+def _add(
+    db: sqlite3.Connection, document_id: str, first: int, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
+) -> list[int]:
     db.executemany(
         "INSERT INTO pages VALUES (?, ?, ?, ?, ?)",
-        ((document.id, one.page, one.width, one.height, json.dumps(one.text_box)) for one in shapes),
+        ((document_id, one.page, one.width, one.height, json.dumps(one.text_box)) for one in shapes),
     )
     ids: list[int] = []
-    for position, chunk in enumerate(chunks):
+    for position, chunk in enumerate(chunks, first):
         places = json.dumps(chunk.rectangles, separators=(",", ":"))
-        row = (document.id, position, chunk.text, chunk.page, chunk.heading, places, chunk.overlap)
+        row = (document_id, position, chunk.text, chunk.page, chunk.heading, places, chunk.overlap)
         done = db.execute(
             "INSERT INTO chunks (document_id, position, text, page, heading, rectangles, overlap) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -53,15 +69,20 @@ def insert(
     return ids
 
 
+def remove(db: sqlite3.Connection, document_id: str) -> None:
+    """Delete a document with all that belongs to it; its words in the search index are the caller's."""
+    db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
+
+
 def get(db: sqlite3.Connection, document_id: str) -> Document | None:
     """One document, if it is there."""
-    row = db.execute(f"SELECT {_COLUMNS} FROM documents WHERE id = ?", (document_id,)).fetchone()  # noqa: S608
+    row = db.execute(f"{_SELECT} WHERE id = ?", (document_id,)).fetchone()
     return Document(*row) if row else None
 
 
 def everything(db: sqlite3.Connection) -> list[Document]:
     """All documents in the order in which they came."""
-    rows = db.execute(f"SELECT {_COLUMNS} FROM documents ORDER BY number").fetchall()  # noqa: S608
+    rows = db.execute(f"{_SELECT} ORDER BY number").fetchall()
     return [Document(*row) for row in rows]
 
 

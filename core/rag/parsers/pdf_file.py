@@ -66,6 +66,21 @@ def opened(path: Path, password: str = "") -> Generator[Any]:
         yield document
 
 
+def unlock(path: Path, target: Path, password: str) -> bool:
+    """Write a copy that asks for no password; whether the document asks for one at all, else nothing is written.
+
+    Raises:
+        LockedDocumentError: It is not this one.
+        BrokenDocumentError: It is damaged.
+    """
+    with opened(path, password) as document:
+        if not document.needs_pass:
+            return False
+        with damage_told("The PDF is damaged."):
+            document.save(target, encryption=pymupdf().PDF_ENCRYPT_NONE)
+        return True
+
+
 def page_of(document: Any, number: int) -> Any | None:
     """A page, counted from 1, or `None` if it is damaged."""
     try:

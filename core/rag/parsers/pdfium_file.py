@@ -14,7 +14,7 @@ from itertools import islice, pairwise
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BrokenDocumentError, NotFoundError
+from core.errors import BrokenDocumentError, LockedDocumentError, NotFoundError
 from core.rag.document import union
 from core.rag.parsers.base import clean
 from core.rag.parsers.marker import marked
@@ -91,6 +91,22 @@ def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (
         out = io.BytesIO()
         Image.frombytes("RGB", (drawn.width, drawn.height), samples).save(out, "PNG")
         return out.getvalue()
+
+
+def unlock(path: Path, target: Path, password: str) -> bool:
+    """Write a copy that asks for no password; whether the document asks for one at all, else nothing is written.
+
+    Raises:
+        LockedDocumentError: It is not this one.
+        BrokenDocumentError: It is damaged.
+    """
+    try:
+        with _opened(path, ""):
+            return False
+    except LockedDocumentError:
+        with _opened(path, password) as document:
+            document.save(str(target), flags=import_module("pypdfium2.raw").FPDF_REMOVE_SECURITY)
+            return True
 
 
 def _page(document: Any, number: int) -> Any | None:

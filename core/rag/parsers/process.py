@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import json
 import logging
+import math
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -61,6 +63,10 @@ class Parsed:
     scanned: list[int] = field(default_factory=list[int])
 
 
+_LOOK = 0.2  # seconds between two looks at the clock and at whether anybody still wants the answer
+_WRITES = 64 * 1024 * 1024  # bytes that the worker may put into any file
+
+
 def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Parsed:
     """Read a file in a process of its own; arguments and errors as in `stream`."""
     parsed = Parsed()
@@ -77,8 +83,17 @@ def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = P
     return parsed
 
 
-def stream(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Generator[Found]:
+def stream(
+    path: Path,
+    name: str,
+    parser: str,
+    limits: Limits,
+    wishes: Wishes = PLAIN,
+    stopped: Callable[[], bool] | None = None,
+) -> Generator[Found]:
     """What a file holds, as its reader in a process of its own comes to it. Closing it ends that process.
+
+    The reader's time is measured while it is waited for, not while what it found is worked on.
 
     Args:
         path: The file.
@@ -86,12 +101,14 @@ def stream(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = 
         parser: The name in the catalog of the one that reads it.
         limits: What it may cost.
         wishes: What else is said of it, such as a password.
+        stopped: Asked from another thread, five times a second, whether to give up.
 
     Raises:
         DocumentError: It cannot be read, crashed its reader, or cost too much; what came before counts for nothing.
+            With the key `document_cancelled` if `stopped` said so.
     """
     request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(wishes)}
-    with closing(_ask(request, limits)) as answers:
+    with closing(_ask(request, limits, stopped)) as answers:
         for answer in answers:
             match answer:
                 case {"about": [pages, title, damaged]}:
@@ -135,21 +152,56 @@ def picture(
     raise errors.BrokenDocumentError(f"Page {page} cannot be drawn.")
 
 
-def _ask(request: Mapping[str, Any], limits: Limits) -> Generator[dict[str, Any]]:
+def unlock(
+    path: Path, target: Path, opener: str, password: str, limits: Limits, stopped: Callable[[], bool] | None = None
+) -> bool:
+    """Write a copy of an encrypted file that opens without its password, in a process of its own.
+
+    Args:
+        path: The file.
+        target: Where to write; only its owner can read it.
+        opener: The module that opens such files, from `catalog.drawer_of`.
+        password: Opens it.
+        limits: What it may cost.
+        stopped: As for `stream`.
+
+    Returns:
+        Whether it was encrypted; nothing is written if not.
+
+    Raises:
+        LockedDocumentError: The password does not open it.
+        DocumentError: It is damaged, or cost too much.
+    """
+    request = {"do": "unlock", "path": str(path), "target": str(target), "opener": opener, "password": password}
+    writes = _WRITES + 2 * path.stat().st_size
+    with closing(_ask(request, limits, stopped, writes)) as answers:
+        return any(bool(answer.get("unlocked")) for answer in answers)
+
+
+def _ask(
+    request: Mapping[str, Any], limits: Limits, stopped: Callable[[], bool] | None = None, writes: int = _WRITES
+) -> Generator[dict[str, Any]]:
     """The worker's answers, line by line, up to its last."""
-    worker = _Worker(limits)
+    worker = _Worker(limits, stopped or _never)
     try:
-        worker.send({**request, "limits": worker.bounds()})
+        worker.send({**request, "limits": {**worker.bounds(), "writes": writes}})
         yield from worker.answers()
     finally:
         worker.stop()
 
 
+def _never() -> bool:
+    return False
+
+
 class _Worker:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, stopped: Callable[[], bool]) -> None:
         self._limits = limits
-        self._late = False
+        self._stopped = stopped
+        self._late = self._given_up = False
         self._pages = 0
+        self._deadline = time.monotonic() + 2 * limits.seconds
+        self._over = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
         # `-P` keeps the current folder, which may be anybody's, out of where modules are looked for.
         self._process = subprocess.Popen(
@@ -159,7 +211,8 @@ class _Worker:
             stderr=self._log,
             env=environment(),
         )
-        self._clock = self._started_clock(2 * limits.seconds)
+        self._watcher = threading.Thread(target=self._watch, name="document-reader-watch", daemon=True)
+        self._watcher.start()
 
     def bounds(self) -> dict[str, float]:
         names = ("memory", "memory_for_scans", "seconds", "seconds_per_page", "seconds_per_scan")
@@ -191,9 +244,10 @@ class _Worker:
             if wrong := answer.get("error"):
                 raise raised(wrong)
             if more := self._more_time(answer):
-                self._clock.cancel()
-                self._clock = self._started_clock(2 * (self._limits.seconds + more))
+                self._deadline = time.monotonic() + 2 * (self._limits.seconds + more)
+            left, self._deadline = self._deadline - time.monotonic(), math.inf
             yield answer
+            self._deadline = time.monotonic() + left
         raise self._death()
 
     def _more_time(self, answer: Mapping[str, Any]) -> float:
@@ -204,7 +258,7 @@ class _Worker:
         return scan + self._pages * self._limits.seconds_per_page if pages or scan else 0.0
 
     def stop(self) -> None:
-        self._clock.cancel()
+        self._over.set()
         self._process.kill()
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
@@ -213,21 +267,23 @@ class _Worker:
                 except OSError:
                     _log.debug("A pipe was gone already.")
         self._process.wait()
+        self._watcher.join()
         self._log.close()
 
-    def _started_clock(self, seconds: float) -> threading.Timer:
-        clock = threading.Timer(seconds, self._too_late)
-        clock.daemon = True
-        clock.start()
-        return clock
-
-    def _too_late(self) -> None:
-        self._late = True
-        self._process.kill()
+    def _watch(self) -> None:
+        """End the process when its time is over, or when nobody wants its answer any more."""
+        while not self._over.wait(min(_LOOK, max(0.0, self._deadline - time.monotonic()))):
+            self._late = self._deadline <= time.monotonic()
+            self._given_up = not self._late and self._stopped()
+            if self._late or self._given_up:
+                self._process.kill()
+                return
 
     def _death(self) -> errors.DocumentError:
         """Why the worker ended without a last word."""
         code = self._process.wait()
+        if self._given_up:
+            return cancelled()
         self._log.seek(0)
         said = self._log.read(100_000).decode(errors="replace")
         _log.warning("Reading a document ended with code %s: %s", code, said[-2000:])
@@ -238,6 +294,11 @@ class _Worker:
         if any(word in said for word in ("MemoryError", "bad_alloc", "malloc", "calloc", "memory allocation")):
             return _too_large()
         return errors.BrokenDocumentError("The file is damaged: its reader crashed.")
+
+
+def cancelled() -> errors.DocumentError:
+    """What to say when nobody wants a document any more."""
+    return errors.DocumentError("Reading the document was stopped.", key="document_cancelled")
 
 
 def _too_large() -> errors.BrokenDocumentError:

@@ -24,8 +24,8 @@ from core.rag.parsers.catalog import PARSER_REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_PATIENCE = 0.2  # seconds that a page that was read may wait for others
-_WRITES = 64 * 1024 * 1024  # bytes that the worker may put into any file
+# Seconds that a page that was read may wait for others: the first ones are wanted soon.
+_FIRST_PATIENCE, _PATIENCE = 0.02, 0.2
 
 
 def main() -> None:
@@ -39,6 +39,11 @@ def main() -> None:
             place = (request["page"], request["zoom"], request["marks"])
             png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
             _say(answer, {"png": base64.b64encode(png).decode("ascii")})
+        elif request["do"] == "unlock":
+            os.umask(0o077)
+            opener = import_module(request["opener"])
+            done: bool = opener.unlock(Path(request["path"]), Path(request["target"]), request["password"])
+            _say(answer, {"unlocked": done})
         else:
             _parse(request, answer, limits)
     except (DocumentError, NotFoundError, MissingExtraError) as error:
@@ -50,7 +55,7 @@ def main() -> None:
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
-    told = time.monotonic()
+    told, patience = time.monotonic(), _FIRST_PATIENCE
     wishes = Wishes(request["password"], request["pictures"])
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], wishes):
         match found:
@@ -58,9 +63,9 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                 limits.grow(found.pages or 0)
                 _say(answer, {"about": [found.pages, found.title, found.damaged]})
             case PageShape():
-                if (now := time.monotonic()) - told > _PATIENCE:
+                if (now := time.monotonic()) - told > patience:
                     answer.flush()
-                    told = now
+                    told, patience = now, min(_PATIENCE, 2 * patience)
                 _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
             case Scanned():
                 limits.allow()
@@ -112,6 +117,7 @@ class Bounds:
         seconds: Processor time to begin with.
         seconds_per_page: More of it for each page, once they are counted.
         seconds_per_scan: More of it for each page whose words are recognised.
+        writes: Bytes that it may put into any file.
     """
 
     def __init__(
@@ -121,6 +127,7 @@ class Bounds:
         seconds: float,
         seconds_per_page: float,
         seconds_per_scan: float,
+        writes: int,
     ) -> None:
         self._seconds, self._per_page, self._per_scan = seconds, seconds_per_page, seconds_per_scan
         if sys.platform == "win32":
@@ -129,7 +136,7 @@ class Bounds:
 
         for kind, soft, hard in (
             (resource.RLIMIT_CORE, 0, 0),
-            (resource.RLIMIT_FSIZE, _WRITES, _WRITES),
+            (resource.RLIMIT_FSIZE, writes, writes),
             (resource.RLIMIT_AS, memory, memory + memory_for_scans),
         ):
             _lower(kind, soft, hard)

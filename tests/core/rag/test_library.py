@@ -25,6 +25,7 @@ from core.errors import (
 from core.rag import library as library_module
 from core.rag.index_file import translated
 from core.rag.library import Library
+from core.rag.parsers import process
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Path]
@@ -84,14 +85,14 @@ def test_the_same_bytes_are_read_once_and_take_the_newest_name(
     library: Library, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = 0
-    original = library_module.read_file
+    original = process.stream
 
-    def counted(*args: object) -> object:
+    def counted(*args: Any, **options: Any) -> Any:
         nonlocal read
         read += 1
-        return original(*args)  # type: ignore[arg-type]
+        return original(*args, **options)
 
-    monkeypatch.setattr(library_module, "read_file", counted)
+    monkeypatch.setattr(process, "stream", counted)
     first = library.add(written(tmp_path, "a.txt", "Same words."))
     second = library.add(written(tmp_path, "b.txt", "Same words."))
     assert read == 1

@@ -1,0 +1,151 @@
+"""Documents on their way into a library: read piece by piece, and searchable piece by piece."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from core.errors import ParlourError
+from core.rag import records
+from core.rag.parsers import process
+from core.rag.parsers.catalog import HEAD, PDF_READERS, parser_for
+from core.rag.reading import Draft, text_found
+
+if TYPE_CHECKING:
+    import sqlite3
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from core.rag.config import RAGConfig
+    from core.rag.document import Document
+    from core.rag.finding import Finder
+    from core.rag.index_file import IndexFile
+    from core.rag.originals import Known, Originals, Taken
+    from core.rag.parsers.base import Found
+    from core.rag.parsers.process import Limits
+    from core.rag.reading import Piece
+    from core.rag.readings import Job
+
+_log = logging.getLogger(__name__)
+
+
+class Keeping:
+    """Puts documents into a library.
+
+    Args:
+        file: The library's file.
+        originals: Its folder of files.
+        finder: What searches it.
+        config: How documents are cut, and which reader reads a PDF.
+        limits: What one file may cost.
+    """
+
+    def __init__(
+        self, file: IndexFile, originals: Originals, finder: Finder, config: RAGConfig, limits: Limits
+    ) -> None:
+        self._file, self._originals, self._finder = file, originals, finder
+        self._config, self._limits = config, limits
+
+    def take_in(self, taken: Taken, document_id: str, known: Known, password: str, job: Job) -> Document:
+        """Read a document; its first pages are searchable long before this returns.
+
+        Raises:
+            DocumentError: It cannot be read, or is not wanted any more; nothing of it stays.
+            NoSpaceError: The disk is full; nothing of it stays.
+        """
+        try:
+            if password and not known.is_text:
+                self._unlock(taken, known.name, password, job)
+            path = self._originals.keep(taken, document_id)
+            document = self._read(path, document_id, known, job)
+            self._originals.describe(document_id, known)
+        except BaseException:
+            self._forget(document_id)
+            job.check()  # a reader that is stopped may say anything
+            raise
+        return document
+
+    def read_again(self, document_id: str, known: Known, job: Job) -> Document:
+        """Read a document from its original, which stays whatever happens; errors as in `take_in`."""
+        return self._read(self._originals.path(document_id), document_id, known, job)
+
+    def take_out(self, document_id: str) -> bool:
+        """Delete a document, whether it was read to its end or not; whether it was there."""
+        with self._file.writing() as db:
+            is_there = self._delete(db, document_id)
+        self._originals.drop(document_id)
+        self._finder.changed()
+        return is_there
+
+    def _read(self, path: Path, document_id: str, known: Known, job: Job) -> Document:
+        size = path.stat().st_size
+        if known.is_text:
+            media_type, blocks = text_found(path.read_text(encoding="utf-8"), known.name, known.page)
+            return self._drawn(Draft(document_id, known.name, media_type, size, self._config), blocks, job)
+        with path.open("rb") as stream:
+            parser, media_type = parser_for(known.name, stream.read(HEAD), self._config.pdf_reader)
+        draft = Draft(document_id, known.name, media_type, size, self._config)
+        with closing(process.stream(path, known.name, parser, self._limits, stopped=job.stopped)) as found:
+            return self._drawn(draft, found, job)
+
+    def _drawn(self, draft: Draft, found: Iterable[Found], job: Job) -> Document:
+        for _ in draft.steps(found):
+            job.check()
+            if draft.is_due():
+                is_first = not draft.is_begun
+                self._keep(draft.piece(), job, is_first=is_first)
+                job.tell(draft.progress, always=is_first)
+            else:
+                job.tell(draft.progress)
+        is_first = not draft.is_begun
+        return self._keep(draft.last(), job, is_first=is_first)
+
+    def _keep(self, piece: Piece, job: Job, *, is_first: bool) -> Document:
+        """Make a piece searchable: all of it, or nothing."""
+        document = piece.document
+        title = document.title or document.name
+        texts = [records.searched_text(title, chunk.heading, chunk.text) for chunk in piece.chunks]
+        prepared = self._finder.words.prepare(texts)
+        with self._file.writing() as db:
+            job.check()
+            if is_first:
+                self._delete(db, document.id)  # what a reading left that was killed
+                ids = records.insert(db, document, piece.chunks, piece.shapes)
+            elif records.get(db, document.id) is None:  # another process took it out
+                raise process.cancelled()
+            else:
+                ids = records.extend(db, document, piece.chunks, piece.shapes)
+            self._finder.words.add(db, ids, prepared)
+            kept = records.get(db, document.id) or document
+        self._finder.changed()
+        return kept
+
+    def _delete(self, db: sqlite3.Connection, document_id: str) -> bool:
+        if records.get(db, document_id) is None:
+            return False
+        self._finder.words.remove(db, records.chunk_ids(db, document_id))
+        records.remove(db, document_id)
+        return True
+
+    def _unlock(self, taken: Taken, name: str, password: str, job: Job) -> None:
+        """Put a copy that asks for no password in the place of an encrypted file."""
+        parser, _ = parser_for(name, taken.head, self._config.pdf_reader)
+        opener = next((module for kind, module in PDF_READERS.values() if kind == parser), "")
+        if not opener:
+            return
+        open_copy = taken.path.with_name(f".{secrets.token_hex(8)}")
+        try:
+            if process.unlock(taken.path, open_copy, opener, password, self._limits, job.stopped):
+                open_copy.replace(taken.path)
+        finally:
+            open_copy.unlink(missing_ok=True)
+
+    def _forget(self, document_id: str) -> None:
+        """Leave nothing of a document that was not read to its end."""
+        self._originals.drop(document_id)
+        try:
+            self.take_out(document_id)
+        except ParlourError as error:  # the disk is full: it stays "reading", and the next reading replaces it
+            _log.warning("What was read of a document stays: %s", error)

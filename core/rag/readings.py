@@ -1,0 +1,220 @@
+"""Who is reading what: each document is read by one at a time, among all threads and processes that use the library."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import StorageError
+from core.rag.index_file import translated
+from core.rag.parsers.process import cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+    from pathlib import Path
+
+    from filelock import BaseFileLock
+
+    from core.rag.progress import ReadingProgress
+
+_log = logging.getLogger(__name__)
+
+_OFTEN = 0.1  # seconds between two reports, and between two looks at whether it is our turn
+_LONGEST_END = 10.0  # seconds in which a reading that is stopped ends
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Wish:
+    """Somebody who wants a document to be read.
+
+    Args:
+        progress: Told how far it is, ten times a second at most and once at the end.
+        stops: Any of them set means that it is not wanted any more.
+    """
+
+    progress: Callable[[ReadingProgress], None] | None = None
+    stops: tuple[threading.Event, ...] = ()
+
+    def is_over(self) -> bool:
+        """Whether it is not wanted any more."""
+        return any(stop.is_set() for stop in self.stops)
+
+
+class Job:
+    """A document that this process reads."""
+
+    def __init__(self, wish: Wish, closing: threading.Event) -> None:
+        self._wish, self._closing = wish, closing
+        self._removed = threading.Event()
+        self._told = 0.0
+        self._others: list[Wish] = []
+        self.thread = threading.current_thread()
+        self.done = threading.Event()
+
+    def remove(self) -> None:
+        """The document is taken out of the library."""
+        self._removed.set()
+
+    def stopped(self) -> bool:
+        """Whether reading has to end."""
+        return self._removed.is_set() or self._closing.is_set() or self._wish.is_over()
+
+    def check(self) -> None:
+        """Go on only while the document is wanted.
+
+        Raises:
+            DocumentError: It was taken out, or is not wanted any more (key `document_cancelled`).
+            StorageError: The library is closed.
+        """
+        if self._closing.is_set():
+            raise StorageError("The library is closed.", key="library_closed")
+        if self.stopped():
+            raise cancelled()
+
+    def tell(self, progress: Callable[[], ReadingProgress], *, always: bool = False) -> None:
+        """Say how far reading is to all who wait for it."""
+        now = time.monotonic()
+        if not always and now - self._told < _OFTEN:
+            return
+        self._told = now
+        said = None
+        for wish in (self._wish, *self._others):
+            if wish.progress is not None:
+                said = said or progress()
+                wish.progress(said)
+
+    @contextmanager
+    def followed(self, wish: Wish) -> Generator[None]:
+        """Somebody else waits for it too."""
+        self._others = [*self._others, wish]
+        try:
+            yield
+        finally:
+            self._others = [other for other in self._others if other is not wish]
+
+
+class Readings:
+    """The documents of a library that are being read.
+
+    Args:
+        folder: For lock files, one for each document at work; made when the first is needed.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._guard = threading.Lock()
+        self._closing = threading.Event()
+        self._jobs: dict[str, Job] = {}
+
+    @contextmanager
+    def alone(self, document_id: str, wish: Wish) -> Generator[Job]:
+        """Wait until nobody else reads the document, then have it alone. Who waits hears of the other's progress.
+
+        Raises:
+            DocumentError: It is not wanted any more (key `document_cancelled`).
+            StorageError: The library is closed, or its folder cannot be used.
+        """
+        job = Job(wish, self._closing)
+        lock = self._lock(document_id)
+        while not _acquired(lock):
+            job.check()
+            self._follow(document_id, wish)
+        try:
+            job.check()
+            with self._guard:
+                self._jobs[document_id] = job
+            yield job
+        finally:
+            with self._guard:
+                self._jobs.pop(document_id, None)
+            _let_go(lock)
+            job.done.set()
+
+    @contextmanager
+    def removing(self, document_id: str) -> Generator[bool]:
+        """End the reading of a document, if this process is at it, and have it alone; whether it was being read."""
+        lock = self._lock(document_id)
+        was_read, until = False, time.monotonic() + _LONGEST_END
+        while True:
+            was_read = self.stop(document_id) or was_read
+            if is_ours := _acquired(lock):
+                break
+            if time.monotonic() > until:  # another process, that sleeps; it will find the document gone
+                break
+            self._closing.wait(_OFTEN / 2)
+        try:
+            yield was_read
+        finally:
+            if is_ours:
+                _let_go(lock)
+
+    def is_reading(self, document_id: str) -> bool:
+        """Whether this process reads it."""
+        with self._guard:
+            return document_id in self._jobs
+
+    def stop(self, document_id: str) -> bool:
+        """End the reading of a document that is taken out, and wait for that; whether it was being read."""
+        with self._guard:
+            job = self._jobs.get(document_id)
+        if job is None:
+            return False
+        job.remove()
+        if job.thread is not threading.current_thread():  # who is told of progress may take it out
+            job.done.wait(_LONGEST_END)
+        return True
+
+    def close(self) -> None:
+        """End all readings."""
+        self._closing.set()
+        with self._guard:
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            if job.thread is not threading.current_thread():
+                job.done.wait(_LONGEST_END)
+
+    def _follow(self, document_id: str, wish: Wish) -> None:
+        with self._guard:
+            other = self._jobs.get(document_id)
+        if other is None:
+            self._closing.wait(_OFTEN / 2)
+            return
+        with other.followed(wish):
+            while not (other.done.wait(_OFTEN) or wish.is_over() or self._closing.is_set()):
+                pass
+
+    def _lock(self, document_id: str) -> BaseFileLock:
+        from filelock import FileLock
+
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise translated(error) from error
+        return FileLock(self._folder / f"{document_id}.lock", thread_local=False)
+
+
+def _acquired(lock: BaseFileLock) -> bool:
+    from filelock import Timeout
+
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        return False
+    except OSError as error:
+        raise translated(error) from error
+    return True
+
+
+def _let_go(lock: BaseFileLock) -> None:
+    """The file goes too: whoever waits for it notices, and makes another."""
+    from pathlib import Path
+
+    try:
+        Path(lock.lock_file).unlink(missing_ok=True)
+    except OSError:
+        _log.debug("A lock file stays: this system deletes none that is open.")
+    lock.release()
