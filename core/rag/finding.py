@@ -6,8 +6,10 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
+from core.errors import ModelServiceError
+from core.rag import records
 from core.rag.index_file import DamagedIndexError
-from core.rag.records import chunk_texts
+from core.rag.rerank import reranker
 from core.rag.search.catalog import SEARCHER_REGISTRY
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.word_index import WordIndex
@@ -26,6 +28,8 @@ _log = logging.getLogger(__name__)
 _BY_MEANING = frozenset({"vector", "hybrid"})
 # Chunks that a library may have for the better model of this machine, at a fifth of a second each.
 _WORTH_ITS_TIME = 5_000
+_RERANKED = 20  # passages that are read once more, for the best of them
+_BEGINNINGS = 2  # passages of a document's beginning that come first, where they are wished for
 
 
 class Finder:
@@ -40,6 +44,7 @@ class Finder:
         self._file = file
         self._config = config
         self._guard = threading.Lock()
+        self._reranker = reranker(config.reranker)
         self._vectors: list[Vectors] = []
         self._searchers: dict[RetrievalType, Searcher] = {}
         self._filling: Filling | None = None
@@ -60,12 +65,44 @@ class Finder:
         Raises:
             StorageError: The library cannot be read.
         """
-        searcher = self._searcher(kind or self._config.retrieval_type)
+        wanted = kind or self._config.retrieval_type
+        if self._reranker is None or wanted == "front_page" or not question.strip():
+            found = self._found(wanted, question, k, documents)
+        else:
+            found = self._reranked(question, self._found(wanted, question, max(k, _RERANKED), documents))[:k]
+        if kind is None and self._config.beginnings_first and self._is_one(documents):
+            found = _first(self._found("front_page", "", _BEGINNINGS, documents), found)[: max(k, 0)]
+        return found
+
+    def _found(
+        self, kind: RetrievalType, question: str, k: int, documents: Collection[str] | None
+    ) -> list[tuple[int, float]]:
+        searcher = self._searcher(kind)
         try:
             return searcher.find(question, k, documents)
         except DamagedIndexError:
             self._mend()
             return searcher.find(question, k, documents)
+
+    def _reranked(self, question: str, found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+        """In the order that the reranker gives; in their own where it cannot say."""
+        with self._file.reading() as db:
+            texts = [records.searched_text("", one.heading, one.text).strip() for one in records.passages(db, found)]
+        if self._reranker is None or len(texts) != len(found):  # one went meanwhile
+            return found
+        try:
+            scores = self._reranker.scores(question, texts)
+        except ModelServiceError as error:
+            _log.warning("Passages stay in the order of the search: %s", error)
+            return found
+        scored = [(chunk_id, score) for (chunk_id, _), score in zip(found, scores, strict=True)]
+        return sorted(scored, key=lambda one: -one[1])
+
+    def _is_one(self, documents: Collection[str] | None) -> bool:
+        if documents is not None:
+            return len(documents) == 1
+        with self._file.reading() as db:
+            return len(records.everything(db)) == 1
 
     def changed(self) -> None:
         """Chunks came or went."""
@@ -91,6 +128,10 @@ class Finder:
             if filling is not None:
                 filling.close()
         self._quick.close()
+        for vectors in self._vectors:
+            vectors.embedder.close()
+        if self._reranker is not None:
+            self._reranker.close()
 
     def _searcher(self, kind: RetrievalType) -> Searcher:
         if kind in _BY_MEANING:
@@ -133,8 +174,15 @@ class Finder:
         _log.warning("The search index is damaged; it is built anew.", exc_info=True)
         try:
             with self._file.writing() as db:
-                self.words.rebuild(db, chunk_texts(db))
+                self.words.rebuild(db, records.chunk_texts(db))
         except DamagedIndexError as error:
             self._file.give_up()
             error.hint = "Start Parlour again: the documents are then read again from their originals."
             raise
+
+
+def _first(beginnings: list[tuple[int, float]], found: list[tuple[int, float]]) -> list[tuple[int, float]]:
+    """The beginnings before what was found, and as good as the best of it."""
+    best = max((score for _, score in found), default=1.0)
+    first = {chunk_id: best for chunk_id, _ in beginnings}
+    return [*first.items(), *((chunk_id, score) for chunk_id, score in found if chunk_id not in first)]

@@ -48,3 +48,7 @@ class Embedder(Protocol):
     def ready(self) -> bool:
         """Whether it runs here. The first time this may take a second."""
         ...
+
+    def close(self) -> None:
+        """Let go of what only this one holds."""
+        ...

@@ -80,6 +80,9 @@ class LocalEmbedder:
         """Whether it runs here: a processor without the instructions that it needs ends the worker, not this."""
         return self._runs
 
+    def close(self) -> None:
+        """Nothing: it is the whole process's, and other libraries use it."""
+
     @cached_property
     def _runs(self) -> bool:
         return WORKERS.runs(self._name)

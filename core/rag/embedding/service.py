@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import numpy as np
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 
-from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
+from core.errors import ModelMisbehavedError, SettingsError
+from core.rag.json_service import JsonService
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 _AT_ONCE = 10  # texts in a request: the least that any of these services allows
 _SECONDS = 60.0
 _LONGEST = 8_000  # letters of a text
-_BUSY = {408, 409, 429}
 
 
 class ServiceConfig(BaseModel):
@@ -58,7 +57,8 @@ class ServiceEmbedder:
             wrong = "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors())
             raise SettingsError(f"The embedding service is not set up right: {wrong}.") from None
         key = self._config.api_key.get_secret_value()
-        self._client = httpx.Client(timeout=_SECONDS, headers={"authorization": f"Bearer {key}"} if key else {})
+        address = f"{self._config.base_url.rstrip('/')}/embeddings"
+        self._service = JsonService("embedding service", address, key, _SECONDS)
 
     @property
     def model(self) -> str:
@@ -94,26 +94,15 @@ class ServiceEmbedder:
         body: dict[str, Any] = {"model": self._config.model, "input": [text[:_LONGEST] or " " for text in texts]}
         if self._config.dimensions:
             body["dimensions"] = self._config.dimensions
-        try:
-            answer = self._client.post(f"{self._config.base_url.rstrip('/')}/embeddings", json=body)
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            raise ModelUnavailableError(
-                f"The embedding service at {self._config.base_url} cannot be reached.", hint="Check its address."
-            ) from error
-        if answer.status_code in _BUSY or answer.status_code >= 500:
-            raise ModelUnavailableError(f"The embedding service is busy (status {answer.status_code}).")
-        if answer.status_code != 200:
-            # What it says may repeat the key, so it is not said again.
-            raise ModelRefusedError(
-                f"The embedding service refused the request (status {answer.status_code}).",
-                hint="Check the model's name and the key.",
-            )
-        return _rows(answer, len(texts))
+        return _rows(self._service.asked(body), len(texts))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._service.close()
 
 
-def _rows(answer: httpx.Response, count: int) -> Floats:
+def _rows(said: dict[str, Any], count: int) -> Floats:
     try:
-        said = cast("dict[str, Any]", answer.json())
         found = sorted(said["data"], key=lambda one: one["index"])
         rows = np.asarray([one["embedding"] for one in found], dtype=np.float32)
     except (ValueError, KeyError, TypeError) as error:

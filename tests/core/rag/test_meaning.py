@@ -236,3 +236,20 @@ def test_a_service_that_is_away_leaves_search_by_words(service: Service, tmp_pat
         far.add_text(BANK, name="bank")
         assert not far.wait_for_vectors(60)
         assert names(far, "interest")[0] == "bank"
+
+
+def test_a_service_is_let_go_when_its_library_closes(
+    service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed: list[str] = []
+    close = ServiceEmbedder.close
+    monkeypatch.setattr(ServiceEmbedder, "close", lambda self: (closed.append(self.model), close(self)))
+    with Library.open(tmp_path / "far", {"retrieval_type": "vector", "embedding_model": service.cfg}) as far:
+        far.add_text(LAKE, name="lake")
+        assert far.wait_for_vectors(60)
+        assert not closed
+    assert len(closed) == 1
+    embedder = ServiceEmbedder(service.cfg)
+    embedder.close()
+    with pytest.raises(ModelUnavailableError):
+        embedder.questions(["What?"])

@@ -1,0 +1,68 @@
+"""A service that is asked with JSON and answers with JSON: what can go wrong is told in the same words for all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import httpx
+
+from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_BUSY = {408, 409, 429}
+
+
+class JsonService:
+    """One address, one key, and connections that are kept until `close`.
+
+    Args:
+        what: What to call it in errors: "embedding service".
+        url: Where to send everything.
+        key: Sent as a bearer token; "" for none.
+        seconds: How long an answer may take.
+    """
+
+    def __init__(self, what: str, url: str, key: str, seconds: float) -> None:
+        self._what = what
+        self._url = url
+        self._client = httpx.Client(timeout=seconds, headers={"authorization": f"Bearer {key}"} if key else {})
+
+    def asked(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer.
+
+        Raises:
+            ModelUnavailableError: The service is busy or out of reach.
+            ModelRefusedError: It refused the key or the question.
+            ModelMisbehavedError: Its answer is none.
+        """
+        try:
+            answer = self._client.post(self._url, json=body)
+        except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:  # the last where it was closed meanwhile
+            raise ModelUnavailableError(
+                f"The {self._what} at {self._url} cannot be reached.", hint="Check its address."
+            ) from error
+        if answer.status_code in _BUSY or answer.status_code >= 500:
+            raise ModelUnavailableError(f"The {self._what} is busy (status {answer.status_code}).")
+        if answer.status_code != 200:
+            # What it says may repeat the key, so it is not said again.
+            raise ModelRefusedError(
+                f"The {self._what} refused the request (status {answer.status_code}).",
+                hint="Check the model's name and the key.",
+            )
+        try:
+            said: Any = answer.json()
+        except ValueError as error:
+            raise self.misbehaved() from error
+        if not isinstance(said, dict):
+            raise self.misbehaved()
+        return cast("dict[str, Any]", said)
+
+    def misbehaved(self) -> ModelMisbehavedError:
+        """The error for an answer that is none."""
+        return ModelMisbehavedError(f"The {self._what} answered with something else.")
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
