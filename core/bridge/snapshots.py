@@ -116,11 +116,11 @@ def listed(given: Any) -> list[Any]:
     Raises:
         BadMessagesError: It is something else than a list, a text or a single message for example.
     """
-    is_one = isinstance(given, str | bytes | Mapping | BaseModelCompatibleDict)
-    if isinstance(given, Iterable) and not is_one:
+    kind = _kind(given)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | BaseModelCompatibleDict):
         return list(cast("Iterable[Any]", given))
     hint = 'Give a list, such as [{"role": "user", "content": "Hello"}].'
-    raise BadMessagesError(code="400", message=f"Messages cannot be given as {_kind(given)}.", hint=hint)
+    raise BadMessagesError(code="400", message=f"Messages cannot be given as {kind}.", hint=hint)
 
 
 def are_dicts(given: Any) -> bool:

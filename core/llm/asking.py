@@ -7,6 +7,7 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import BadMessagesError, SettingsError
+from core.llm.meant_names import check_generate_names
 from core.messages.message import SYSTEM, USER
 
 if TYPE_CHECKING:
@@ -58,11 +59,12 @@ def check_messages(messages: Sequence[Message]) -> None:
 
 
 def check_settings(generate: Mapping[str, Any]) -> None:
-    """Whether the language, the dicts and the numbers of a `generate_cfg` can be meant.
+    """Whether the names, the language, the dicts and the numbers of a `generate_cfg` can be meant.
 
     Raises:
-        SettingsError: One cannot: a number may be below the least that has a meaning.
+        SettingsError: One cannot: a name is almost one of ours, or a number below the least that has a meaning.
     """
+    check_generate_names(generate)
     if (lang := generate.get("lang")) and lang not in {"en", "zh"}:
         raise SettingsError(f"generate_cfg['lang'] cannot be {lang!r}.", hint="Give en or zh.", name="lang")
     for name in _DICTS:

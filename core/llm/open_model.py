@@ -10,8 +10,10 @@ from core.errors import SettingsError, UnknownNameError
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
 from core.llm.local_files import user_path
+from core.llm.meant_names import check_model_names
 
 SERVER_KEYS = ("model_server", "base_url", "api_base")
+_DECIDE: Final = ("azure_endpoint", "weights")
 _BUILT_IN: Final = "llama_cpp"
 _DASHSCOPE: Final = "dashscope"
 _FAMILIES: Final = {
@@ -35,7 +37,7 @@ def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatMode
     Raises:
         UnknownNameError: No model type has that name; the message offers the near ones.
         MissingExtraError: The package it needs is not installed; the message has the command.
-        SettingsError: Nothing in `cfg` says which model is meant.
+        SettingsError: Nothing in `cfg` says which model is meant, or one of its names is misspelt.
     """
     if isinstance(cfg, BaseChatModel):
         return cfg
@@ -44,7 +46,10 @@ def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatMode
         hint = "Give a model's name, a dict or a model."
         raise SettingsError(f"A model cannot be made of {type(given).__name__}.", hint=hint)
     settings: dict[str, Any] = {"model": cfg} if isinstance(cfg, str) else dict(cfg)
-    model_type = str(settings.get("model_type") or "").strip() or deduced_type(settings)
+    model_type = str(settings.get("model_type") or "").strip()
+    if not model_type:
+        check_model_names(settings, _DECIDE)
+        model_type = deduced_type(settings)
     return LLM_REGISTRY[model_type]({**settings, "model_type": model_type})
 
 

@@ -9,15 +9,16 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from core.errors import ModelRefusedError, ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError
 from core.llm.backends.dashscope_errors import HTTP_ERRORS, NO_CALLS, Translator
 from core.llm.backends.dashscope_media import Store, brought
 from core.llm.backends.dashscope_place import checked_address, placed
 from core.llm.backends.dashscope_service import DashScopeService, in_time
 from core.llm.backends.http_clients import http_pool
 from core.llm.backends.native_first import native_first
+from core.llm.backends.read_config import read_config
 from core.llm.backends.time_limits import Limits
 from core.llm.base import BaseChatModel
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
@@ -89,7 +90,7 @@ class DashScopeModel(BaseChatModel):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        config = self._config = _config(self.cfg)
+        config = self._config = read_config(DashScopeConfig, self.cfg)
         given = config.api_key.get_secret_value().strip() if config.api_key else ""
         self._place = placed(config.base_http_api_url, given, config.workspace)
         self._translator = Translator(self._place.address, self._place.api_key, self.model)
@@ -227,12 +228,3 @@ class DashScopeAudioModel(DashScopeModel):
         self.support_video_input = self.support_multimodal_input
         if self.support_multimodal_input:
             self.takes_kinds = frozenset({"audio", "image", "video"})
-
-
-def _config(cfg: Mapping[str, Any]) -> DashScopeConfig:
-    try:
-        return DashScopeConfig.model_validate({name: value for name, value in cfg.items() if value is not None})
-    except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        said = wrong["msg"].removeprefix("Value error, ")
-        raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {said}.") from None

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 import psutil
 from platformdirs import user_cache_path
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.llama_server import LlamaServer, Shape
 from core.llm.backends.llama_wire import LlamaReply, question_body
 from core.llm.backends.questions import answers
+from core.llm.backends.read_config import read_config
 from core.llm.base import BaseChatModel
 from core.llm.gguf import read_gguf
 from core.llm.weights import WeightStore
@@ -76,11 +77,7 @@ class LlamaCppModel(BaseChatModel):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        try:
-            self._config = LlamaCppConfig.model_validate(self.cfg)
-        except ValidationError as error:
-            wrong = error.errors()[0]
-            raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {wrong['msg']}.") from None
+        self._config = read_config(LlamaCppConfig, self.cfg)
         self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
         self._choices = () if self._file else self._weights()
         self._show(self._choices[0] if self._choices else None)

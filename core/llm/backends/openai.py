@@ -17,10 +17,11 @@ from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.native_first import native_first
 from core.llm.backends.openai_clients import client_pool
-from core.llm.backends.openai_config import OpenAIConfig, address_of, read_config, usual_key
+from core.llm.backends.openai_config import OpenAIConfig, address_of, usual_key
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
+from core.llm.backends.read_config import read_config
 from core.llm.backends.time_limits import AFTER_END_SECONDS, FIRST_BYTE_SECONDS, Limits
 from core.llm.base import BaseChatModel
 from core.llm.media import inlined

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import Final
 from urllib.parse import urlsplit
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from core.errors import SettingsError
 from core.llm.backends.dashscope_place import placed
 from core.vendor_hosts import is_dashscope
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _NAMED: Final = {"dashscope": "https://dashscope.aliyuncs.com/compatible-mode/v1"}
 _EXAMPLE: Final = "Give an address such as https://api.openai.com/v1 or http://127.0.0.1:11434/v1."
@@ -48,25 +45,6 @@ class OpenAIConfig(BaseModel):
             if not re.fullmatch(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+", name) or not (value.isascii() and value.isprintable()):
                 raise ValueError(f"the header {name!r} cannot be sent")
         return headers
-
-
-Config = TypeVar("Config", bound=OpenAIConfig)
-
-
-def read_config(kind: type[Config], cfg: Mapping[str, Any]) -> Config:
-    """The checked settings.
-
-    Raises:
-        SettingsError: A value is wrong; the message names it and does not show it.
-    """
-    try:
-        return kind.model_validate(dict(cfg))
-    except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        name = ".".join(map(str, wrong["loc"]))
-        said = str(wrong["msg"]).removeprefix("Value error, ")
-        hint = "Correct it in the model's settings."
-        raise SettingsError(f"The model's {name!r} is wrong: {said}.", hint=hint) from None
 
 
 def address_of(given: str | None) -> str | None:

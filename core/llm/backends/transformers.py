@@ -9,12 +9,13 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 from core.errors import ModelRefusedError, ModelServiceError, SettingsError
 from core.llm.backends.local_turns import local_turns
 from core.llm.backends.opened_pictures import opened_pictures
 from core.llm.backends.questions import answers
+from core.llm.backends.read_config import read_config
 from core.llm.backends.transformers_engine import Task, TransformersEngine
 from core.llm.backends.transformers_hub import cached_folder, fetched_folder
 from core.llm.backends.transformers_load import Dtype, Place, load, need_packages
@@ -70,11 +71,7 @@ class TransformersModel(BaseChatModel):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        try:
-            self._config = TransformersConfig.model_validate(self.cfg)
-        except ValidationError as error:
-            wrong = error.errors()[0]
-            raise SettingsError(f"The model's {wrong['loc'][0]!r} is wrong: {wrong['msg']}.") from None
+        self._config = read_config(TransformersConfig, self.cfg)
         if not self.model:
             raise SettingsError("The settings name no model.", hint="Give model: a folder, or a name on the hub.")
         need_packages("The model type 'transformers'", ("torch", "transformers"))
