@@ -70,7 +70,7 @@ CLAIMS: dict[str, tuple[str, ...]] = {
         "str_processing.rm_newlines",
     ),
     "test_page_golden.py": ("gui.convert_fncall_to_text", "gui.convert_history_to_chatbot"),
-    "test_later_golden.py": ("extract_code", "react.detect_tool"),
+    "test_steps_golden.py": ("extract_code", "react.detect_tool"),
     "test_storage_golden.py": ("storage",),
 }
 

@@ -1,0 +1,43 @@
+"""Code out of what a model hands over."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.tools.code_text import extract_code
+
+FENCE = "```"
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        ("print(1)", "print(1)"),
+        ("", ""),
+        (f"{FENCE}python\nprint(1)\n{FENCE}", "print(1)\n"),
+        (f"Here:\n{FENCE}py title=x\nif x:\n    y()\n{FENCE}\nDone.", "if x:\n    y()\n"),
+        (f"{FENCE}\n\n{FENCE}\n{FENCE}\nx\n{FENCE}", "x\n"),
+        (f"{FENCE}py\nprint(1)", "print(1)"),  # the end was cut off
+        (f"~~~\nx = '{FENCE}'\n~~~", f"x = '{FENCE}'\n"),
+        (f"{FENCE}`md\n{FENCE}\nx\n{FENCE}\n{FENCE}`", f"{FENCE}\nx\n{FENCE}\n"),
+        (f"Use {FENCE}x{FENCE} here", f"Use {FENCE}x{FENCE} here"),
+        ('{"code": "print(1)\\n"}', "print(1)\n"),
+        ("{'code': 'print(1)', 'x': None}", "print(1)"),
+        (json.dumps({"code": f"{FENCE}py\nprint('a')\n{FENCE}"}), "print('a')\n"),
+        ('{"query": "x"}', '{"query": "x"}'),
+        ("{'a': 1}['a']", "{'a': 1}['a']"),
+        ('{"code": 1}', '{"code": 1}'),
+    ],
+)
+def test_it_is_found_in_a_fence_in_json_or_bare(text: str, code: str) -> None:
+    assert extract_code(text) == code
+
+
+@given(st.text(alphabet=st.characters(exclude_characters="`~{", exclude_categories=["Cs"]), min_size=1))
+def test_code_comes_out_of_a_fence_as_it_went_in(code: str) -> None:
+    if code.strip():
+        assert extract_code(f"So:\n{FENCE}python\n{code}\n{FENCE}\nThat is all.") == code + "\n"
