@@ -76,6 +76,8 @@ def unlock(path: Path, target: Path, password: str) -> bool:
     with opened(path, password) as document:
         if not document.needs_pass:
             return False
+        # To ask whether it needs a password is to try the empty one, after which the texts are closed again.
+        document.authenticate(password)
         with damage_told("The PDF is damaged."):
             document.save(target, encryption=pymupdf().PDF_ENCRYPT_NONE)
         return True
