@@ -14,6 +14,7 @@ from core.agents.tool_loop import Opening, ToolLoop
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.rag.config import RAGConfig
+from core.rag.web import is_web_address
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
 
@@ -39,7 +40,7 @@ class Assistant(FnCallAgent):
         system_message: Instead of Parlour's own words about who it is.
         name: Who speaks, where there are several.
         description: What it is good at.
-        files: Documents, as paths; they are read when the first question comes.
+        files: Documents, as paths or addresses on the web; they are read when the first question comes.
         rag_cfg: How documents are cut and searched; `index_path` keeps the index in that folder.
         library: Documents that are in a library already.
         documents: Those of the library that count, by id; all of them by default.
@@ -65,7 +66,7 @@ class Assistant(FnCallAgent):
         self._rag = RAGConfig.of(rag_cfg)
         self._library = library
         self._documents = documents
-        self._own = OwnLibrary(files or (), rag_cfg)
+        self._own = OwnLibrary(files or (), self._rag)
         self._has_files = bool(files)
 
     def _system_message(self, lang: Lang) -> str:
@@ -113,10 +114,10 @@ class Assistant(FnCallAgent):
 
 
 def _files_here(messages: list[Message]) -> list[str]:
-    """The files of the conversation that are on this machine."""
+    """The files of the conversation that are on this machine or on the web."""
     items = (item for message in messages if message.role == USER for item in message.items)
     files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
-    return [file for file in files if local_path(file).is_file()]
+    return [file for file in files if is_web_address(file) or local_path(file).is_file()]
 
 
 def _question(messages: list[Message]) -> str:

@@ -7,15 +7,17 @@ import shutil
 import tempfile
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from core.errors import BrokenDocumentError, UnsupportedFormatError
+from core.errors import BrokenDocumentError, FetchError, UnsupportedFormatError
 from core.rag.library import Library
+from core.rag.web import is_web_address
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from core.rag.config import RAGConfig
 
 _log = logging.getLogger(__name__)
@@ -25,34 +27,41 @@ class OwnLibrary:
     """Opened when it is first needed; its folder is `index_path` of the settings, else a temporary one.
 
     Args:
-        files: Documents to read in before the first search.
+        files: Documents to read in before the first search: paths, or addresses on the web.
         config: `rag_cfg`.
     """
 
-    def __init__(self, files: Iterable[str | Path], config: RAGConfig | Mapping[str, Any] | None) -> None:
+    def __init__(self, files: Iterable[str | Path], config: RAGConfig) -> None:
         self._files = [str(file) for file in files]
         self._config = config
         self._guard = threading.Lock()
         self._library: Library | None = None
         self._read: dict[tuple[str, int, int], str] = {}  # path, size and time of change: document
+        self._unreachable: set[str] = set()
 
     def with_files(self, more: Iterable[str]) -> tuple[Library, list[str]]:
         """The library with all files in it, and the ids of their documents. Blocks while it reads.
 
         Args:
-            more: Files that the conversation brought; those that are no documents are left out.
+            more: Files that the conversation brought; those that are no documents are left out. An address that
+                cannot be fetched is an error once, and left out from then on: the conversation can go on.
 
         Raises:
-            DocumentError: A file cannot be read.
+            DocumentError: A file cannot be read, or not be fetched.
         """
         with self._guard:
             library = self._opened()
             ids = [self._added(library, path) for path in self._files]
             for path in more:
+                if path in self._unreachable:
+                    continue
                 try:
                     ids.append(self._added(library, path))
                 except UnsupportedFormatError:
                     _log.info("The file %r is no document; tools may still use it.", Path(path).name)
+                except FetchError:
+                    self._unreachable.add(path)
+                    raise
             return library, list(dict.fromkeys(ids))
 
     def _opened(self) -> Library:
@@ -62,13 +71,18 @@ class OwnLibrary:
         return self._library
 
     def _folder(self) -> Path:
-        if isinstance(self._config, Mapping) and (wanted := self._config.get("index_path")):
-            return Path(str(wanted))
+        if self._config.index_path:
+            return Path(self._config.index_path)
         folder = tempfile.mkdtemp(prefix="parlour-library-")
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return Path(folder)
 
     def _added(self, library: Library, path: str) -> str:
+        if is_web_address(path):
+            key = (path, 0, 0)
+            if key not in self._read:
+                self._read[key] = library.add(path).id
+            return self._read[key]
         file = local_path(path)
         if not file.is_file():
             raise BrokenDocumentError(f"There is no file {file.name!r}.", key="document_missing", name=file.name)

@@ -25,6 +25,7 @@ from core.errors import DocumentError, NotFoundError
 from core.rag import records
 from core.rag.config import RAGConfig
 from core.rag.finding import Finder
+from core.rag.gathering import Gathering
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
 from core.rag.keeping import Keeping
 from core.rag.originals import Known, Originals, Taken
@@ -34,6 +35,7 @@ from core.rag.parsers.process import Limits
 from core.rag.pictures import Pictures
 from core.rag.reading import display_name, progress_of
 from core.rag.readings import Readings, Wish
+from core.rag.web import file_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
@@ -68,6 +70,7 @@ class Library:
         self._file, lost = _opened(folder / "library.sqlite")
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader)
         self._finder = Finder(self._file, config)
+        self.gathering = Gathering(self._file)
         self._readings = Readings(folder / "reading")
         self._keeping = Keeping(self._file, self._originals, self._finder, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
@@ -128,8 +131,8 @@ class Library:
         neither kept nor logged, and reaches the reader through its standard input.
 
         Args:
-            path: A file of this machine.
-            name: What to call it; the file's own name by default. Only shown, never used as a path.
+            path: A file of this machine, or the address of a page or file on the web, which is fetched.
+            name: What to call it; its own name or title by default. Only shown, never used as a path.
             password: Opens it, if it is an encrypted PDF; other kinds of encrypted files are not read.
             progress: Told how far reading is, in this thread or that of whoever reads the same bytes just now; ten
                 times a second at most, and once at the end.
@@ -137,6 +140,7 @@ class Library:
 
         Raises:
             NotFoundError: There is no such file.
+            FetchError: The address cannot be fetched, or may not be.
             LockedDocumentError: It is encrypted, and the password is missing, or wrong (key
                 `document_password_wrong`).
             DocumentError: It cannot be read, or was cancelled or removed meanwhile (key `document_cancelled`); nothing
@@ -343,10 +347,9 @@ class Library:
             return records.shape(db, document_id, page)
 
     def _add_file(self, path: str | Path, name: str | None, password: str, wish: Wish) -> Document:
-        source = Path(path)
-        shown = display_name(source.name if name is None else name)
-        taken = self._originals.take(source, self._limits.file_bytes, HEAD)
-        return self._add(taken, taken.id, Known(shown), password, wish)
+        with file_here(path, name, self._limits, own_network=self._config.own_network, stopped=wish.is_over) as found:
+            taken = self._originals.take(found[0], self._limits.file_bytes, HEAD)
+        return self._add(taken, taken.id, Known(display_name(found[1])), password, wish)
 
     def _add(self, taken: Taken, document_id: str, known: Known, password: str, wish: Wish) -> Document:
         try:

@@ -1,0 +1,103 @@
+"""Documents from the web: what stands at an address is fetched, and then it is a file like any other."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import tempfile
+from contextlib import contextmanager
+from html import unescape
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.bridge.sync import run
+from core.net.addresses import Reach, open_internet_and_own_network
+from core.net.fetcher import FetchLimits, fetch
+from core.net.names import with_ending
+from core.rag.parsers.charset import decode
+from core.rag.parsers.process import cancelled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from core.net.fetcher import Fetched
+    from core.rag.parsers.process import Limits
+
+_ADDRESS = re.compile(r"https?://", re.IGNORECASE)
+_MOST = 50 * 1024 * 1024
+_SECONDS = 30.0
+_OFTEN = 0.1  # seconds between two looks at whether it is still wanted
+_PAGES = frozenset({"text/html", "application/xhtml+xml"})
+_TITLE = re.compile(r"<title(?:\s[^>]*)?>([^<]{1,1000})</title", re.IGNORECASE)
+_CHARSET = re.compile(r"(<meta[^>]{1,200}charset\s*=\s*[\"']?\s*)([\w-]+)", re.IGNORECASE)
+_HEAD = 64 * 1024
+_LONGEST_TITLE = 120
+
+
+def is_web_address(path: str | Path) -> bool:
+    """Whether it is the address of something on the web, and not a path."""
+    return isinstance(path, str) and bool(_ADDRESS.match(path))
+
+
+@contextmanager
+def file_here(
+    path: str | Path, name: str | None, limits: Limits, *, own_network: bool, stopped: Callable[[], bool]
+) -> Generator[tuple[Path, str]]:
+    """A file of this machine, and what to call it; what stands at an address is here as long as the block runs.
+
+    Args:
+        path: Of a file, or an address that begins with `http://` or `https://`.
+        name: What it shall be called; else by its title, or by its own name.
+        limits: What one file may cost.
+        own_network: Whether addresses of this machine and its network may be called.
+        stopped: Whether it is not wanted any more; asked while it is fetched.
+
+    Raises:
+        FetchError: The address cannot be fetched, or may not be.
+        DocumentError: It is not wanted any more (key `document_cancelled`).
+    """
+    if not is_web_address(path):
+        yield Path(path), Path(path).name if name is None else name
+        return
+    reach = Reach(open_internet_and_own_network) if own_network else Reach()
+    most = FetchLimits(size=min(limits.file_bytes, _MOST), seconds=_SECONDS)
+    fetched = run(_fetched(str(path), most, reach, stopped))
+    data, title = _page(fetched)
+    with tempfile.TemporaryDirectory(prefix="parlour-web-") as folder:
+        file = Path(folder) / "fetched"
+        file.write_bytes(data)
+        yield file, with_ending(name or title or fetched.name, fetched.media_type)
+
+
+async def _fetched(url: str, limits: FetchLimits, reach: Reach, stopped: Callable[[], bool]) -> Fetched:
+    task = asyncio.create_task(fetch(url, limits=limits, reach=reach))
+    try:
+        while not task.done():
+            await asyncio.wait({task}, timeout=_OFTEN)
+            if stopped():
+                raise cancelled()
+        return task.result()
+    finally:
+        task.cancel()
+
+
+def _page(fetched: Fetched) -> tuple[bytes, str]:
+    """The bytes in an encoding that readers know without the server's word, and the title; "" where there is none."""
+    is_page = fetched.media_type in _PAGES
+    if not is_page and not fetched.media_type.startswith("text/"):
+        return fetched.data, ""
+    data = fetched.data
+    if fetched.charset not in {"", "utf-8", "utf8"}:
+        try:
+            text = data.decode({"gb2312": "gb18030", "gbk": "gb18030"}.get(fetched.charset, fetched.charset))
+        except (LookupError, UnicodeDecodeError):
+            pass
+        else:
+            if is_page:
+                text = _CHARSET.sub(r"\1utf-8", text, count=1)
+            data = text.encode()
+    if not is_page:
+        return data, ""
+    found = _TITLE.search(decode(data[:_HEAD]))
+    title = " ".join(unescape(found[1]).split()) if found else ""
+    return data, title.replace("/", "-").replace("\\", "-")[:_LONGEST_TITLE]
