@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 import secrets
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.errors import ParlourError
 from core.rag import records
+from core.rag.index_file import translated
+from core.rag.page_content import kind_of
 from core.rag.parsers import process
 from core.rag.parsers.catalog import HEAD, PDF_READERS, parser_for
 from core.rag.reading import Draft, text_found
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
     from pathlib import Path
 
     from core.rag.config import RAGConfig
@@ -23,29 +26,50 @@ if TYPE_CHECKING:
     from core.rag.finding import Finder
     from core.rag.index_file import IndexFile
     from core.rag.originals import Known, Originals, Taken
+    from core.rag.pages import Pages
     from core.rag.parsers.base import Found
     from core.rag.parsers.process import Limits
+    from core.rag.pictures import Pictures
     from core.rag.reading import Piece
     from core.rag.readings import Job
 
+# These are shown by their rows and lines, which another parser gives when they are looked at.
+_SHOWN_OTHERWISE = frozenset({"sheet", "lines"})
+
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a library is made of.
+
+    Args:
+        file: Documents, chunks and words.
+        originals: The files themselves.
+        pictures: What is shown of them.
+        pages: What stands on their pages, to be shown.
+        finder: What searches them.
+    """
+
+    file: IndexFile
+    originals: Originals
+    pictures: Pictures
+    pages: Pages
+    finder: Finder
 
 
 class Keeping:
     """Puts documents into a library.
 
     Args:
-        file: The library's file.
-        originals: Its folder of files.
-        finder: What searches it.
+        parts: Of the library.
         config: How documents are cut, and which reader reads a PDF.
         limits: What one file may cost.
     """
 
-    def __init__(
-        self, file: IndexFile, originals: Originals, finder: Finder, config: RAGConfig, limits: Limits
-    ) -> None:
-        self._file, self._originals, self._finder = file, originals, finder
+    def __init__(self, parts: Parts, config: RAGConfig, limits: Limits) -> None:
+        self._file, self._originals, self._finder = parts.file, parts.originals, parts.finder
+        self._pictures, self._pages = parts.pictures, parts.pages
         self._config, self._limits = config, limits
 
     def take_in(self, taken: Taken, document_id: str, known: Known, password: str, job: Job) -> Document:
@@ -61,9 +85,11 @@ class Keeping:
             path = self._originals.keep(taken, document_id)
             document = self._read(path, document_id, known, job)
             self._originals.describe(document_id, known)
-        except BaseException:
+        except BaseException as error:
             self._forget(document_id)
             job.check()  # a reader that is stopped may say anything
+            if isinstance(error, OSError):
+                raise translated(error) from error
             raise
         return document
 
@@ -75,7 +101,7 @@ class Keeping:
         """Delete a document, whether it was read to its end or not; whether it was there."""
         with self._file.writing() as db:
             is_there = self._delete(db, document_id)
-        self._originals.drop(document_id)
+        self._drop(document_id)
         self._finder.changed()
         return is_there
 
@@ -87,8 +113,22 @@ class Keeping:
         with path.open("rb") as stream:
             parser, media_type = parser_for(known.name, stream.read(HEAD), self._config.pdf_reader)
         draft = Draft(document_id, known.name, media_type, size, self._config)
-        with closing(process.stream(path, known.name, parser, self._limits, stopped=job.stopped)) as found:
-            return self._drawn(draft, found, job)
+        with (
+            closing(process.stream(path, known.name, parser, self._limits, stopped=job.stopped)) as found,
+            closing(self._written_down(found, document_id, media_type)) as noted,
+        ):
+            return self._drawn(draft, noted, job)
+
+    def _written_down(self, found: Iterable[Found], document_id: str, media_type: str) -> Generator[Found]:
+        """The same; what will be shown of its pages is kept on the way, so that it is not read again for that."""
+        if kind_of(media_type) in _SHOWN_OTHERWISE:
+            yield from found
+            return
+        with closing(self._pages.writer(document_id, media_type)) as writer:
+            for one in found:
+                writer.take(one)
+                yield one
+            writer.finish()
 
     def _drawn(self, draft: Draft, found: Iterable[Found], job: Job) -> Document:
         for _ in draft.steps(found):
@@ -144,8 +184,12 @@ class Keeping:
 
     def _forget(self, document_id: str) -> None:
         """Leave nothing of a document that was not read to its end."""
-        self._originals.drop(document_id)
+        self._drop(document_id)  # first: where the disk is full, there is room then
         try:
             self.take_out(document_id)
         except ParlourError as error:  # the disk is full: it stays "reading", and the next reading replaces it
             _log.warning("What was read of a document stays: %s", error)
+
+    def _drop(self, document_id: str) -> None:
+        self._originals.drop(document_id)
+        self._pictures.drop(document_id)

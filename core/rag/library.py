@@ -27,7 +27,7 @@ from core.rag.config import RAGConfig
 from core.rag.finding import Finder
 from core.rag.gathering import Gathering
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
-from core.rag.keeping import Keeping
+from core.rag.keeping import Keeping, Parts
 from core.rag.originals import Known, Originals, Taken
 from core.rag.pages import Pages
 from core.rag.parsers.catalog import HEAD
@@ -72,7 +72,8 @@ class Library:
         self._finder = Finder(self._file, config)
         self.gathering = Gathering(self._file)
         self._readings = Readings(folder / "reading")
-        self._keeping = Keeping(self._file, self._originals, self._finder, config, self._limits)
+        parts = Parts(self._file, self._originals, self._pictures, self.pages, self._finder)
+        self._keeping = Keeping(parts, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
         if lost:
@@ -174,11 +175,9 @@ class Library:
         """
         if not self._readings.is_reading(document_id):
             self.document(document_id)
-        with self._readings.removing(document_id) as was_read:
-            is_there = self._keeping.take_out(document_id)
-            self._pictures.drop(document_id)
-        if not is_there and not was_read:
-            raise NotFoundError("There is no such document.")
+            self._keeping.take_out(document_id)  # another process that reads it notices
+        with self._readings.removing(document_id):
+            self._keeping.take_out(document_id)
 
     # ---- looking
 
@@ -300,12 +299,13 @@ class Library:
         over = threading.Event()
         wish = Wish(progress, (over, cancelled) if cancelled else (over,))
         work = self._readers.submit(self._add_file, path, name, password, wish)
+        reading = asyncio.wrap_future(work)
         try:
-            return await asyncio.shield(asyncio.wrap_future(work))
+            return await asyncio.shield(reading)
         except asyncio.CancelledError:
             over.set()
             if not work.cancel():
-                await asyncio.wait([asyncio.wrap_future(work)])
+                await asyncio.wait([reading])
             raise
 
     async def afind(

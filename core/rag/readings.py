@@ -52,12 +52,19 @@ class Job:
         self._removed = threading.Event()
         self._told = 0.0
         self._others: list[Wish] = []
-        self.thread = threading.current_thread()
+        self._thread = threading.current_thread()
         self.done = threading.Event()
 
     def remove(self) -> None:
         """The document is taken out of the library."""
         self._removed.set()
+
+    def wait(self) -> bool:
+        """Wait for its end; false where somebody who is told of progress asks, within the reading itself."""
+        if self._thread is threading.current_thread():
+            return False
+        self.done.wait(_LONGEST_END)
+        return True
 
     def stopped(self) -> bool:
         """Whether reading has to end."""
@@ -135,19 +142,19 @@ class Readings:
             job.done.set()
 
     @contextmanager
-    def removing(self, document_id: str) -> Generator[bool]:
-        """End the reading of a document, if this process is at it, and have it alone; whether it was being read."""
+    def removing(self, document_id: str) -> Generator[None]:
+        """End the reading of a document, if this process is at it, and have it alone."""
         lock = self._lock(document_id)
-        was_read, until = False, time.monotonic() + _LONGEST_END
+        until = time.monotonic() + _LONGEST_END
         while True:
-            was_read = self.stop(document_id) or was_read
-            if is_ours := _acquired(lock):
+            is_within = self._stop(document_id)
+            is_ours = not is_within and _acquired(lock)
+            # Whoever has it then, this very reading or another process that sleeps, will find the document gone.
+            if is_ours or is_within or time.monotonic() > until:
                 break
-            if time.monotonic() > until:  # another process, that sleeps; it will find the document gone
-                break
-            self._closing.wait(_OFTEN / 2)
+            time.sleep(_OFTEN / 2)
         try:
-            yield was_read
+            yield
         finally:
             if is_ours:
                 _let_go(lock)
@@ -157,16 +164,14 @@ class Readings:
         with self._guard:
             return document_id in self._jobs
 
-    def stop(self, document_id: str) -> bool:
-        """End the reading of a document that is taken out, and wait for that; whether it was being read."""
+    def _stop(self, document_id: str) -> bool:
+        """End its reading; whether that is where this is asked from."""
         with self._guard:
             job = self._jobs.get(document_id)
         if job is None:
             return False
         job.remove()
-        if job.thread is not threading.current_thread():  # who is told of progress may take it out
-            job.done.wait(_LONGEST_END)
-        return True
+        return not job.wait()
 
     def close(self) -> None:
         """End all readings."""
@@ -174,8 +179,7 @@ class Readings:
         with self._guard:
             jobs = list(self._jobs.values())
         for job in jobs:
-            if job.thread is not threading.current_thread():
-                job.done.wait(_LONGEST_END)
+            job.wait()
 
     def _follow(self, document_id: str, wish: Wish) -> None:
         with self._guard:

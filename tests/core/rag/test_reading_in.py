@@ -1,0 +1,370 @@
+"""Reading a long document in: its first pages are found at once, and whatever stops it leaves nothing behind."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import DocumentError, NoSpaceError, NotFoundError, StorageError
+from core.rag.index_file import IndexFile
+from core.rag.library import Library
+from core.rag.parsers import process
+from core.rag.progress import ReadingProgress
+
+pytestmark = pytest.mark.anyio
+Make = Callable[..., Path]
+ROOT = Path(__file__).parents[3]
+PAGES = 40
+HANGS = "import sys, threading; sys.stdin.read(); threading.Event().wait()"
+
+
+@pytest.fixture
+def long_pdf(make_pdf: Make) -> Path:
+    return make_pdf(*[f"Page {n} tells of lamp {n}." for n in range(1, PAGES + 1)], name="long.pdf")
+
+
+@pytest.fixture
+def hanging(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Readers that never answer; those that were started."""
+    started: list[subprocess.Popen[bytes]] = []
+    popen = subprocess.Popen
+
+    def start(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+        started.append(popen([command[0], "-c", HANGS], **options))
+        return started[-1]
+
+    monkeypatch.setattr(process.subprocess, "Popen", start)
+    yield started
+    assert all(one.poll() is not None for one in started)
+
+
+def nothing_stays(library: Library, folder: Path) -> bool:
+    left = [path for name in ("originals", "pictures", "reading") for path in (folder / name).glob("*")]
+    return library.documents() == [] and library.find("lamp") == [] and left == []
+
+
+class Adding:
+    """`library.add` in a thread; what came of it."""
+
+    def __init__(self, library: Library, path: Path, **options: Any) -> None:
+        self.result: Any = None
+        self.began = threading.Event()
+        self._work = (library, path, options)
+        self.thread = threading.Thread(target=self._run)
+        self.thread.start()
+
+    def _run(self) -> None:
+        library, path, options = self._work
+        told = options.pop("progress", None)
+
+        def progress(said: ReadingProgress) -> None:
+            self.began.set()
+            if told:
+                told(said)
+
+        try:
+            self.result = library.add(path, progress=progress, **options)
+        except Exception as error:  # whatever comes of it
+            self.result = error
+
+    def end(self) -> Any:
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        return self.result
+
+
+def until(what: Callable[[], Any]) -> None:
+    """Wait for it, not for a time."""
+    end = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < end
+        threading.Event().wait(0.01)
+
+
+def test_the_first_pages_are_found_and_shown_while_the_rest_is_read(library: Library, long_pdf: Path) -> None:
+    said: list[ReadingProgress] = []
+    seen: list[tuple[str, int | None, bool]] = []
+
+    def progress(now: ReadingProgress) -> None:
+        said.append(now)
+        if now.chunks and not seen:
+            passage = library.find("lamp 3", 1)[0]
+            shown = library.page_picture(passage, 1.0).startswith(b"\x89PNG")
+            seen.append((library.document(now.document_id).status, passage.page, shown))
+
+    document = library.add(long_pdf, progress=progress)
+    assert seen == [("reading", 3, True)]
+    first = next(one for one in said if one.chunks)
+    assert 8 <= first.pages < PAGES
+    assert first.total == PAGES
+    assert [one.pages for one in said] == sorted(one.pages for one in said)
+    assert said[-1] == ReadingProgress(document.id, PAGES, PAGES, 0, 0, PAGES, document.seconds)
+    assert (document.status, document.chunks) == ("ready", PAGES)
+    assert library.find(f"lamp {PAGES}", 1)[0].page == PAGES
+
+
+def test_progress_is_told_ten_times_a_second_at_most(library: Library, long_pdf: Path) -> None:
+    said: list[float] = []
+    library.add(long_pdf, progress=lambda _: said.append(time.monotonic()))
+    gaps = [after - before for before, after in pairwise(said[:-1])]
+    # when the first pages can be found, and when all is read, it is told whatever was told before
+    assert sum(gap < 0.09 for gap in gaps) <= 1
+
+
+def test_what_a_killed_process_left_is_found_and_then_read_anew(tmp_path: Path, long_pdf: Path) -> None:
+    script = (
+        "import os, signal, sys\n"
+        "from core.rag.library import Library\n"
+        "library = Library.open(sys.argv[1])\n"
+        "library.add(sys.argv[2], progress=lambda said: said.chunks and os.kill(os.getpid(), signal.SIGKILL))\n"
+    )
+    folder = tmp_path / "library"
+    done = subprocess.run([sys.executable, "-c", script, folder, long_pdf], env={"PYTHONPATH": str(ROOT)}, check=False)
+    assert done.returncode == -9
+    with Library.open(folder) as library:
+        (left,) = library.documents()
+        assert (left.status, left.pages) == ("reading", PAGES)
+        assert 0 < left.chunks < PAGES
+        assert len(library.find("lamp", 100)) == left.chunks
+        document = library.add(long_pdf)
+        assert (document.status, document.chunks) == ("ready", PAGES)
+        assert len(library.find("lamp", 100)) == PAGES
+        assert sorted(passage.page or 0 for passage in library.find("lamp", 100)) == list(range(1, PAGES + 1))
+
+
+def test_what_a_killed_process_left_can_be_taken_out(tmp_path: Path, long_pdf: Path) -> None:
+    folder = tmp_path / "library"
+    with Library.open(folder) as library:
+        document = library.add(long_pdf)
+    with sqlite3.connect(folder / "library.sqlite") as db:
+        db.execute("UPDATE documents SET status = 'reading'")
+    db.close()
+    with Library.open(folder) as library:
+        library.remove(document.id)
+        assert nothing_stays(library, folder)
+
+
+def test_two_who_add_the_same_at_once_read_it_once_and_both_hear_of_it(
+    library: Library, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Path] = []
+    original = process.stream
+
+    def counted(path: Path, *args: Any, **options: Any) -> Any:
+        read.append(path)
+        return original(path, *args, **options)
+
+    monkeypatch.setattr(process, "stream", counted)
+    heard: list[ReadingProgress] = []
+    others: list[Adding] = []
+
+    def progress(said: ReadingProgress) -> None:
+        if said.chunks and not others:
+            others.append(Adding(library, long_pdf, name="second.pdf", progress=heard.append))
+            until(lambda: library.documents()[0].status == "reading")
+
+    first = library.add(long_pdf, name="first.pdf", progress=progress)
+    second = others[0].end()
+    assert len(read) == 1
+    assert second.id == first.id
+    assert heard[-1].chunks == PAGES
+    assert [document.name for document in library.documents()] == ["second.pdf"]
+    assert len(library.find("lamp", 100)) == PAGES
+
+
+def test_two_processes_that_add_the_same_at_once_double_nothing(tmp_path: Path, long_pdf: Path) -> None:
+    script = (
+        "import sys\nfrom core.rag.library import Library\n"
+        "with Library.open(sys.argv[1]) as library:\n    print(library.add(sys.argv[2]).chunks)\n"
+    )
+    command = [sys.executable, "-c", script, tmp_path / "library", long_pdf]
+    both = [
+        subprocess.Popen(command, env={"PYTHONPATH": str(ROOT)}, stdout=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    assert [one.communicate(timeout=60)[0].strip() for one in both] == [str(PAGES)] * 2
+    with Library.open(tmp_path / "library") as library:
+        assert len(library.find("lamp", 100)) == PAGES
+
+
+@pytest.mark.parametrize("where", ["within", "beside"])
+def test_a_document_that_is_removed_while_it_is_read_leaves_nothing(
+    library: Library, tmp_path: Path, long_pdf: Path, where: str
+) -> None:
+    removing: list[threading.Thread] = []
+
+    def progress(said: ReadingProgress) -> None:
+        if not said.chunks or removing:
+            return
+        library.page_image(said.document_id, 1, 1.0)
+        removing.append(threading.Thread(target=library.remove, args=(said.document_id,)))
+        if where == "within":
+            library.remove(said.document_id)
+        else:
+            removing[0].start()
+            until(lambda: library.documents() == [])
+
+    with pytest.raises(DocumentError) as caught:
+        library.add(long_pdf, progress=progress)
+    assert caught.value.words_key == "document_cancelled"
+    if where == "beside":
+        removing[0].join(20)
+    assert nothing_stays(library, tmp_path / "library")
+    assert library.add(long_pdf).status == "ready"
+
+
+def test_reading_that_is_cancelled_ends_within_a_second(
+    library: Library, tmp_path: Path, long_pdf: Path, hanging: list[subprocess.Popen[bytes]]
+) -> None:
+    cancelled = threading.Event()
+    adding = Adding(library, long_pdf, cancelled=cancelled)
+    until(lambda: hanging)
+    began = time.monotonic()
+    cancelled.set()
+    error = adding.end()
+    assert time.monotonic() - began < 1.5
+    assert isinstance(error, DocumentError)
+    assert error.words_key == "document_cancelled"
+    assert nothing_stays(library, tmp_path / "library")
+
+
+def test_what_is_cancelled_before_it_begins_is_not_read(
+    library: Library, tmp_path: Path, long_pdf: Path, hanging: list[subprocess.Popen[bytes]]
+) -> None:
+    cancelled = threading.Event()
+    cancelled.set()
+    with pytest.raises(DocumentError) as caught:
+        library.add(long_pdf, cancelled=cancelled)
+    assert caught.value.words_key == "document_cancelled"
+    assert hanging == []
+    assert nothing_stays(library, tmp_path / "library")
+
+
+def test_who_waits_for_another_may_be_cancelled_alone(
+    library: Library, long_pdf: Path, hanging: list[subprocess.Popen[bytes]]
+) -> None:
+    over, other_over = threading.Event(), threading.Event()
+    first = Adding(library, long_pdf, cancelled=over)
+    until(lambda: hanging)
+    second = Adding(library, long_pdf, cancelled=other_over)
+    other_over.set()
+    assert second.end().words_key == "document_cancelled"
+    assert first.thread.is_alive()
+    over.set()
+    first.end()
+    assert len(hanging) == 1
+
+
+async def test_a_cancelled_task_ends_the_reading(
+    library: Library, tmp_path: Path, long_pdf: Path, hanging: list[subprocess.Popen[bytes]]
+) -> None:
+    task = asyncio.create_task(library.aadd(long_pdf))
+    await asyncio.to_thread(until, lambda: hanging)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert nothing_stays(library, tmp_path / "library")
+
+
+def test_a_library_that_is_closed_ends_its_readings(
+    tmp_path: Path, long_pdf: Path, hanging: list[subprocess.Popen[bytes]]
+) -> None:
+    library = Library.open(tmp_path / "library")
+    adding = Adding(library, long_pdf)
+    until(lambda: hanging)
+    began = time.monotonic()
+    library.close()
+    assert time.monotonic() - began < 2
+    error = adding.end()
+    assert isinstance(error, StorageError)
+    assert error.words_key == "library_closed"
+    with Library.open(tmp_path / "library") as again:
+        assert nothing_stays(again, tmp_path / "library")
+
+
+def test_a_reader_that_dies_in_the_middle_leaves_nothing(library: Library, tmp_path: Path, long_pdf: Path) -> None:
+    readers: list[Any] = []
+    popen: Any = subprocess.Popen
+    dying = "import os, sys; from core.rag.parsers import pdf, worker\n"
+    dying += f"real = pdf._page\npdf._page = lambda s, n, h: os.abort() if n == {PAGES} else real(s, n, h)\n"
+    dying += "pdf._sample = lambda count: [1]\nworker.main()"
+
+    def start(command: list[str], **options: Any) -> Any:
+        readers.append(popen([command[0], "-c", dying], **options))
+        return readers[-1]
+
+    seen: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process.subprocess, "Popen", start)
+        with pytest.raises(DocumentError) as caught:
+            library.add(long_pdf, progress=lambda said: seen.append(said.chunks))
+    assert caught.value.words_key == "document_broken"
+    assert len(readers) == 1
+    assert nothing_stays(library, tmp_path / "library")
+
+
+def test_a_file_that_is_deleted_while_it_is_read_is_read_to_its_end(library: Library, long_pdf: Path) -> None:
+    document = library.add(long_pdf, progress=lambda _: long_pdf.unlink(missing_ok=True))
+    assert (document.status, document.chunks) == ("ready", PAGES)
+    assert not long_pdf.exists()
+
+
+def test_a_disk_that_fills_while_a_document_is_read_keeps_the_others(
+    library: Library, tmp_path: Path, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library.add_text("The lantern is green.", name="a.txt")
+    writing = IndexFile.writing
+    full: list[bool] = []
+
+    @contextmanager
+    def bounded(self: IndexFile) -> Any:
+        with writing(self) as db:
+            size = db.execute("PRAGMA page_count").fetchone()[0] if full else 1 << 30
+            db.execute(f"PRAGMA max_page_count = {size}")
+            yield db
+
+    monkeypatch.setattr(IndexFile, "writing", bounded)
+    with pytest.raises(NoSpaceError):
+        library.add(long_pdf, progress=lambda said: full.append(True) if said.chunks else None)
+    assert full
+    assert [document.name for document in library.documents()] == ["a.txt"]
+    assert library.find("lamp") == []
+    assert library.find("lantern")
+    originals = [path.name for path in (tmp_path / "library" / "originals").iterdir()]
+    assert len(originals) == 2  # those of the other
+    full.clear()
+    assert library.add(long_pdf).status == "ready"
+
+
+def test_removing_what_is_not_there_says_so(library: Library) -> None:
+    for document_id in ("a" * 64, "../library.sqlite", ""):
+        with pytest.raises(NotFoundError):
+            library.remove(document_id)
+
+
+def test_links_are_followed_to_files_alone(library: Library, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("The lamp is green.")
+    (tmp_path / "link.txt").symlink_to(tmp_path / "a.txt")
+    (tmp_path / "folder").symlink_to(tmp_path)
+    (tmp_path / "nowhere").symlink_to(tmp_path / "missing")
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    (tmp_path / "device").symlink_to(os.devnull)
+    document = library.add(tmp_path / "link.txt")
+    assert not (tmp_path / "library" / "originals" / document.id).is_symlink()
+    for name, error in (("folder", DocumentError), ("nowhere", NotFoundError), ("round", NotFoundError)):
+        with pytest.raises(error):
+            library.add(tmp_path / name)
+    with pytest.raises(DocumentError):
+        library.add(tmp_path / "device")
+    assert len(library.documents()) == 1
