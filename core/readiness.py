@@ -21,6 +21,8 @@ class Part:
     Args:
         done, total: Bytes fetched so far and in all while `loading`; 0 where nothing is fetched.
         label: What the page calls it, such as the model's name.
+        in_process: The model runs in this process; else it is a service.
+        built_in: It is one that Parlour fetches by itself.
         answered: The model has written a reply; before, a service is but set up.
         remedy_key: Names the sentence that says what to do about a failure; its blanks are in `details`.
     """
@@ -29,6 +31,8 @@ class Part:
     done: int = 0
     total: int = 0
     label: str = ""
+    in_process: bool = False
+    built_in: bool = False
     remedy_key: str = ""
     details: dict[str, Any] | None = None
     answered: bool = False

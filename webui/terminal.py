@@ -77,7 +77,7 @@ class Terminal:
 
 def _state(model: Part) -> str:
     """A service that nobody asked yet is set up, and may not be there."""
-    service = model.label and not model.answered and not model.label.endswith(("built in", "Transformers"))
+    service = model.label and not model.answered and not model.in_process
     return "set up" if service else "ready"
 
 

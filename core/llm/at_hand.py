@@ -8,7 +8,7 @@ from core.errors import SettingsError
 from core.llm.local_files import user_path
 
 _GGUF = ".gguf"
-_BUILT_IN = "llama_cpp"
+BUILT_IN = "llama_cpp"
 
 
 def check_at_hand(model_type: str, name: str) -> None:
@@ -24,13 +24,13 @@ def check_at_hand(model_type: str, name: str) -> None:
         ModelServiceError: The file is no model, damaged or cut off.
     """
     is_file = name.lower().endswith(_GGUF)
-    if model_type != _BUILT_IN:
+    if model_type != BUILT_IN:
         from core.llm.backends.transformers_load import need_packages
 
         need_packages("Transformers", ("torch", "transformers", *(("gguf", "accelerate") if is_file else ())))
     if is_file:
-        _check_file(Path(name) if model_type == _BUILT_IN else user_path(name))
-    elif model_type != _BUILT_IN and _is_path(name) and not user_path(name).is_dir():
+        _check_file(Path(name) if model_type == BUILT_IN else user_path(name))
+    elif model_type != BUILT_IN and _is_path(name) and not user_path(name).is_dir():
         raise _missing(user_path(name))
 
 

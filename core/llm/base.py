@@ -48,7 +48,8 @@ Reply: TypeAlias = list[Message] | list[dict[str, Any]]
 class BaseChatModel:
     """A chat model.
 
-    A subclass implements `_stream` (async, events) or `_chat_stream` / `_chat_no_stream` (sync, whole messages).
+    A subclass implements `_stream` (async, events) or `_chat_stream` / `_chat_no_stream` (sync, whole messages). One
+    that runs in this process, and asks no service, sets `in_process`.
 
     Args:
         cfg: `model`, `generate_cfg` and what the back end adds; the dict is copied, never changed.
@@ -64,6 +65,7 @@ class BaseChatModel:
     support_video_input: bool = False
     small: bool = False
     native_calls: bool = False
+    in_process: bool = False
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
     call_listeners: tuple[OnCall, ...] = ()
@@ -83,7 +85,8 @@ class BaseChatModel:
     @property
     def service(self) -> Service:
         """Where the model is, as logs and traces name it; a back end that knows better says so."""
-        return service_of(self.cfg, self.model_type)
+        found = service_of(self.cfg, self.model_type)
+        return replace(found, here=True) if self.in_process and not found.address else found
 
     async def account(self) -> str:
         """A mark of the service and the key that a call will use, which tells neither: the cache tells them apart."""

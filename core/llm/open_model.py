@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from core.errors import SettingsError, UnknownNameError
+from core.llm.at_hand import BUILT_IN
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
 from core.llm.local_files import user_path
@@ -14,7 +15,6 @@ from core.llm.meant_names import check_model_names
 
 SERVER_KEYS = ("model_server", "base_url", "api_base")
 _DECIDE: Final = ("azure_endpoint", "weights")
-_BUILT_IN: Final = "llama_cpp"
 _DASHSCOPE: Final = "dashscope"
 _FAMILIES: Final = {
     "-vl": "qwenvl_dashscope",
@@ -71,7 +71,7 @@ def deduced_type(settings: Mapping[str, Any]) -> str:
     if server and server.lower() != _DASHSCOPE:
         return "openai"
     if name.lower().endswith(".gguf") or settings.get("weights"):
-        return _BUILT_IN
+        return BUILT_IN
     if name in LLM_REGISTRY:
         return name
     if _is_folder_of_weights(name):

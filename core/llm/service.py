@@ -27,7 +27,6 @@ _USUAL: Final = {
     "qwenvl_dashscope": _DASHSCOPE,
     "qwenaudio_dashscope": _DASHSCOPE,
 }
-_IN_PROCESS: Final = frozenset({"transformers", "llama_cpp", "scripted"})
 _PROVIDERS: Final = {  # the names that OpenTelemetry gives them, by the end of the host
     "api.openai.com": "openai",
     "openai.azure.com": "azure.ai.openai",
@@ -106,7 +105,7 @@ def account_mark(address: str, key: str) -> str:
 @lru_cache(maxsize=64)
 def _service(address: str, model_type: str) -> Service:
     if not address:
-        return Service(model_type, model_type, here=model_type in _IN_PROCESS)
+        return Service(model_type, model_type)
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         host, port = parts.hostname or "", parts.port

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableError, SettingsError
-from core.llm.at_hand import check_at_hand
+from core.llm.at_hand import BUILT_IN, check_at_hand
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
-from core.models.menu import BUILT_IN, checked_address, checked_key, checked_model, same_place, service_named
+from core.models.menu import checked_address, checked_key, checked_model, same_place, service_named
 from core.models.own_models import Choice, is_local
 
 if TYPE_CHECKING:

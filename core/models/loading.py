@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from core.errors import ParlourError
+from core.llm.at_hand import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -125,7 +126,8 @@ class ModelLoader:
         if self.model is None:
             self.model = await asyncio.to_thread(self._make)
         model = self.model
-        self._readiness.mark("model", "loading", label=model.label)
+        built_in = model.in_process and model.model_type == BUILT_IN
+        self._readiness.mark("model", "loading", label=model.label, in_process=model.in_process, built_in=built_in)
         loop = asyncio.get_running_loop()
         await model.prepare(lambda progress: _in_loop(loop, self._tell, progress))
         return model

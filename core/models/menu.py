@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from core.errors import SettingsError
+from core.llm.at_hand import BUILT_IN
 from core.settings import DASHSCOPE_ADDRESS, DASHSCOPE_DEFAULT_MODEL, NO_KEY, OPENAI_DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
 
 Key: TypeAlias = Literal["needed", "optional", "none"]
 
-BUILT_IN = "llama_cpp"
 OWN_SERVER = "compatible"
 _LONGEST_NAME = 200
 _LONGEST_PATH = 1000
@@ -38,6 +38,7 @@ class MenuService:
         models: Names to begin with; the first is the usual one.
         model_type: The back end that speaks to it.
         here: It runs on the machine that runs Parlour: only for whom that machine belongs to.
+        inside: It runs in Parlour's own process: it has no address and no key, but takes memory.
     """
 
     label: str
@@ -47,20 +48,17 @@ class MenuService:
     models: tuple[str, ...] = ()
     model_type: str = "openai"
     here: bool = False
-
-    @property
-    def inside(self) -> bool:
-        """Whether it runs in Parlour's own process: it has no address and no key, but takes memory."""
-        return self.wants_key == "none"
+    inside: bool = False
 
 
 _QWEN = (DASHSCOPE_DEFAULT_MODEL, "qwen-max", "qwen-turbo", "qwen-vl-plus")
 _ABROAD = "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"
 _FREE: dict[str, Any] = {"typed": True, "wants_key": "optional", "here": True}
+_INSIDE: dict[str, Any] = {"wants_key": "none", "here": True, "inside": True}
 
 MENU: Mapping[str, MenuService] = {
-    BUILT_IN: MenuService("", wants_key="none", model_type=BUILT_IN, here=True),
-    "transformers": MenuService("Transformers", wants_key="none", model_type="transformers", here=True),
+    BUILT_IN: MenuService("", model_type=BUILT_IN, **_INSIDE),
+    "transformers": MenuService("Transformers", model_type="transformers", **_INSIDE),
     "openai": MenuService("OpenAI", "https://api.openai.com/v1", models=(OPENAI_DEFAULT_MODEL,)),
     "dashscope": MenuService("DashScope", DASHSCOPE_ADDRESS, models=_QWEN),
     "dashscope_intl": MenuService("", _ABROAD, models=_QWEN),

@@ -43,6 +43,7 @@ class ScriptedModel(BaseChatModel):
     """
 
     model_type = "scripted"
+    in_process = True
     default_model = "scripted"
 
     def __init__(self, *turns: Turn | Mapping[str, Any], native: bool = True) -> None:

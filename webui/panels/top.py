@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MB = 1_000_000
-_IN_PROCESS = ", Transformers"
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
@@ -39,9 +38,8 @@ def top_html(title: str, readiness: Readiness, words: Words) -> str:
 
 def _ready_html(readiness: Readiness, words: Words) -> str:
     model = readiness["model"]
-    inside = model.label.endswith(", built in")
+    inside, here = model.built_in, model.in_process
     name = model.label.removesuffix(", built in") if inside else model.label
-    here = inside or model.label.endswith(_IN_PROCESS)
     said = _said(model, words, here=here)
     label = words("ready.inside", model=name) if inside and name else name
     return (

@@ -72,6 +72,7 @@ class LlamaCppModel(BaseChatModel):
     """
 
     model_type = "llama_cpp"
+    in_process = True
     tokens_per_message = 5  # the marks around each; the context is small, and nothing may go over it
     small = True
 

@@ -67,6 +67,7 @@ class TransformersModel(BaseChatModel):
     """
 
     model_type = "transformers"
+    in_process = True
     tokens_per_message = 5  # the marks around each
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:

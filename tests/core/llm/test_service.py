@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from pydantic import SecretStr
 
+from core.llm.base import BaseChatModel
+from core.llm.open_model import get_chat_model
 from core.llm.service import Service, account_mark, key_of, service_of
 
 
@@ -37,13 +39,22 @@ from core.llm.service import Service, account_mark, key_of, service_of
             ),
         ),
         ({}, "openai", Service("api.openai.com", "openai", "https://api.openai.com/v1", "api.openai.com")),
-        ({}, "llama_cpp", Service("llama_cpp", "llama_cpp", here=True)),
         ({}, "mine", Service("mine", "mine")),
         ({"base_url": "http://host:port"}, "openai", Service("openai", "openai")),
     ],
 )
 def test_the_settings_tell_where_a_model_is_and_never_a_secret(cfg, model_type, service):
     assert service_of(cfg, model_type) == service
+
+
+def test_a_model_in_this_process_says_so_itself():
+    class Mine(BaseChatModel):
+        model_type = "mine"
+        in_process = True
+
+    assert Mine().service == Service("mine", "mine", here=True)
+    assert get_chat_model({"model_type": "llama_cpp"}).in_process
+    assert not get_chat_model({"model": "m", "base_url": "http://127.0.0.1:1/v1"}).in_process
 
 
 def test_dashscope_is_known_by_name_and_by_type():

@@ -47,6 +47,7 @@ async def test_progress_comes_from_any_thread_and_ends_ready() -> None:
     while readiness["model"].state != "ready":
         await asyncio.sleep(0)
     assert readiness["model"].label == loader.label == "scripted"
+    assert (readiness["model"].in_process, readiness["model"].built_in) == (True, False)
     assert await loader.ready() is model
     assert model.prepared == 1
     await loader.aclose()

@@ -192,7 +192,7 @@ class Stage:
         now = time.time()
         conversations = [Conversation("conv", "o", "About <b>it</b>", now, now), Conversation("old", "o", "", 0, 0)]
         readiness = Readiness()
-        readiness.mark("model", "ready", label="Small 0.5B, built in")
+        readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
         current = "conv" if thread else ""
         status = status_html("running" if scene == "running" else "idle", current, lang=words.lang, empty=not thread)
         history = history_html(conversations, current, ["old"], [], words)

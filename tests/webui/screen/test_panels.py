@@ -82,16 +82,20 @@ def ready(state: Any, **changes: Any) -> Readiness:
 
 
 def test_the_top_line_says_which_model_answers_and_whether_it_is_ready() -> None:
-    tree = parsed(top_html("My <title>", ready("ready", label="Qwen2.5-Coder 0.5B, built in"), EN))
+    tree = parsed(
+        top_html("My <title>", ready("ready", label="Qwen2.5-Coder 0.5B, built in", in_process=True, built_in=True), EN)
+    )
     assert one(tree, "[data-ready=ready] .p-said").text() == "Ready"
     assert one(tree, ".p-model").text() == "Qwen2.5-Coder 0.5B, built in"
     assert one(tree, ".p-title").text() == "My <title>"
-    chinese = parsed(top_html("", ready("ready", label="Qwen2.5-Coder 0.5B, built in"), ZH))
+    chinese = parsed(
+        top_html("", ready("ready", label="Qwen2.5-Coder 0.5B, built in", in_process=True, built_in=True), ZH)
+    )
     assert one(chinese, ".p-model").text() == "Qwen2.5-Coder 0.5B，内置"
 
 
 def test_the_card_says_that_the_built_in_model_is_small_and_leads_to_another() -> None:
-    tree = parsed(top_html("", ready("ready", label="Qwen 0.5B, built in"), EN))
+    tree = parsed(top_html("", ready("ready", label="Qwen 0.5B, built in", in_process=True, built_in=True), EN))
     assert "small model" in one(tree, ".p-card").text()
     assert one(tree, ".p-card button[data-do=models]").text() == "Choose a model"
     assert one(tree, ".p-top > button[data-do=models]").attributes["aria-label"] == "Model settings"
@@ -108,7 +112,7 @@ def test_the_card_of_a_remote_model_says_where_words_go() -> None:
 
 
 def test_a_model_in_this_process_is_ready_once_it_is_loaded_and_keeps_words_here() -> None:
-    tree = parsed(top_html("", ready("ready", label="tiny, Transformers"), EN))
+    tree = parsed(top_html("", ready("ready", label="tiny, Transformers", in_process=True), EN))
     assert one(tree, ".p-said").text() == "Ready"
     assert "leaves this computer" in one(tree, ".p-card").text()
 
@@ -135,12 +139,24 @@ def test_a_service_that_answered_with_an_error_is_said_to_answer() -> None:
 
 
 def test_fetching_is_told_in_megabytes() -> None:
-    tree = parsed(top_html("", ready("loading", label="Q, built in", done=212_000_000, total=491_400_064), EN))
+    tree = parsed(
+        top_html(
+            "",
+            ready("loading", label="Q, built in", in_process=True, built_in=True, done=212_000_000, total=491_400_064),
+            EN,
+        )
+    )
     assert one(tree, "[data-ready=loading] .p-said").text() == "Fetching, 212 of 491 MB"
 
 
 def test_without_a_model_the_page_says_why_and_what_to_do() -> None:
-    tree = parsed(top_html("", ready("failed", label="Q, built in", remedy_key="weights_unreachable"), EN))
+    tree = parsed(
+        top_html(
+            "",
+            ready("failed", label="Q, built in", in_process=True, built_in=True, remedy_key="weights_unreachable"),
+            EN,
+        )
+    )
     assert one(tree, "[data-ready=failed] .p-said").text() == "No model"
     assert "no network" in one(tree, ".p-card .p-what").text()
     assert one(tree, "button[data-do=retry]").text() == "Try again"

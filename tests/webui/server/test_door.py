@@ -99,6 +99,8 @@ async def test_health_and_readiness_are_answered_before_the_house_is_open(runnin
         "label": "",
         "done": 0,
         "total": 0,
+        "in_process": False,
+        "built_in": False,
         "answered": False,
         "remedy": "",
     }

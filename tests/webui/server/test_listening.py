@@ -63,7 +63,7 @@ def test_the_terminal_says_each_thing_once() -> None:
         terminal.tell(readiness)
     readiness.mark("database", "ready")
     readiness.mark("page", "ready")
-    readiness.mark("model", "ready", label="Small, built in")
+    readiness.mark("model", "ready", label="Small, built in", in_process=True)
     terminal.tell(readiness)
     terminal.tell(readiness)
     lines = out.getvalue().splitlines()

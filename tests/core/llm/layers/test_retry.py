@@ -111,6 +111,10 @@ class Inside(Served):
     def __init__(self) -> None:
         self.cfg = {}
 
+    @property
+    def service(self) -> Service:
+        return Service(self.model_type, self.model_type, here=True)
+
 
 @pytest.mark.parametrize(("model", "generate"), [(Inside(), {}), (Served(), {"circuit_breaker": False})])
 async def test_without_retries_and_a_breaker_the_layer_is_not_there(model, generate):
