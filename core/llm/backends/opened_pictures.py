@@ -8,23 +8,28 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
-import httpx2
-
+from core.errors import FetchError
 from core.llm.pictures import data_uri, unreadable
 from core.llm.wire.notes import item_name
 from core.messages.content import ContentItem
+from core.net.addresses import Reach
+from core.net.fetcher import FetchLimits, fetch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from core.llm.backends.local_turns import Json
 
-_LARGEST: Final = 64 * 1024 * 1024
-_SECONDS: Final = 30.0
+_LIMITS: Final = FetchLimits(size=64 * 1024 * 1024, seconds=30.0, types=("image/", "application/octet-stream"))
+_OPEN: Final = Reach()
 
 
-async def opened_pictures(turns: Iterable[Json]) -> list[Any]:
+async def opened_pictures(turns: Iterable[Json], *, reach: Reach = _OPEN) -> list[Any]:
     """Every picture of the turns, in order, as PIL images in RGB.
+
+    Args:
+        turns: What the model is asked.
+        reach: How far a picture may be fetched from: the open internet, whichever way a redirect leads.
 
     Raises:
         ModelRefusedError: One cannot be had, is no picture, or is larger than 64 MB (`picture_unreadable`).
@@ -36,13 +41,13 @@ async def opened_pictures(turns: Iterable[Json]) -> list[Any]:
         for part in turn["content"]
         if part["type"] == "image"
     ]
-    return [await _opened(address) for address in addresses]
+    return [await _opened(address, reach) for address in addresses]
 
 
-async def _opened(address: str) -> Any:
+async def _opened(address: str, reach: Reach) -> Any:
     name = item_name(ContentItem(image=address))
     if address.startswith(("http://", "https://")):
-        raw = await _fetched(address, name)
+        raw = await _fetched(address, name, reach)
     else:
         uri = address if address.startswith("data:") else await asyncio.to_thread(data_uri, address)
         raw = _decoded(uri)
@@ -57,21 +62,13 @@ def _decoded(uri: str) -> bytes:
         raise unreadable("", "is damaged") from error
 
 
-async def _fetched(address: str, name: str) -> bytes:
-    raw = bytearray()
+async def _fetched(address: str, name: str, reach: Reach) -> bytes:
     try:
-        async with (
-            httpx2.AsyncClient(timeout=_SECONDS, follow_redirects=True) as client,
-            client.stream("GET", address) as response,
-        ):
-            response.raise_for_status()
-            async for piece in response.aiter_bytes():
-                raw += piece
-                if len(raw) > _LARGEST:
-                    raise unreadable(name, "is larger than 64 MB")
-    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-        raise unreadable(name, "could not be fetched") from error
-    return bytes(raw)
+        return (await fetch(address, limits=_LIMITS, reach=reach)).data
+    except FetchError as error:
+        if error.words_key == "fetch_too_large":
+            raise unreadable(name, "is larger than 64 MB") from error
+        raise unreadable(name, f"could not be fetched: {str(error).rstrip('.')}") from error
 
 
 def _image(raw: bytes, name: str) -> Any:

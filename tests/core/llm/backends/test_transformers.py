@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from base64 import b64decode
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from core.llm.backends.transformers_load import Place, told
 from core.llm.backends.transformers_sampling import Sampling, sampling
 from core.llm.open_model import get_chat_model
 from core.llm.request import Progress
+from core.net.addresses import Reach
 from core.testing.gguf_file import gguf_file
 
 pytestmark = pytest.mark.anyio
@@ -258,6 +261,38 @@ async def test_a_picture_that_is_none_is_refused(address: str) -> None:
     assert caught.value.words_key == "picture_unreadable"
 
 
-async def test_a_picture_on_a_server_is_fetched(tmp_path: Path, free_port: int) -> None:
-    with pytest.raises(ModelRefusedError, match="could not be fetched"):
-        await opened_pictures([turn(f"http://127.0.0.1:{free_port}/a.png")])
+_PIXEL = b64decode("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7")
+
+
+async def _site(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    path = (await reader.readuntil(b"\r\n\r\n")).split()[1].decode()
+    if path == "/pixel.gif":
+        head = f"HTTP/1.1 200 OK\r\ncontent-type: image/gif\r\ncontent-length: {len(_PIXEL)}\r\n\r\n"
+        writer.write(head.encode() + _PIXEL)
+    else:
+        target = {"/moved": "/pixel.gif", "/inside": "http://inside.example/"}[path]
+        writer.write(f"HTTP/1.1 302 Found\r\nlocation: {target}\r\ncontent-length: 0\r\n\r\n".encode())
+    await writer.drain()
+    writer.close()
+
+
+async def test_a_picture_on_a_server_is_fetched_and_each_redirect_checked_like_the_first_address() -> None:
+    async def resolve(host: str, port: int) -> list[str]:
+        return ["10.0.0.1"] if host == "inside.example" else ["127.0.0.1"]
+
+    async with await asyncio.start_server(_site, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        reach = Reach(lambda address, _: address == "127.0.0.1", resolve)
+        at = f"http://pictures.example:{port}"
+        for path in ("/pixel.gif", "/moved"):
+            (picture,) = await opened_pictures([turn(at + path)], reach=reach)
+            assert picture.size == (1, 1)
+        with pytest.raises(ModelRefusedError, match=r"inside\.example is not a public address") as caught:
+            await opened_pictures([turn(f"{at}/inside")], reach=reach)
+        assert caught.value.words_key == "picture_unreadable"
+
+
+async def test_a_picture_on_this_machine_or_its_network_is_not_fetched(free_port: int) -> None:
+    for address in (f"http://127.0.0.1:{free_port}/a.png", "http://169.254.169.254/latest/", "http://localhost/a.png"):
+        with pytest.raises(ModelRefusedError, match=r"could not be fetched.*not a public address"):
+            await opened_pictures([turn(address)])
