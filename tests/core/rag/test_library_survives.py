@@ -100,3 +100,25 @@ def test_a_library_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:
         Library.open(folder)
     assert caught.value.words_key == "library_newer"
     assert not (folder / "library.damaged-1.sqlite").exists()
+
+
+def test_a_library_of_an_older_version_is_opened_and_grows(tmp_path: Path, make_pdf: Make) -> None:
+    folder = tmp_path / "library"
+    with Library.open(folder) as library:
+        old = library.add(make_pdf("The lamp is green."))
+    with sqlite3.connect(folder / "library.sqlite") as db:
+        for column in ("scanned", "tables", "seconds"):
+            db.execute(f"ALTER TABLE documents DROP COLUMN {column}")
+        db.execute("PRAGMA user_version = 2")
+    db.close()
+    (tmp_path / "a.csv").write_text("lamp,colour\nfirst,red\n")
+    with Library.open(folder) as library:
+        (document,) = library.documents()
+        assert (document.id, document.tables, document.seconds) == (old.id, 0, 0.0)
+        new = library.add(tmp_path / "a.csv")
+        assert (new.tables, new.scanned) == (1, 0)
+        assert new.seconds > 0
+    with Library.open(folder) as library:
+        assert library.document(new.id) == new
+        assert {passage.document for passage in library.find("lamp")} == {"made.pdf", "a.csv"}
+    assert not (folder / "library.damaged-1.sqlite").exists()
