@@ -61,6 +61,7 @@ class Settings(BaseSettings):
         weights_dir: Where model files are kept, for all clones of one user.
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
+        check_claims: Whether the sentences of an answer from documents are held against its passages.
         retrieval: How documents are searched: by words and meaning, or by words alone, which costs less.
         pdf_reader: The library that reads PDF: `pypdfium2` for who cannot take PyMuPDF's licence, the AGPL.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
@@ -97,6 +98,7 @@ class Settings(BaseSettings):
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)
     retrieval: Literal["hybrid", "keyword"] = "hybrid"
+    check_claims: bool = True
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
     log_calls: bool = False
 

@@ -22,13 +22,13 @@ _NEARLY_ALL = 0.75  # of them, or a figure among them, and one word fewer is eno
 _FEWEST = 3
 _FEWEST_CHINESE = 4
 _SECOND_ADDS = 0.2  # of the words, before a second passage is named too
-_DENIAL = re.compile(
+DENIAL = re.compile(
     r"\b(?:not|no|n't|cannot|can't|doesn't|don't|didn't|isn't)\b.{0,40}"
     r"\b(?:mention|contain|say|state|provide|specif|include|find|found|information|know|sure|answer)"
     r"|没有(?:提|说|给|包含|找到|相关)|未(?:提|说明|找到|包含)|无法|不(?:知道|清楚|确定)|沒有(?:提|說|給|包含|找到|相關)|無法",
     re.IGNORECASE,
 )
-_ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
+ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 
 
 class Support:
@@ -39,13 +39,13 @@ class Support:
     """
 
     def __init__(self, passages: Sequence[Passage]) -> None:
-        self._words = [_words(f"{passage.heading}\n{passage.text}") for passage in passages]
+        self._words = [words_of(f"{passage.heading}\n{passage.text}") for passage in passages]
 
     def numbers(self, sentence: str) -> list[int]:
         """The passages that bear the sentence out, the best first, two at most; none if in doubt."""
-        if not self._words or _DENIAL.search(sentence) or sentence.rstrip().endswith((":", "：", "?", "？")):
+        if not self._words or DENIAL.search(sentence) or sentence.rstrip().endswith((":", "：", "?", "？")):
             return []
-        said = _words(_ORDINAL.sub("", sentence, count=1))
+        said = words_of(ORDINAL.sub("", sentence, count=1))
         is_chinese = ideographs(sentence) * 2 > len(sentence)
         share, fewest = (_SHARE_CHINESE, _FEWEST_CHINESE) if is_chinese else (_SHARE, _FEWEST)
         figures = {word for word in said if any(letter.isdigit() for letter in word)}
@@ -71,7 +71,7 @@ class Support:
         return [order[0], second] if is_joined else []
 
 
-def _words(text: str) -> set[str]:
+def words_of(text: str) -> set[str]:
     """What carries meaning: stems, figures, and pairs of Chinese characters without the empty ones."""
     return {
         term for term in terms(text) if (len(term) > 1 or term.isdigit()) and not EMPTY_CHARACTERS.intersection(term)

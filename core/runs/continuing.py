@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.messages.events import CallDelta, CallStarted, MessageFinished, ToolFinished, ToolStarted
 from core.messages.transcript import call_message
-from core.runs.log import LoggedEvent, RunFinished
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def beginning_of(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
     Its end is left out, so that text goes on where it broke off; calls whose arguments never were whole are left out,
     and calls that never had a result get one that says so.
     """
-    kept = [one for one in logged if not isinstance(one.event, RunFinished)]
+    kept = [one for one in logged if not isinstance(one.event, ClaimsChecked | RunFinished)]
     while kept and isinstance(kept[-1].event, MessageFinished) and kept[-1].event.reason != "calls":
         kept.pop()
     answered = {one.event.call_id for one in kept if isinstance(one.event, ToolFinished)}

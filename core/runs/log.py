@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from core.messages.events import Event
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from core.rag.claims import Verdict
     from core.storage.base import RunStatus
 
 # What a reader must see at once; the rest may wait for the next frame.
-_URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", "item_added", "run_finished"}
+_URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", "item_added"} | {
+    "claims_checked",
+    "run_finished",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,31 @@ class RunFinished:
     kind: Literal["run_finished"] = "run_finished"
 
 
-RunEvent: TypeAlias = Event | RunFinished
+class Checked(NamedTuple):
+    """What the passages of a reply say to one of its sentences.
+
+    Args:
+        block: The index of its text among the blocks of the reply.
+        end: Where it ends in that text.
+        verdict: `supported`, `weak` or `unsupported`.
+        numbers: The passages that bear it out.
+    """
+
+    block: int
+    end: int
+    verdict: Verdict
+    numbers: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimsChecked:
+    """The sentences of a whole reply were held against its passages."""
+
+    claims: tuple[Checked, ...]
+    kind: Literal["claims_checked"] = "claims_checked"
+
+
+RunEvent: TypeAlias = Event | ClaimsChecked | RunFinished
 
 
 @dataclass(frozen=True, slots=True)

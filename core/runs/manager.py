@@ -11,7 +11,7 @@ from weakref import WeakSet
 
 from core.errors import NotFoundError
 from core.messages.transcript import Transcript
-from core.runs.log import LoggedEvent, RunFinished
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.runs.rows import events_of, logged_of
 from core.runs.run import Answerer, Run, whole
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from core.messages.message import Message
+    from core.runs.run import Check
     from core.storage.base import RunRecord, StoredMessage
     from core.storage.runs import RunStore
 
@@ -36,12 +37,16 @@ class Runs:
         store: Where runs and events are kept.
         limit: Seconds that one run may take.
         worker: Who this process is, for other processes on the same data.
+        check: Looks at each reply that is complete.
     """
 
     _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
 
-    def __init__(self, store: RunStore, *, limit: float = 600.0, worker: str | None = None) -> None:
+    def __init__(
+        self, store: RunStore, *, limit: float = 600.0, worker: str | None = None, check: Check | None = None
+    ) -> None:
         self._store = store
+        self._check = check
         self._limit = limit
         self._worker = worker or this_worker()
         self._live: dict[str, Run] = {}
@@ -95,7 +100,7 @@ class Runs:
             record, _ = await self._store.create(
                 owner, conversation_id, user=asked, parent_id=parent_id, model=model, worker=self._worker, title=title
             )
-            run = Run(record, self._store, earlier=earlier, limit=self._limit)
+            run = Run(record, self._store, earlier=earlier, limit=self._limit, check=self._check)
             self._live[conversation_id] = run
             run.begin(agent, history, self._done)
             self._changed(owner, conversation_id)
@@ -217,7 +222,7 @@ class Runs:
 
     async def _interrupt(self, record: RunRecord) -> None:
         logged = await self.events(record.owner_id, record.id)
-        transcript = Transcript(one.event for one in logged if not isinstance(one.event, RunFinished))
+        transcript = Transcript(one.event for one in logged if not isinstance(one.event, ClaimsChecked | RunFinished))
         parts = whole(transcript, "interrupted")
         await self._store.finish(record.owner_id, record.id, "interrupted", parts=parts, usage=transcript.usage)
         _LOG.info("Run %s was interrupted; %d messages of its reply are kept.", record.id, len(parts))

@@ -16,13 +16,14 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
-from core.runs.log import LoggedEvent, RunFinished
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from core.messages.content import ContentItem
     from core.messages.message import Message, Usage
+    from core.runs.log import Checked
     from core.storage.base import RunStatus
 
 CallState: TypeAlias = Literal["waiting", "running", "done", "failed"]
@@ -109,7 +110,8 @@ class Reply:
 
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
-    `model` is what the page calls the model that wrote it, where that is known.
+    `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
+    its sentences, once it is whole and was checked.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running") -> None:
@@ -119,6 +121,7 @@ class Reply:
         self.error: dict[str, Any] | None = None
         self.usage: Usage | None = None
         self.model = ""
+        self.claims: tuple[Checked, ...] = ()
         self.seen = 0
         self._calls: dict[str, CallBlock] = {}
         self._speaker: str | None = None
@@ -152,6 +155,8 @@ class Reply:
                 self._move_call(event, at)
             case MessageFinished():
                 self._count(event.usage)
+            case ClaimsChecked():
+                self.claims = event.claims
             case RunFinished():
                 self._finish(event)
             case _:

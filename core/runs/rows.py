@@ -21,17 +21,22 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message, Usage
-from core.runs.log import LoggedEvent
+from core.runs.log import Checked, ClaimsChecked, LoggedEvent
 from core.storage.base import EventRow
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from core.rag.claims import Verdict
     from core.runs.log import RunEvent
 
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
-_CLASSES: dict[str, Callable[..., Event]] = {
+def _claims(claims: list[tuple[int, int, Verdict, list[int]]]) -> ClaimsChecked:
+    return ClaimsChecked(tuple(Checked(block, end, said, tuple(numbers)) for block, end, said, numbers in claims))
+
+
+_CLASSES: dict[str, Callable[..., Event | ClaimsChecked]] = {
     "message_started": MessageStarted,
     "text_delta": TextDelta,
     "reasoning_delta": ReasoningDelta,
@@ -41,6 +46,7 @@ _CLASSES: dict[str, Callable[..., Event]] = {
     "tool_started": ToolStarted,
     "tool_finished": ToolFinished,
     "message_finished": MessageFinished,
+    "claims_checked": _claims,
 }
 _MODELS: dict[str, type[BaseModel]] = {"message": Message, "item": ContentItem, "usage": Usage}
 

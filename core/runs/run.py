@@ -14,18 +14,20 @@ from core.messages.events import Event, MessageStarted, TextDelta
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.checkpoint import Checkpoint
-from core.runs.log import LoggedEvent, RunFinished, RunLog
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, RunLog
 from core.runs.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
+    from core.runs.log import Checked
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
 
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
 _TRY_AGAIN_AFTER = 2.0
+_CHECKED_WITHIN = 10.0
 _ENDS_A_WORD = re.compile(r"[A-Za-z0-9.,;:!?)]$")
 _BEGINS_A_WORD = re.compile(r"[A-Za-z0-9(]")
 
@@ -38,6 +40,14 @@ class Answerer(Protocol):
         ...
 
 
+class Check(Protocol):
+    """Holds the sentences of a whole reply against its passages."""
+
+    async def __call__(self, reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+        """What the passages say to each; nothing where there are no passages."""
+        ...
+
+
 class Run:
     """A reply as a task. Its log is the truth; the table follows it.
 
@@ -46,10 +56,17 @@ class Run:
         store: Where events and the end are kept.
         earlier: What a continued reply begins with.
         limit: Seconds that the whole turn may take.
+        check: Looks at a reply that is complete.
     """
 
     def __init__(
-        self, record: RunRecord, store: RunStore, *, earlier: Sequence[LoggedEvent] = (), limit: float = 600.0
+        self,
+        record: RunRecord,
+        store: RunStore,
+        *,
+        earlier: Sequence[LoggedEvent] = (),
+        limit: float = 600.0,
+        check: Check | None = None,
     ) -> None:
         self.id = record.id
         self.owner = record.owner_id
@@ -61,9 +78,12 @@ class Run:
         self.log = RunLog(earlier)
         self._store = store
         self._limit = limit
+        self._check = check
         self._reply = Reply()
         self._reply.model = record.model
-        self._transcript = Transcript(one.event for one in earlier if not isinstance(one.event, RunFinished))
+        self._transcript = Transcript(
+            one.event for one in earlier if not isinstance(one.event, ClaimsChecked | RunFinished)
+        )
         last = earlier[-1].event if earlier else None
         self._broken_off = last.text if isinstance(last, TextDelta) else ""
         self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"))
@@ -126,6 +146,8 @@ class Run:
         keeping = asyncio.create_task(self._checkpoint.keep())
         try:
             status, error = await self._outcome(agent, history)
+            if status == "complete" and self._check is not None:
+                await self._checked(self._check, history)
         finally:
             self._checkpoint.close()
             await asyncio.wait({keeping})
@@ -156,6 +178,20 @@ class Run:
         minutes = round(self._limit / 60)
         text = f"The reply took longer than {minutes} minutes and was ended."
         return "error", as_dict(ModelUnavailableError(message=text, hint="Ask for less at once.", key="turn_too_long"))
+
+    async def _checked(self, check: Check, history: Sequence[Message]) -> None:
+        """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
+        checking = asyncio.create_task(check(self.reply(), history))
+        stopping = asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({checking, stopping}, timeout=_CHECKED_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+            if checking.done() and (claims := checking.result()):
+                self.log.append(ClaimsChecked(tuple(claims)))
+        except Exception:
+            _LOG.exception("The sentences of run %s could not be checked.", self.id)
+        finally:
+            stopping.cancel()
+            checking.cancel()
 
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         async with aclosing(agent.stream(history)) as events:

@@ -15,3 +15,18 @@ LATEX_DELIMITERS: list[dict[str, str | bool]] = [
     {"left": DISPLAY[0], "right": DISPLAY[1], "display": True},
     {"left": INLINE[0], "right": INLINE[1], "display": False},
 ]
+
+# Where something of ours stands in a model's text on its way through the Markdown: letters of the last plane, which
+# nothing is written with.
+_FIRST_NOTE, _NOTES = 0x10F000, 0xF00
+NOTE = f"[{chr(_FIRST_NOTE)}-{chr(_FIRST_NOTE + _NOTES - 1)}]"
+
+
+def note_mark(index: int) -> str:
+    """The letter that stands for note `index`; nothing where there are too many."""
+    return chr(_FIRST_NOTE + index) if index < _NOTES else ""
+
+
+def note_index(mark: str) -> int:
+    """Which note a letter stands for."""
+    return ord(mark) - _FIRST_NOTE

@@ -10,11 +10,11 @@ import re
 from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import urlsplit
 
-from webui.render.delimiters import DISPLAY, INLINE
+from webui.render.delimiters import DISPLAY, INLINE, NOTE, note_index
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 # From the numbers in a mark such as "[1, 3]" to markup; an empty string where none of them points anywhere.
 Cite: TypeAlias = "Callable[[list[int]], str]"
@@ -24,6 +24,7 @@ Picture: TypeAlias = "Callable[[str, str], str]"
 # What is never closed must not be looked for again from each place where it opens: no part goes past the next opening
 # of its kind, and none gives back what it took. So the time grows with the text, whatever is in it.
 _TOKENS = re.compile(
+    rf"(?P<note>{NOTE})|"
     r"""
       (?P<displayed> \$\$ (?P<d1> (?:(?!\n[ \t]*\n|\$\$)[\s\S]){1,4000} ) \$\$
                    | \\\[ (?P<d2> (?: [^\\\n] | \n(?![ \t]*\n) | \\[^\[\]\n] | \\(?=\n) ){1,4000}+ ) \\\] )
@@ -50,14 +51,22 @@ _LINE_BEGINS = re.compile(r"[\s>*+\-\d.)#|]*")
 _NUMBERS = re.compile(r"\d+")
 _OWN_FILE = re.compile(r"\.?/(?:files|assets/samples)/[\w.-]+(?:\?download=1)?\Z")
 _NOTHING = "&#8203;"
+_FIXED = {"bang": "", "less": "&lt;"}
 
 
 class Inline:
-    """Makes one run of text safe; `cite` and `picture` say what marks and foreign pictures become."""
+    """Makes one run of text safe.
 
-    def __init__(self, cite: Cite | None, picture: Picture) -> None:
+    Args:
+        cite: What marks become.
+        picture: What foreign pictures become.
+        notes: What the marks of our notes become.
+    """
+
+    def __init__(self, cite: Cite | None, picture: Picture, notes: Sequence[str] = ()) -> None:
         self._cite = cite
         self._picture = picture
+        self._notes = notes
 
     def safe(self, text: str) -> str:
         """The text as Markdown in which no raw HTML is left but a few bare tags and our own marks."""
@@ -65,6 +74,10 @@ class Inline:
 
     def _token(self, match: re.Match[str]) -> str:
         token = match[0]
+        if (fixed := _FIXED.get(match.lastgroup or "")) is not None:
+            return fixed
+        if match["note"]:
+            return self._notes[note_index(token)]
         if match["displayed"]:
             return DISPLAY[0] + _formula(match["d1"] or match["d2"]) + DISPLAY[1]
         if match["formula"]:
@@ -73,15 +86,11 @@ class Inline:
             return f"<code>{escaped(match['inside'].strip())}</code>" if "<" in token else token
         if match["picture"]:
             return self._pictured(match["alt"], match["src"])
-        if match["bang"]:
-            return ""
         if match["address"]:
             return match["url"]
         if match["tag"]:
             line = match.string.rfind("\n", 0, match.start()) + 1
             return (_NOTHING if _LINE_BEGINS.fullmatch(match.string, line, match.start()) else "") + token
-        if match["less"]:
-            return "&lt;"
         if match["cite"]:
             return self._cited(match)
         return token

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from webui.render.delimiters import MARKS
+from webui.render.delimiters import MARKS, NOTE, note_mark
 from webui.render.inline import Inline
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webui.render.inline import Cite
     from webui.words import Words
 
@@ -22,7 +25,8 @@ _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<item>(?:[-*+]|\d{1,9}[.)])[ \t]+)?(?
 _QUOTE = re.compile(r" {0,3}>[ \t]?")
 _LANGUAGE = re.compile(r"[\w+#.-]+")
 _TICKS = re.compile(r"`+")
-_FORBIDDEN = str.maketrans("", "", MARKS + "\0")
+_FORBIDDEN = re.compile(f"[{MARKS}\0]|{NOTE}")
+_NOTE = re.compile(NOTE)
 _MERMAID_TAG = re.compile(r"<(?!br ?/?>)(?=[a-zA-Z/!?])")
 # To Mermaid a label is HTML, and what stands there as an entity becomes a tag of the page.
 _MERMAID_ENTITY = re.compile(r"&(?=[#a-zA-Z])")
@@ -36,7 +40,9 @@ _MERMAID_REACHES = re.compile(
 _DEPTH = 6
 
 
-def markdown(text: str, words: Words, cite: Cite | None = None, *, growing: bool = False) -> str:
+def markdown(
+    text: str, words: Words, cite: Cite | None = None, *, growing: bool = False, notes: Sequence[tuple[int, str]] = ()
+) -> str:
     """Text as Markdown for the Chatbot.
 
     Args:
@@ -45,13 +51,24 @@ def markdown(text: str, words: Words, cite: Cite | None = None, *, growing: bool
         cite: What marks such as `[1]` become; without it they stay.
         growing: More of it will come: drawings are still code, for each new frame would begin them anew, and the
             browser may take away the place that one is just being drawn into.
+        notes: Markup of ours and where it goes: behind so many characters of the text, in growing order. What would
+            stand in code is left out.
     """
 
     def picture(alt: str, host: str) -> str:
         return words("reply.picture_of", alt=alt or words("reply.picture"), host=host)
 
-    clean = text.replace("\r\n", "\n").replace("\r", "\n").translate(_FORBIDDEN)
-    return "\n".join(_blocks(clean.split("\n"), _Way(Inline(cite, picture), draws=not growing), _DEPTH))
+    inline = Inline(cite, picture, [markup for _, markup in notes])
+    lines = _with_marks(text, [end for end, _ in notes]).split("\n")
+    made = "\n".join(_blocks(lines, _Way(inline, draws=not growing), _DEPTH))
+    return _NOTE.sub("", made) if notes else made
+
+
+def _with_marks(text: str, ends: Sequence[int]) -> str:
+    """The text without what must not be in it, and with the marks of our notes, which can come from us alone."""
+    pieces = [text[start:end] for start, end in pairwise([0, *ends, len(text)])]
+    clean = [_FORBIDDEN.sub("", piece.replace("\r\n", "\n").replace("\r", "\n")) for piece in pieces]
+    return "".join(piece + note_mark(index) for index, piece in enumerate(clean[:-1])) + clean[-1]
 
 
 @dataclass(frozen=True, slots=True)

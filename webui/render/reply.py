@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, assert_never
+from typing import TYPE_CHECKING, Any, assert_never
 
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import call_entries
+from webui.render.claims import notes_of, summary
 from webui.render.entries import bubble, said
 from webui.render.evidence import citing
 from webui.render.files import item_html
 from webui.render.html import escaped
 from webui.render.markdown import markdown
+from webui.render.reading import left_out, waiting_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from core.storage.base import RunStatus, StoredMessage
     from webui.render.entries import Entry
     from webui.render.inline import Cite
+    from webui.render.reading import Waiting
     from webui.words import Words
 
 _BRIEF = 0.5
@@ -35,6 +38,9 @@ _FOR_GOOD = frozenset(
         "no_text",
         "not_a_file",
         "not_what_it_says",
+        "password_asked",
+        "password_wrong",
+        "cancelled",
         "too_large",
     )
 )
@@ -45,7 +51,9 @@ _MENDED_IN_SETTINGS = frozenset(
 ) | {"key_unreadable", "weights_unreachable"}
 
 
-def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, last: bool) -> list[Entry]:
+def reply_entries(
+    message: StoredMessage, reply: Reply | None, words: Words, *, last: bool, waiting: Waiting | None = None
+) -> list[Entry]:
     """The entries of a reply.
 
     Args:
@@ -53,6 +61,7 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         reply: What is known of it; without one the stored text is shown.
         words: The reader's.
         last: Whether it is the last turn: only that one can be continued or written anew.
+        waiting: The documents that it waits for, if any.
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
@@ -60,6 +69,8 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         return [said("assistant", markdown(text, words)), foot]
     entries = _block_entries(reply, words, message.id)
     if reply.status == "running":
+        if waiting is not None and not entries:
+            return [said("assistant", waiting_line(waiting, message.id, words))]
         return [*entries, *_still(reply, words)]
     if reply.status == "error" and reply.error is not None:
         entries.append(said("assistant", _error(reply.error, words)))
@@ -67,7 +78,8 @@ def reply_entries(message: StoredMessage, reply: Reply | None, words: Words, *, 
         entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
-        entries.append(_foot(message, reply.status, words, last=last, begun=_begun(reply), model=reply.model))
+        by, checked, begun = _by(reply.model, words), summary(reply, words), _begun(reply)
+        entries.append(_foot(message, reply.status, words, last=last, begun=begun, after=checked + by))
     return entries
 
 
@@ -83,6 +95,12 @@ def _is_done(block: Block) -> bool:
     return isinstance(block, CallBlock) and block.state == "done" and block.name != _LOOKED_UP
 
 
+def _left_out(block: Block) -> list[dict[str, Any]]:
+    """The documents that a search could not look into."""
+    result = block.result if isinstance(block, CallBlock) else None
+    return list((result.extra or {}).get("left_out") or ()) if result is not None else []
+
+
 def _block_entries(reply: Reply, words: Words, message_id: str) -> list[Entry]:
     cite = citing(reply.passages, message_id, words)
     entries: list[Entry] = []
@@ -93,22 +111,33 @@ def _block_entries(reply: Reply, words: Words, message_id: str) -> list[Entry]:
         if isinstance(block, CallBlock):
             calls = _together(blocks, at)
             entries += call_entries(calls, reply, words, message_id)
+            missing = [one for call in calls for one in _left_out(call)]
+            if missing and not any(map(_left_out, blocks[:at])):
+                entries.append(said("assistant", left_out(missing, words)))
             at += len(calls)
             continue
-        entries += _block_entry(block, words, cite, over=reply.status != "running")
+        notes = (
+            notes_of(reply, at, block.text, words, message_id, cite) if cite and isinstance(block, TextBlock) else ()
+        )
+        entries += _block_entry(block, words, cite, notes, over=reply.status != "running")
         at += 1
     return entries
 
 
 def _block_entry(
-    block: TextBlock | ReasoningBlock | ItemBlock, words: Words, cite: Cite | None, *, over: bool
+    block: TextBlock | ReasoningBlock | ItemBlock,
+    words: Words,
+    cite: Cite | None,
+    notes: Sequence[tuple[int, str]],
+    *,
+    over: bool,
 ) -> list[Entry]:
     match block:
         case TextBlock():
             if not block.text.strip():
                 return []
             name = f'<p class="p-speaker">{escaped(block.name)}</p>\n\n' if block.name else ""
-            return [said("assistant", name + markdown(block.text, words, cite, growing=not over))]
+            return [said("assistant", name + markdown(block.text, words, cite, growing=not over, notes=notes))]
         case ReasoningBlock():
             return [_thought(block, words, over=over)]
         case ItemBlock():
@@ -170,17 +199,20 @@ def _error(error: dict[str, object], words: Words) -> str:
 
 
 def _foot(
-    message: StoredMessage, status: RunStatus, words: Words, *, last: bool, begun: bool, model: str = ""
+    message: StoredMessage, status: RunStatus, words: Words, *, last: bool, begun: bool, after: str = ""
 ) -> Entry:
-    """How it ended, what can be done with it, and which model wrote it."""
+    """How it ended, what can be done with it, and what is said of it."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
     cut = status in {"stopped", "interrupted", "error"}
     acts = [act for act, offered in (("continue", last and cut and begun), ("regenerate", last)) if offered]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    by = f' <span class="p-by">{escaped(words.model(model))}</span>' if model else ""
-    return said("assistant", f'<p class="p-acts">{said_first}{links}{by}</p>')
+    return said("assistant", f'<p class="p-acts">{said_first}{links}{after}</p>')
+
+
+def _by(model: str, words: Words) -> str:
+    return f' <span class="p-by">{escaped(words.model(model))}</span>' if model else ""
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:

@@ -1,0 +1,91 @@
+"""A reply from documents ends with what its passages say to its sentences, and that is kept."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Any
+
+import pytest
+
+from core.messages.events import (
+    CallStarted,
+    Event,
+    MessageFinished,
+    MessageStarted,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
+from core.messages.message import FUNCTION, Message
+from core.rag.document import Passage
+from core.runs.checking import Checking
+from core.runs.log import Checked
+from core.runs.manager import Runs
+from core.runs.reply import Reply
+
+pytestmark = pytest.mark.anyio
+
+PASSAGE = Passage("The deductible is 300 dollars for each claim.", 1.0, "policy.pdf", "a", 2)
+SAID = "The deductible is 300 dollars for each claim. The company was founded by sailors in a harbour."
+
+
+class Reader:
+    """An agent that looks something up, and answers."""
+
+    def __init__(self, *passages: Passage) -> None:
+        self.passages = [passage.as_dict() for passage in passages]
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+        found = Message(FUNCTION, "…", name="ask_documents", extra={"passages": self.passages, "function_id": "1"})
+        for event in (CallStarted("1", "ask_documents"), MessageFinished("calls"), ToolStarted("1")):
+            yield event
+        for event in (ToolFinished("1", found), MessageStarted(), TextDelta(SAID), MessageFinished("stop")):
+            yield event
+
+
+def with_check(talk: Any, check: Any) -> Any:
+    talk.runs = Runs(talk.store, check=check)
+    return talk
+
+
+@pytest.mark.parametrize("by_meaning", [True, False])
+async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: Any, by_meaning: bool) -> None:
+    run = await with_check(talk, Checking(by_meaning=by_meaning)).ask(Reader(PASSAGE))
+    assert await run.wait() == "complete"
+    first = SAID.index(" The company")
+    expected = (Checked(1, first, "supported", (1,)), Checked(1, len(SAID), "unsupported", ()))
+    assert run.reply().claims == expected
+    kept = await Runs(talk.store).reply("alice", await talk.last())
+    assert kept.claims == expected
+    assert kept.text == SAID
+
+
+async def test_a_reply_without_passages_is_not_checked(talk: Any) -> None:
+    run = await with_check(talk, Checking(by_meaning=True)).ask(Reader())
+    await run.wait()
+    assert run.reply().claims == ()
+
+
+async def test_a_check_that_fails_takes_nothing_from_the_reply(talk: Any) -> None:
+    async def broken(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+        raise ValueError("no such thing")
+
+    run = await with_check(talk, broken).ask(Reader(PASSAGE))
+    assert await run.wait() == "complete"
+    assert run.reply().text == SAID
+
+
+async def test_stop_does_not_wait_for_the_check(talk: Any) -> None:
+    begun = asyncio.Event()
+
+    async def endless(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+        begun.set()
+        await asyncio.Event().wait()
+        return ()
+
+    run = await with_check(talk, endless).ask(Reader(PASSAGE))
+    await begun.wait()
+    await asyncio.wait_for(run.stop(), 5)
+    assert run.status == "complete"
+    assert run.reply().text == SAID

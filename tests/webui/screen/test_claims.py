@@ -1,0 +1,67 @@
+"""What the documents say to a reply is shown at its sentences and below it."""
+
+from __future__ import annotations
+
+from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
+from core.messages.message import FUNCTION, Message
+from core.runs.log import Checked, ClaimsChecked, LoggedEvent, RunEvent, RunFinished
+from core.runs.reply import Reply
+from core.storage.base import StoredMessage
+from webui.render.markdown import markdown
+from webui.render.reply import reply_entries
+from webui.words import Words
+
+FIRST, SECOND, THIRD = "The deductible is 300 dollars. [1]", "Bicycles are insured.", "It was founded by sailors."
+TEXT = f"{FIRST} {SECOND} {THIRD}"
+ENDS = (len(FIRST), len(FIRST) + 1 + len(SECOND), len(TEXT))
+
+
+def shown(*claims: Checked, text: str = TEXT, lang: str = "en") -> str:
+    passage = {"text": "…", "document": "policy.pdf", "document_id": "a", "page": 2, "chunk_id": 1, "score": 1.0}
+    found = Message(FUNCTION, "…", name="ask_documents", extra={"passages": [passage, {**passage, "chunk_id": 2}]})
+    events: list[RunEvent] = [
+        CallStarted("1", "ask_documents"),
+        ToolStarted("1"),
+        ToolFinished("1", found),
+        MessageStarted(),
+        TextDelta(text),
+        MessageFinished("stop"),
+        ClaimsChecked(claims),
+        RunFinished("complete"),
+    ]
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+    entries = reply_entries(turn, reply, Words("zh" if lang == "zh" else "en"), last=True)
+    return "\n".join(str(entry["content"][0]["text"]) for entry in entries if "metadata" not in entry)
+
+
+def test_a_sentence_that_the_documents_do_not_say_carries_a_sign_that_searches_again() -> None:
+    page = shown(Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[2], "unsupported", ()))
+    sentence, sign = page.split("founded by sailors.", 1)
+    assert 'href="#do-again-m.1"' in sign
+    assert "p-unsupported" in sign
+    assert "p-claim" not in sentence
+
+
+def test_a_supported_sentence_shows_its_passage_once() -> None:
+    page = shown(Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "supported", (2,)))
+    assert page.count("#cite-m-1") == 1
+    assert page.index("Bicycles are insured.") < page.index("#cite-m-2") < page.index("It was founded")
+    assert "p-claim" not in page
+
+
+def test_the_line_below_counts_the_sentences_that_stand_in_the_documents() -> None:
+    supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
+    assert "1 of 2 sentences stand in the documents" in shown(supported, weak)
+    assert "Every sentence stands in the documents" in shown(supported)
+    assert "2 句中有 1 句有文档依据" in shown(supported, weak, lang="zh")
+    assert "p-checked" not in shown()
+
+
+def test_a_text_cannot_forge_a_sign_and_no_sign_stands_in_code() -> None:
+    words = Words("en")
+    forged = "a\U0010f000b"
+    assert markdown(forged, words, notes=[(len(forged), "<i>!</i>")]) == "ab<i>!</i>"
+    assert markdown("```\nx = 1\n```", words, notes=[(6, "<i>!</i>")]) == "```\nx = 1\n```"
+    assert markdown("run `rm -r`", words, notes=[(8, "<i>!</i>")]) == "run `rm -r`"
+    assert markdown("one\r\ntwo", words, notes=[(3, "1"), (8, "2")]) == "one1\ntwo2"

@@ -1,0 +1,74 @@
+"""What the passages say to the sentences of a reply: small signs at their ends, and a line below."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from core.runs.reply import TextBlock
+from webui.render.html import escaped
+
+if TYPE_CHECKING:
+    from core.runs.log import Checked
+    from core.runs.reply import Reply
+    from webui.render.inline import Cite
+    from webui.words import Words
+
+_JOINED = "\u2060"  # keeps the sign on the line of its word
+_MARKED = re.compile(r"\[\d{1,3}\]\W{0,3}\Z")
+_SIGNS = {"weak": "≈", "unsupported": "?"}
+
+
+def notes_of(reply: Reply, block: int, text: str, words: Words, message_id: str, cite: Cite) -> list[tuple[int, str]]:
+    """The signs for one text of a reply, and where each goes; a supported sentence shows the marks of its passages."""
+    notes: list[tuple[int, str]] = []
+    for index, claim in enumerate(reply.claims):
+        if claim.block != block:
+            continue
+        if claim.verdict != "supported":
+            notes.append((claim.end, _sign(claim, index, words, message_id)))
+        elif not _is_marked(claim, text):
+            notes.append((claim.end, cite(list(claim.numbers))))
+    return notes
+
+
+def marked_text(reply: Reply) -> str:
+    """The texts of a reply with every mark that is shown in them, those of supported sentences too."""
+    texts: list[str] = []
+    for at, block in enumerate(reply.blocks):
+        if not isinstance(block, TextBlock):
+            continue
+        text = block.text
+        for claim in sorted(reply.claims, key=lambda one: one.end, reverse=True):
+            if claim.block == at and claim.verdict == "supported" and not _is_marked(claim, block.text):
+                marks = "".join(f" [{number}]" for number in claim.numbers)
+                text = text[: claim.end] + marks + text[claim.end :]
+        texts.append(text)
+    return "\n\n".join(texts)
+
+
+def _is_marked(claim: Checked, text: str) -> bool:
+    """Whether the sentence has a mark of its own."""
+    return bool(_MARKED.search(text, max(0, claim.end - 12), claim.end))
+
+
+def summary(reply: Reply, words: Words) -> str:
+    """How many of the sentences stand in the documents; empty where none was checked."""
+    if not reply.claims:
+        return ""
+    total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
+    said = words("claims.all", n=total) if not weak + bare else words("claims.some", n=total - weak - bare, total=total)
+    return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
+
+
+def _sign(claim: Checked, index: int, words: Words, message_id: str) -> str:
+    said = escaped(words(f"claims.{claim.verdict}"))
+    return (
+        f'{_JOINED}<sup><a class="p-do p-claim p-{claim.verdict}" role="button" '
+        f'href="#do-again-{escaped(message_id)}.{index}" title="{said}" aria-label="{said}">'
+        f"{_SIGNS[claim.verdict]}</a></sup>"
+    )
+
+
+def _count(reply: Reply, verdict: str) -> int:
+    return sum(claim.verdict == verdict for claim in reply.claims)

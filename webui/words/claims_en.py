@@ -1,0 +1,12 @@
+"""English for what documents say to an answer; part of `en.py`."""
+
+from __future__ import annotations
+
+CLAIMS: dict[str, str] = {
+    "claims.weak": "The documents hardly bear this out. Search again for it.",
+    "claims.unsupported": "The documents do not say this. Search again for it.",
+    "claims.all": "Every sentence stands in the documents",
+    "claims.some": "{n} of {total} sentences stand in the documents",
+    "claims.again": "Searched again for: {claim}",
+    "claims.nothing": "Nothing like it was found in the documents.",
+}

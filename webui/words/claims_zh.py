@@ -1,0 +1,12 @@
+"""Chinese for what documents say to an answer; part of `zh.py`."""
+
+from __future__ import annotations
+
+CLAIMS: dict[str, str] = {
+    "claims.weak": "文档对这句话的支持不足。点击再查一次。",
+    "claims.unsupported": "文档中没有这样的内容。点击再查一次。",
+    "claims.all": "每句话都有文档依据",
+    "claims.some": "{total} 句中有 {n} 句有文档依据",
+    "claims.again": "再次查找：{claim}",
+    "claims.nothing": "文档中没有找到类似的内容。",
+}
