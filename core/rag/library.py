@@ -300,8 +300,7 @@ class Library:
         wish = Wish(progress, (over, cancelled) if cancelled else (over,))
         work = self._readers.submit(self._add_file, path, name, password, wish)
         reading = asyncio.wrap_future(work)
-        # Who is cancelled does not hear how it ended; somebody must, or the loop complains.
-        reading.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+        reading.add_done_callback(lambda end: end.cancelled() or end.exception())  # who is cancelled asks no more
         try:
             return await asyncio.shield(reading)
         except asyncio.CancelledError:
