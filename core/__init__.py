@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from core.agents.base import Agent as Agent
     from core.agents.basic import BasicAgent as BasicAgent
     from core.agents.fn_call import FnCallAgent as FnCallAgent
+    from core.agents.react import ReActChat as ReActChat
+    from core.agents.react_parser import OutputParser as OutputParser
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
     from core.llm.base import BaseChatModel as BaseChatModel
@@ -59,6 +61,8 @@ _NAMES = {
     "core.agents.base": ["Agent"],
     "core.agents.basic": ["BasicAgent"],
     "core.agents.fn_call": ["FnCallAgent"],
+    "core.agents.react": ["ReActChat"],
+    "core.agents.react_parser": ["OutputParser"],
     "core.errors": ["ModelServiceError", "ParlourError"],
     "core.llm.base": ["BaseChatModel"],
     "core.llm.catalog": ["LLM_REGISTRY", "register_llm"],

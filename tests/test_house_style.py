@@ -31,8 +31,9 @@ VENDORS = (
 _PUBLIC = """
     ASSISTANT AUDIO Agent Assistant BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess
     BasicAgent CONTENT ContentItem EXTRA FILE FUNCTION FUNCTION_CALL FnCallAgent FunctionCall IMAGE LLM_REGISTRY
-    Library MCPClient MCPManager Message ModelResponse ModelServiceError NAME ParlourError REASONING_CONTENT
-    ROLE SYSTEM TEXT TOOL_REGISTRY ToolResult USER Usage VIDEO get_chat_model register_llm register_tool tool
+    Library MCPClient MCPManager Message ModelResponse ModelServiceError NAME OutputParser ParlourError
+    REASONING_CONTENT ROLE ReActChat SYSTEM TEXT TOOL_REGISTRY ToolResult USER Usage VIDEO get_chat_model
+    register_llm register_tool tool
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

@@ -15,5 +15,6 @@ AGENTS: Registry[type[Agent]] = Registry(
         "BasicAgent": Entry("core.agents.basic:BasicAgent"),
         "FnCallAgent": Entry("core.agents.fn_call:FnCallAgent"),
         "Assistant": Entry("core.agents.assistant:Assistant"),
+        "ReActChat": Entry("core.agents.react:ReActChat"),
     },
 )

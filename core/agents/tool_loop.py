@@ -6,7 +6,7 @@ import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.citing import cited
 from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
@@ -32,12 +32,24 @@ from core.tools.runner import ToolRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from core.llm.base import BaseChatModel
     from core.rag.document import Passage
     from core.tools.base import BaseTool
 
 MOST_MODEL_CALLS = 20
 _MOST_UNREADABLE = 2
+
+
+class Asked(Protocol):
+    """What the loop needs of a model."""
+
+    @property
+    def generate_cfg(self) -> Mapping[str, Any]:
+        """Its own settings."""
+        ...
+
+    def stream(self, request: ChatRequest) -> Stream:
+        """The next turn."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +96,7 @@ class ToolLoop:
         most_calls: Model calls in one reply; the last one is asked to answer without tools.
     """
 
-    model: BaseChatModel
+    model: Asked
     tools: Mapping[str, BaseTool]
     offered: Sequence[str] | None = None
     speaker: str | None = None
