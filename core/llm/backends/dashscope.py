@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 from core.errors import ModelRefusedError, ModelServiceError
-from core.llm.backends.dashscope_errors import HTTP_ERRORS, NO_CALLS, Translator
+from core.llm.backends.dashscope_errors import Translator
+from core.llm.backends.dashscope_meanings import NO_CALLS
 from core.llm.backends.dashscope_media import Store, brought
 from core.llm.backends.dashscope_place import checked_address, placed
 from core.llm.backends.dashscope_service import DashScopeService, in_time
@@ -20,6 +21,7 @@ from core.llm.backends.http_clients import http_pool
 from core.llm.backends.native_first import native_first
 from core.llm.backends.read_config import read_config
 from core.llm.backends.time_limits import Limits
+from core.llm.backends.translator import HTTP_ERRORS
 from core.llm.base import BaseChatModel
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
 from core.llm.service import Service, account_mark, service_of

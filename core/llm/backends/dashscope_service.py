@@ -12,10 +12,10 @@ import httpx2
 from pydantic_core import from_json
 
 from core.errors import SettingsError
-from core.llm.backends.dashscope_errors import HTTP_ERRORS, Translator
 from core.llm.backends.dashscope_media import policy_of
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
 from core.llm.backends.time_limits import AFTER_END_SECONDS
+from core.llm.backends.translator import HTTP_ERRORS
 from core.llm.retry_after import seconds_until
 from core.llm.wire.sse import EventLines, one_event
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
     from contextlib import AsyncExitStack
 
+    from core.llm.backends.dashscope_errors import Translator
     from core.llm.backends.time_limits import Limits
     from core.llm.wire.dashscope import Json
     from core.llm.wire.dashscope_chunks import DashScopeReader
