@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.attachments import for_model
-from core.errors import ModelServiceError, NotFoundError
+from core.errors import DocumentError, ModelServiceError, NotFoundError
 from core.made_items import kept
+from core.messages.events import ToolFinished
 from core.storage.base import file_ids
 
 if TYPE_CHECKING:
@@ -21,10 +23,11 @@ if TYPE_CHECKING:
     from core.messages.events import Event
     from core.messages.message import Message
     from core.models.loading import ModelLoader
-    from core.storage.base import FileRecord
+    from core.storage.base import DocumentRecord, FileRecord
     from core.storage.files import FileStore
 
 _DOCUMENTS_WITHIN = 300.0
+_LOOKED_UP = "ask_documents"
 
 
 class Answering:
@@ -32,17 +35,19 @@ class Answering:
 
     Args:
         owner: Whose conversation it is.
+        conversation_id: The conversation.
         agent: Makes the assistant with a model, once that and the documents are there.
         loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         intake: Where documents are being read.
         files: Where attachments are.
-        needed: The documents that came with the question: it waits for these, and fails if one cannot be read.
+        needed: The documents that came with the question: it waits for these, and fails if none of them can be read.
         lang: The page's language.
     """
 
     def __init__(  # noqa: PLR0913 - what a turn needs
         self,
         owner: str,
+        conversation_id: str,
         *,
         agent: Callable[[BaseChatModel], Awaitable[Assistant]],
         loader: ModelLoader,
@@ -52,6 +57,7 @@ class Answering:
         lang: Lang,
     ) -> None:
         self._owner = owner
+        self._conversation_id = conversation_id
         self._agent = agent
         self._loader = loader
         self._intake = intake
@@ -72,18 +78,37 @@ class Answering:
 
     async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
         # The document first: what is wrong with it is known sooner than a model is fetched.
-        await self._intake.wait(self._owner, self._needed, _DOCUMENTS_WITHIN)
+        await self._read()
         model = await self._loader.ready()
+        missing = await self._missing()
         agent = await self._agent(model)
         given = for_model(messages, model, await self._here(messages), self._lang)
         try:
             async with aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:
-                    yield await kept(event, self._owner, self._files)
+                    yield await kept(_telling(event, missing), self._owner, self._files)
         except ModelServiceError as error:
             self._loader.failed(error)
             raise
         self._loader.answered()
+
+    async def _read(self) -> None:
+        """Wait for the documents of the question. What cannot be read does not hold up the others."""
+        records = await self._intake.wait(self._owner, self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
+        if records and not any(record.library_id for record in records):
+            raise _trouble(records[0])
+
+    async def _missing(self) -> list[dict[str, Any]]:
+        """What the answer does not know: the question's documents that failed, and what is still being read."""
+        reading = self._intake.being_read(self._owner, self._conversation_id)
+        records = await self._intake.records(self._owner, self._needed)
+        unread = [record for record in records if record.status in {"failed", "cancelled"}]
+        return [self._told(record) for record in [*unread, *reading]]
+
+    def _told(self, record: DocumentRecord) -> dict[str, Any]:
+        progress = self._intake.progress(record.id)
+        pages, total = (progress.pages, progress.total) if progress is not None else (0, None)
+        return {"name": record.name, "status": record.status, "pages": pages, "total": total}
 
     async def _here(self, messages: Sequence[Message]) -> dict[str, tuple[FileRecord, Path]]:
         found: dict[str, tuple[FileRecord, Path]] = {}
@@ -93,3 +118,25 @@ class Answering:
             except NotFoundError:
                 continue
         return found
+
+
+def _trouble(record: DocumentRecord) -> DocumentError:
+    """Why a question cannot be answered from a document: the error that its row keeps, to be raised again."""
+    if record.status == "reading":
+        hint = "Ask again in a while."
+        return DocumentError(f"{record.name} is still being read.", hint=hint, key="document_reading", name=record.name)
+    if record.status == "cancelled":
+        text = f"Reading {record.name} was called off."
+        return DocumentError(text, hint="Try again.", key="document_cancelled", name=record.name)
+    error = record.error or {}
+    again = DocumentError(str(error.get("message", "")), hint=str(error.get("hint", "")), key=str(error.get("key", "")))
+    again.details = dict(error.get("details") or {})
+    return again
+
+
+def _telling(event: Event, missing: list[dict[str, Any]]) -> Event:
+    """What was found in documents, with what could not be looked into: the page says so beside it."""
+    if not missing or not isinstance(event, ToolFinished) or event.message.name != _LOOKED_UP:
+        return event
+    extra = {**(event.message.extra or {}), "left_out": missing}
+    return replace(event, message=event.message.model_copy(update={"extra": extra}))

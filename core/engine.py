@@ -60,6 +60,7 @@ class Engine:
     documents: DocumentStore
     runs: Runs
     choosing: Choosing
+    intake: Intake
 
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
         self.settings = settings
@@ -89,8 +90,8 @@ class Engine:
             self._models = OwnModels(self.settings, services, default, lambda owner: self._changed(owner, None))
             opening.push_async_callback(self._models.aclose)
             self.choosing = Choosing(services, self._models)
-            self._intake = Intake(self.files, self.documents, self.library, self._changed)
-            opening.push_async_callback(self._intake.aclose)
+            self.intake = Intake(self.files, self.documents, self.library, self._changed)
+            opening.push_async_callback(self.intake.aclose)
             self.runs = Runs(RunStore(database))
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
@@ -99,12 +100,12 @@ class Engine:
                 self.conversations,
                 self.files,
                 self.runs,
-                intake=self._intake,
+                intake=self.intake,
                 loader=self._models.loader,
                 agent=self.agent,
             )
             await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
-            await self._intake.resume()
+            await self.intake.resume()
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -208,7 +209,20 @@ class Engine:
         Raises:
             NotFoundError: The conversation or file is not the owner's.
         """
-        return await self._intake.add(owner, conversation_id, file)
+        return await self.intake.add(owner, conversation_id, file)
+
+    async def read_again(
+        self, owner: str, document_id: str, lang: Lang = "en", *, password: str = ""
+    ) -> DocumentRecord:
+        """Read a document that failed or was called off once more.
+
+        The question that could not be answered because of it is answered then. With a password it returns once that
+        has proved right or wrong.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        return await self._turns.read_again(owner, document_id, lang, password)
 
     # ---- questions and replies
 
@@ -253,6 +267,7 @@ class Engine:
             NotFoundError: There is none such of this owner.
         """
         await self.stop(owner, conversation_id)
+        await self.intake.leave(owner, conversation_id)
         freed, unread = await self.conversations.delete(owner, conversation_id)
         self.files.discard(freed)
         library = await self.library(owner) if unread else None

@@ -1,17 +1,21 @@
-"""Takes documents into libraries in the background, and lets a question wait for them."""
+"""Takes documents into libraries in the background: each is a job that can be watched, called off and tried again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BrokenDocumentError, DocumentError, NotFoundError, ParlourError, StorageError
+from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
+from core.rag.progress import ReadingProgress
+from core.reading_job import Lanes, ReadingJob, facts_of
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
+    from core.rag.document import Document
     from core.rag.library import Library
     from core.storage.base import DocumentRecord, FileRecord
     from core.storage.documents import DocumentStore
@@ -19,9 +23,16 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_AT_ONCE = 4
+_OF_EACH_OWNER = 2
+_OPENED_BY_PASSWORD = "application/pdf"  # noqa: S105 - a kind of file
+# Only its reader can help: with a password.
+_ASKED = "document_password_asked"
+_LOCKED = frozenset({_ASKED, "document_password_wrong"})
+
 
 class Intake:
-    """Reads documents in tasks of their own; each ends as `ready` or `failed`, with the reason.
+    """Reads documents in jobs of their own; each ends as `ready`, `failed` (with the reason) or `cancelled`.
 
     Args:
         files: Where the bytes are.
@@ -41,16 +52,27 @@ class Intake:
         self._documents = documents
         self._library = library
         self._changed = changed
-        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._jobs: dict[str, ReadingJob] = {}
+        self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
+        self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
 
-    async def add(self, owner: str, conversation_id: str, file: FileRecord) -> DocumentRecord:
-        """Note the document and begin to read it; one that failed before is tried again.
+    async def add(
+        self, owner: str, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
+    ) -> DocumentRecord:
+        """Note the document and begin to read it; one that failed before is tried again, unless it needs a password.
+
+        Args:
+            owner: Whose it is.
+            conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
+            file: Its bytes.
+            collection_id: The named library. Added once more, what was called off there is read after all.
 
         Raises:
-            NotFoundError: The conversation or file is not the owner's.
+            NotFoundError: The conversation, library or file is not the owner's.
         """
-        record = await self._documents.add(owner, conversation_id, file.id, file.name)
-        if record.status == "failed":
+        record = await self._documents.add(owner, conversation_id, file.id, file.name, collection_id=collection_id)
+        again = record.status == "failed" and not is_locked(record)
+        if again or (record.status == "cancelled" and collection_id is not None):
             record = await self._documents.update(owner, record.id, "reading")
         if record.status == "reading":
             self._begin(record)
@@ -61,69 +83,193 @@ class Intake:
         for record in await self._documents.unread():
             self._begin(record)
 
-    async def wait(self, owner: str, document_ids: Collection[str], timeout: float) -> None:
-        """Wait until these documents can be searched.
+    # ---- watching
+
+    def progress(self, document_id: str) -> ReadingProgress | None:
+        """How far the reading of a document is; `None` while it waits for its turn, or if it is not being read."""
+        job = self._jobs.get(document_id)
+        return job.progress if job is not None else None
+
+    def being_read(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+        """The conversation's documents that are being read now."""
+        mine = (job.record for job in self._jobs.values() if job.record.owner_id == owner)
+        return [record for record in mine if record.conversation_id == conversation_id]
+
+    async def wait(
+        self, owner: str, conversation_id: str, document_ids: Collection[str], timeout: float
+    ) -> list[DocumentRecord]:
+        """Wait until these documents were read, `timeout` seconds at most, or until `go_on` is called.
+
+        Returns:
+            The documents as they are then; those of which a search finds some already have a `library_id`.
 
         Raises:
-            DocumentError: One of them cannot be read, or takes longer than `timeout` seconds.
+            NotFoundError: One of them is gone.
         """
-        tasks = {self._tasks[document_id] for document_id in document_ids if document_id in self._tasks}
+        tasks = {job.task for key in document_ids if (job := self._jobs.get(key)) is not None and job.task is not None}
         if tasks:
-            await asyncio.wait(tasks, timeout=timeout)
-        for document_id in document_ids:
-            record = await self._documents.get(owner, document_id)
-            if record.status == "failed":
-                raise _told(record.error or {})
-            if record.status == "reading":
-                text = f"{record.name} is still being read."
-                raise BrokenDocumentError(text, hint="Ask again in a while.", key="document_too_slow", name=record.name)
+            go = asyncio.Event()
+            waiting = self._waiting.setdefault((owner, conversation_id), set())
+            waiting.add(go)
+            either = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(go.wait())]
+            try:
+                await asyncio.wait(either, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.discard(go)
+                if not waiting:
+                    self._waiting.pop((owner, conversation_id), None)
+                for one in either:
+                    one.cancel()
+        return await self.records(owner, document_ids)
 
-    async def aclose(self) -> None:
-        """Stop reading; the next start of the process begins again."""
-        tasks = set(self._tasks.values())
-        for task in tasks:
-            task.cancel()
+    async def records(self, owner: str, document_ids: Collection[str]) -> list[DocumentRecord]:
+        """Documents as they are now. Raises NotFoundError."""
+        return [await self._documents.get(owner, document_id) for document_id in document_ids]
+
+    async def first_sign(self, owner: str, document_id: str, timeout: float) -> DocumentRecord:
+        """Wait until some of a document was read or its reading is over, `timeout` seconds at most.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        job = self._jobs.get(document_id)
+        if job is not None and job.task is not None:
+            opened = asyncio.create_task(job.opened.wait())
+            try:
+                await asyncio.wait({opened, job.task}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                opened.cancel()
+        return await self._documents.get(owner, document_id)
+
+    # ---- steering
+
+    def go_on(self, owner: str, conversation_id: str) -> None:
+        """Let the reply that waits in this conversation go on with what can be searched now."""
+        for go in self._waiting.get((owner, conversation_id), ()):
+            go.set()
+
+    async def cancel(self, owner: str, document_id: str) -> DocumentRecord:
+        """Stop reading a document; nothing of it stays. One that was read already stays as it is.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        record = await self._documents.get(owner, document_id)
+        job = self._jobs.get(document_id)
+        if job is not None and job.task is not None:
+            job.cancel()
+            await asyncio.wait({job.task})
+        elif record.status == "reading":
+            await self._documents.update(owner, document_id, "cancelled")
+            self._changed(owner, record.conversation_id)
+        return await self._documents.get(owner, document_id)
+
+    async def retry(self, owner: str, document_id: str, password: str = "") -> DocumentRecord:
+        """Read a document that failed or was called off once more; any other stays as it is.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        record = await self._documents.get(owner, document_id)
+        if record.status not in {"failed", "cancelled"}:
+            return record
+        record = await self._documents.update(owner, document_id, "reading")
+        self._begin(record, password)
+        return record
+
+    async def leave(self, owner: str, conversation_id: str) -> None:
+        """Stop reading whatever belongs to a conversation that is about to be deleted."""
+        jobs = [self._jobs[record.id] for record in self.being_read(owner, conversation_id)]
+        for job in jobs:
+            job.cancel()
+        tasks = {job.task for job in jobs if job.task is not None}
         if tasks:
             await asyncio.wait(tasks)
 
-    def _begin(self, record: DocumentRecord) -> None:
-        if record.id not in self._tasks:
-            task = asyncio.create_task(self._take_in(record), name=f"document {record.id}")
-            self._tasks[record.id] = task
-            task.add_done_callback(lambda _: self._tasks.pop(record.id, None))
-            self._changed(record.owner_id, record.conversation_id)
+    async def aclose(self) -> None:
+        """Stop reading; the next start of the process begins again."""
+        jobs = list(self._jobs.values())
+        for job in jobs:
+            job.task.cancel() if job.task is not None else None
+        tasks = {task for job in jobs for task in (job.task, job.reading) if task is not None}
+        if tasks:
+            await asyncio.wait(tasks)
 
-    async def _take_in(self, record: DocumentRecord) -> None:
-        reading = asyncio.create_task(self._read(record))
-        try:
-            await asyncio.wait({reading})
-        finally:
-            reading.cancel()  # nothing to a task that is done
-        state = _outcome(record, reading)
-        try:
-            await self._documents.update(record.owner_id, record.id, **state)
-        except NotFoundError:
-            await self._take_out(record.owner_id, state.get("library_id"))
-        except StorageError as error:
-            # It stays "reading" in the table: the next start reads it again.
-            _LOG.warning("What became of document %s could not be stored: %s", record.id, error)
+    # ---- inside
+
+    def _begin(self, record: DocumentRecord, password: str = "") -> None:
+        if record.id in self._jobs:
+            return
+        job = ReadingJob(record, password)
+        self._jobs[record.id] = job
+        job.task = asyncio.create_task(self._take_in(job), name=f"document {record.id}")
         self._changed(record.owner_id, record.conversation_id)
 
-    async def _read(self, record: DocumentRecord) -> dict[str, Any]:
-        _, path = await self._files.get(record.owner_id, record.file_id)
-        library = await self._library(record.owner_id)
-        document = await library.aadd(path, name=record.name)
+    async def _take_in(self, job: ReadingJob) -> None:
+        owner, document_id = job.record.owner_id, job.record.id
+        job.reading = asyncio.create_task(self._read(job))
+        try:
+            await self._followed(job, job.reading)
+            state = job.outcome()
+            await self._documents.update(owner, document_id, **state)
+        except NotFoundError:
+            await self._take_out(job)
+        except StorageError as error:
+            # It stays "reading" in the table: the next start reads it again.
+            _LOG.warning("What became of document %s could not be stored: %s", document_id, error)
+        finally:
+            job.cancel()  # nothing to a reading that is over
+            self._jobs.pop(document_id, None)
+        self._changed(owner, job.record.conversation_id)
+
+    async def _followed(self, job: ReadingJob, reading: asyncio.Task[dict[str, Any]]) -> None:
+        """Wait for the end; what can be searched before that is noted, so that a question may go on with it."""
+        searchable = asyncio.create_task(job.searchable.wait())
+        try:
+            await asyncio.wait({reading, searchable}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            searchable.cancel()
+        if not reading.done() and job.progress is not None:
+            record, begun = job.record, job.progress.document_id
+            try:
+                await self._documents.update(record.owner_id, record.id, "reading", library_id=begun)
+            except NotFoundError:  # it was deleted meanwhile: what is read of it goes with it
+                job.cancel()
+            self._changed(record.owner_id, record.conversation_id)
+            await asyncio.wait({reading})
+
+    async def _read(self, job: ReadingJob) -> dict[str, Any]:
+        record, password = job.record, job.password
+        job.password = ""
+        async with self._lanes.lane(record.owner_id):
+            file, path = await self._files.get(record.owner_id, record.file_id)
+            job.progress = ReadingProgress(file.sha256)
+            library = await self._library(record.owner_id)
+            known = await asyncio.to_thread(_is_known, library, file.sha256)
+            try:
+                document = await library.aadd(
+                    path, name=record.name, password=password, progress=job.moved, cancelled=job.cancelled
+                )
+            except LockedDocumentError as error:
+                if file.media_type == _OPENED_BY_PASSWORD and error.words_key == LockedDocumentError.key:
+                    error.words_key = _ASKED
+                raise
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
-        ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages}
+        facts = _facts(document, job.progress, known=known)
+        ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}
         if document.note:
             noted = DocumentError(f"{record.name}: {document.note}.", key=document.note, name=record.name)
             ready["error"] = as_dict(noted)
         return ready
 
-    async def _take_out(self, owner: str, library_id: str | None) -> None:
+    async def _take_out(self, job: ReadingJob) -> None:
         """The conversation was deleted while its document was read."""
-        if library_id is not None and not await self._documents.owns_library_document(owner, library_id):
+        owner, reading = job.record.owner_id, job.reading
+        if reading is None or not reading.done() or reading.cancelled() or reading.exception() is not None:
+            return
+        library_id = str(reading.result()["library_id"])
+        if not await self._documents.owns_library_document(owner, library_id):
             library = await self._library(owner)
             try:
                 await library.aremove(library_id)
@@ -131,19 +277,27 @@ class Intake:
                 _LOG.debug("Document %s was taken out already.", library_id)
 
 
-def _outcome(record: DocumentRecord, reading: asyncio.Task[dict[str, Any]]) -> dict[str, Any]:
-    error = reading.exception()
-    if error is None:
-        return reading.result()
-    if not isinstance(error, ParlourError):
-        _LOG.error("Document %s failed in a way nobody foresaw.", record.id, exc_info=error)
-        error = DocumentError("It cannot be read.", hint="The log has the details.")
-    told = as_dict(error)
-    return {"status": "failed", "error": {**told, "details": {**told["details"], "name": record.name}}}
+def is_locked(record: DocumentRecord) -> bool:
+    """Whether a document failed for want of a password that would open it."""
+    return record.status == "failed" and (record.error or {}).get("key") in _LOCKED
 
 
-def _told(error: dict[str, Any]) -> DocumentError:
-    """The error that a document's row keeps, to be raised again."""
-    again = DocumentError(str(error.get("message", "")), hint=str(error.get("hint", "")), key=str(error.get("key", "")))
-    again.details = dict(error.get("details") or {})
-    return again
+def _is_known(library: Library, digest: str) -> bool:
+    try:
+        return library.document(digest).status == "ready"
+    except NotFoundError:
+        return False
+
+
+def _facts(document: Document, progress: ReadingProgress | None, *, known: bool) -> dict[str, Any]:
+    """What the page tells of a document that was read."""
+    told = replace(
+        progress or ReadingProgress(document.id),
+        pages=document.pages or 0,
+        total=document.pages,
+        chunks=document.chunks,
+        scanned=document.scanned,
+        tables=document.tables,
+        seconds=document.seconds,
+    )
+    return {**(facts_of(told) or {}), **({"known": True} if known else {})}

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from core.answering import Answering
 from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
-from core.errors import NotFoundError, StorageError
+from core.errors import ConflictError, NotFoundError, StorageError
 from core.runs.continuing import beginning_of
 from core.runs.log import LoggedEvent
 from core.runs.rows import events_of
-from core.storage.base import busy
+from core.storage.base import busy, file_ids
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from core.models.loading import ModelLoader
     from core.runs.manager import Runs
     from core.runs.run import Run
-    from core.storage.base import FileRecord, StoredMessage
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.storage.conversations import ConversationStore
     from core.storage.files import FileStore
+
+_OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
 
 
 class Turns:
@@ -108,6 +110,24 @@ class Turns:
         said, earlier = broken_off.parts, beginning_of(logged)
         return await self._answer(owner, broken_off.conversation_id, broken_off.parent_id, lang, said, earlier)
 
+    async def read_again(self, owner: str, document_id: str, lang: Lang, password: str = "") -> DocumentRecord:
+        """Read a document once more; the question that could not be answered without it is answered then."""
+        record = await self._intake.retry(owner, document_id, password)
+        if password:
+            record = await self._intake.first_sign(owner, document_id, _OPENS_WITHIN)
+        if record.conversation_id is not None and record.status != "failed":
+            with suppress(ConflictError):
+                await self._answer_after_all(owner, record.conversation_id, record, lang)
+        return record
+
+    async def _answer_after_all(self, owner: str, conversation_id: str, record: DocumentRecord, lang: Lang) -> None:
+        thread = await self._conversations.thread(owner, conversation_id)
+        if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
+            return
+        error = (await self._runs.reply(owner, thread[-1])).error or {}
+        if str(error.get("key", "")).startswith("document_"):
+            await self.regenerate(owner, thread[-1].id, lang)
+
     async def _ask(
         self, owner: str, conversation_id: str, message: Message, thread: Sequence[StoredMessage], lang: Lang
     ) -> Run:
@@ -156,6 +176,7 @@ class Turns:
         needed = [(await self._intake.add(owner, conversation_id, file)).id for file in documents]
         return Answering(
             owner,
+            conversation_id,
             agent=lambda model: self._agent(owner, conversation_id, model),
             loader=loader,
             intake=self._intake,

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
 
     from core.engine import Engine
+    from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import Conversation, DocumentRecord, StoredMessage
@@ -37,6 +38,7 @@ _APART = 1 / 15
 # With many tabs that are being painted, each gets fewer frames: what is new in any of them is still shown soon.
 _EACH = 0.003
 _KEEP_ALIVE = 1.0
+_WHILE_READING = 0.3  # how far a document has come is news of its own, a few times a second
 _KEPT = 4_000  # rendered turns, for all tabs
 
 
@@ -111,7 +113,8 @@ class Frames:
                     yield self._paint(view, scene, run)
                     if not view.wake.is_set() and not self._waits(view, scene):
                         return
-                    await _until_next(view, max(_APART, self._followers * _EACH))
+                    news = _WHILE_READING if self._readings(scene) else _KEEP_ALIVE
+                    await _until_next(view, max(_APART, self._followers * _EACH), news)
                 if painted:
                     yield None
         finally:
@@ -149,6 +152,7 @@ class Frames:
             window=view.window,
             anchor=view.anchor,
             documents=scene.documents,
+            readings=self._readings(scene),
             rendered=self._rendered,
         )
         state = self._state(view, scene, run)
@@ -160,6 +164,12 @@ class Frames:
             history_html(scene.conversations, current, live, unread, words),
             top_html(scene.current.title if scene.current else "", scene.readiness, words),
         )
+
+    def _readings(self, scene: _Scene) -> dict[str, ReadingProgress]:
+        """How far the documents are that are being read now."""
+        reading = (document.id for document in scene.documents if document.status == "reading")
+        found = ((one, self._engine.intake.progress(one)) for one in reading)
+        return {one: progress for one, progress in found if progress is not None}
 
     def _state(self, view: View, scene: _Scene, run: Run | None) -> State:
         if run is not None:
@@ -216,14 +226,14 @@ def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
     return start
 
 
-async def _until_next(view: View, apart: float) -> None:
+async def _until_next(view: View, apart: float, latest: float) -> None:
     """Wait until there is something new, and then for more of it until `apart` seconds are over, unless it is urgent.
 
-    Ends after a second at the latest: Gradio notices that a page is gone only when it is given a frame.
+    Ends after `latest` seconds, a second or less: Gradio notices that a page is gone only when it is given a frame.
     """
     began = time.monotonic()
     try:
-        await asyncio.wait_for(view.wake.wait(), _KEEP_ALIVE)
+        await asyncio.wait_for(view.wake.wait(), latest)
     except TimeoutError:
         return
     rest = apart - (time.monotonic() - began)

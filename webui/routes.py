@@ -13,6 +13,7 @@ from starlette.routing import Match, Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from webui.assets_folder import assets_folder
+from webui.handlers.documents import DocumentRoutes
 from webui.handlers.models import ModelRoutes
 from webui.incoming import TooLargeError
 
@@ -56,6 +57,7 @@ class Routes:
         self._words = context.words
         self._uploads = uploads
         self._models = ModelRoutes(context)
+        self._documents = DocumentRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -65,6 +67,7 @@ class Routes:
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
             *self._models.table(),
+            *self._documents.table(),
             _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
         ]
 

@@ -25,6 +25,7 @@ STYLES = (
     "room",
     "narrow",
     "models",
+    "reading",
 )
 
 _PAPER = ("background_fill_primary", "background_fill_secondary", "body_background_fill", "panel_background_fill")

@@ -5,6 +5,7 @@ import { openModels } from './models.js';
 import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
 import { keepPlace, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
+import { unlock } from './unlock.js';
 
 const opened = new CSSStyleSheet();
 
@@ -28,6 +29,10 @@ const LINKS = {
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
   copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
+  cancel: (id) => ask({ do: 'cancel', id }),
+  reread: (id) => ask({ do: 'reread', id }),
+  asknow: () => ask({ do: 'asknow' }),
+  unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
   edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
 };
 

@@ -1,30 +1,256 @@
-"""Documents on their way into a conversation."""
+"""Documents on their way into a conversation: watched, called off, tried again, opened, and not waited for."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pymupdf
 import pytest
 
 from core.engine import Engine
+from core.errors import NotFoundError
+from core.rag.library import Library
+from core.rag.progress import ReadingProgress
+from core.runs.run import Run
 from core.settings import Settings
+from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.anyio
+CLAUSE = "The deductible for water damage is four hundred and twenty euros."
+PAGES = 60
 
 
-async def test_a_damaged_document_can_be_asked_and_says_that_it_is_damaged(tmp_path: Path) -> None:
-    pages = pymupdf.open()
-    for n in range(5):
-        pages.new_page(width=400, height=500).insert_text((50, 200), f"Page {n} tells of matter {n}.")
-    whole: bytes = pages.tobytes()
-    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as engine:
-        talk = await engine.conversations.create("alice")
-        cut = await engine.files.put("alice", "cut.pdf", whole[: whole.rindex(b"trailer")])
-        run = await engine.send("alice", talk.id, "What does page 3 tell?", (cut.id,))
+def pdf(*pages: str, password: str = "") -> bytes:
+    document: Any = pymupdf.open()
+    for text in pages:
+        document.new_page(width=400, height=500).insert_textbox((40, 40, 360, 460), text, fontsize=10)
+    if not password:
+        return bytes(document.tobytes())
+    aes = getattr(pymupdf, "PDF_ENCRYPT_AES_256")  # noqa: B009 - PyMuPDF's stubs do not know it
+    return bytes(document.tobytes(encryption=aes, user_pw=password, owner_pw=password))
+
+
+def long_pdf() -> bytes:
+    filler = "This policy covers the contents of one flat. " * 12
+    return pdf(f"Section 1. {CLAUSE}", *(f"Section {n}. {filler}" for n in range(2, PAGES + 1)))
+
+
+class Gate:
+    """Holds reading as soon as something of a document can be searched, until it is opened or reading called off."""
+
+    def __init__(self, library: Library) -> None:
+        self.opened = threading.Event()
+        self.begun: list[str] = []
+        self._add = library.aadd
+        library.aadd = self._held  # type: ignore[method-assign]
+
+    async def _held(
+        self,
+        path: str | Path,
+        *,
+        progress: Callable[[ReadingProgress], None],
+        cancelled: threading.Event,
+        **options: Any,
+    ) -> Any:
+        self.begun.append(str(options["name"]))
+
+        def wait(told: ReadingProgress) -> None:
+            progress(told)
+            while told.chunks and not cancelled.is_set() and not self.opened.wait(0.02):
+                pass
+
+        return await self._add(path, progress=wait, cancelled=cancelled, **options)
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    async with house(tmp_path) as running:
+        yield running
+
+
+def house(tmp_path: Path) -> Engine:
+    return Engine(Settings.load(home=tmp_path / "home", retrieval="keyword"), model=ScriptedModel())
+
+
+async def asked(engine: Engine, **files: bytes) -> tuple[Run, list[DocumentRecord]]:
+    """A question with files; its run, and its documents as they are at the beginning."""
+    talk = await engine.conversations.create("alice")
+    ids = [(await engine.files.put("alice", name.replace("_", "."), data)).id for name, data in files.items()]
+    run = await engine.send("alice", talk.id, "What is the deductible for water damage?", ids)
+    return run, await engine.documents.list("alice", talk.id)
+
+
+async def until(engine: Engine, holds: Callable[[], Any]) -> None:
+    """Wait until something holds that a change of the engine brings about."""
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while not await holds():
+            await change.wait()
+            change.clear()
+    leave()
+
+
+async def document(engine: Engine, document_id: str) -> DocumentRecord:
+    return await engine.documents.get("alice", document_id)
+
+
+async def searchable(engine: Engine, document_id: str) -> None:
+    async def found() -> bool:
+        return (await document(engine, document_id)).library_id is not None
+
+    await until(engine, found)
+
+
+async def settled(engine: Engine, document_id: str) -> DocumentRecord:
+    async def over() -> bool:
+        return (await document(engine, document_id)).status != "reading"
+
+    await until(engine, over)
+    return await document(engine, document_id)
+
+
+def left_out(run: Run) -> list[tuple[str, str]]:
+    results = [block.result for block in run.reply().blocks if block.kind == "call"]
+    told = [one for result in results if result is not None for one in (result.extra or {}).get("left_out") or ()]
+    return [(one["name"], one["status"]) for one in told]
+
+
+async def test_a_damaged_document_can_be_asked_and_says_that_it_is_damaged(engine: Engine) -> None:
+    whole = pdf(*(f"Page {n} tells of matter {n}." for n in range(5)))
+    run, (record,) = await asked(engine, cut_pdf=whole[: whole.rindex(b"trailer")])
+    assert await run.wait() == "complete", run.error
+    record = await document(engine, record.id)
+    assert record.status == "ready"
+    assert record.error is not None
+    assert (record.error["key"], record.error["details"]) == ("document_damaged", {"name": "cut.pdf"})
+
+
+async def test_what_reading_found_is_kept_and_the_same_bytes_are_known_already(tmp_path: Path) -> None:
+    data = long_pdf()
+    async with house(tmp_path) as engine:
+        run, (record,) = await asked(engine, policy_pdf=data)
         assert await run.wait() == "complete", run.error
-        (document,) = await engine.documents.list("alice", talk.id)
-    assert document.status == "ready"
-    assert document.error is not None
-    assert (document.error["key"], document.error["details"]) == ("document_damaged", {"name": "cut.pdf"})
+        facts = (await document(engine, record.id)).facts or {}
+        assert (facts["pages"], facts["total"], facts["scanned"]) == (PAGES, PAGES, 0)
+        assert facts["chunks"] >= PAGES
+        assert facts["seconds"] > 0
+        assert "known" not in facts
+    async with house(tmp_path) as engine:
+        assert (await document(engine, record.id)).facts == facts
+        again, (other,) = await asked(engine, same_pdf=data)
+        assert await again.wait() == "complete"
+        told = (await document(engine, other.id)).facts or {}
+        assert (told["known"], told["chunks"]) == (True, facts["chunks"])
+
+
+async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_to(engine: Engine) -> None:
+    gate = Gate(await engine.library("alice"))
+    run, (record,) = await asked(engine, policy_pdf=long_pdf())
+    await searchable(engine, record.id)
+    progress = engine.intake.progress(record.id)
+    assert progress is not None
+    assert 0 < progress.pages < PAGES == progress.total
+    assert 0 < progress.chunks < PAGES
+    assert run.reply().blocks == []
+    engine.intake.go_on("bob", run.conversation_id)  # nothing to her
+    engine.intake.go_on("alice", run.conversation_id)
+    assert await run.wait() == "complete", run.error
+    assert next(passage["page"] for passage in run.reply().passages) == 1
+    assert left_out(run) == [("policy.pdf", "reading")]
+    assert (await document(engine, record.id)).status == "reading"
+    gate.opened.set()
+    assert (await settled(engine, record.id)).status == "ready"
+    assert engine.intake.progress(record.id) is None
+
+
+async def test_reading_is_called_off_and_begun_again_and_the_question_answered_after_all(engine: Engine) -> None:
+    gate = Gate(library := await engine.library("alice"))
+    run, (record,) = await asked(engine, policy_pdf=long_pdf())
+    await searchable(engine, record.id)
+    for stranger in (engine.intake.cancel("bob", record.id), engine.read_again("bob", record.id)):
+        with pytest.raises(NotFoundError):
+            await stranger
+    cancelled = await engine.intake.cancel("alice", record.id)
+    assert (cancelled.status, cancelled.library_id) == ("cancelled", None)
+    assert (cancelled.facts or {})["total"] == PAGES
+    assert library.documents() == []
+    assert await run.wait() == "error"
+    assert run.error is not None
+    assert (run.error["key"], run.error["details"]) == ("document_cancelled", {"name": "policy.pdf"})
+    gate.opened.set()
+    assert (await engine.read_again("alice", record.id)).status == "reading"
+    again = engine.runs.live(run.conversation_id)
+    assert again is not None
+    assert await again.wait() == "complete", again.error
+    assert again.reply().passages
+    assert (await engine.intake.cancel("alice", record.id)).status == "ready"  # too late
+
+
+async def test_of_three_files_the_broken_one_does_not_hold_up_the_others(engine: Engine) -> None:
+    run, records = await asked(
+        engine, one_pdf=pdf(CLAUSE), cut_pdf=b"%PDF-1.7\n1 0 obj", two_md=b"The heron nests in the alder."
+    )
+    assert await run.wait() == "complete", run.error
+    assert [(await document(engine, one.id)).status for one in records] == ["ready", "failed", "ready"]
+    assert left_out(run) == [("cut.pdf", "failed")]
+    assert {passage["document"] for passage in run.reply().passages} >= {"one.pdf"}
+
+
+async def test_a_password_opens_a_document_and_its_question_is_answered(engine: Engine, tmp_path: Path) -> None:
+    run, (record,) = await asked(engine, locked_pdf=pdf(CLAUSE, password="OPEN-CANARY"))
+    assert await run.wait() == "error"
+    assert run.error is not None
+    assert run.error["key"] == "document_password_asked"
+    wrong = await engine.read_again("alice", record.id, password="WRONG-CANARY")
+    assert wrong.status == "failed"
+    assert (wrong.error or {})["key"] == "document_password_wrong"
+    assert engine.runs.live(run.conversation_id) is None
+    await engine.read_again("alice", record.id, password="OPEN-CANARY")
+    again = engine.runs.live(run.conversation_id)
+    if again is not None:
+        await again.wait()
+    *_, reply = await engine.conversations.thread("alice", run.conversation_id)
+    assert (reply.status, (await document(engine, record.id)).status) == ("complete", "ready")
+    assert (await engine.runs.reply("alice", reply)).passages
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
+    assert b"CANARY" not in kept
+
+
+async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(engine: Engine) -> None:
+    gate = Gate(await engine.library("alice"))
+    files = {f"n{n}_pdf": pdf(*(f"Paper {n}, page {page}. {CLAUSE}" for page in range(PAGES))) for n in range(3)}
+    run, records = await asked(engine, **files)
+    for record in records[:2]:
+        await searchable(engine, record.id)
+    assert engine.intake.progress(records[2].id) is None
+    assert (await engine.intake.cancel("alice", records[2].id)).status == "cancelled"
+    gate.opened.set()
+    assert await run.wait() == "complete", run.error
+    assert gate.begun == ["n0.pdf", "n1.pdf"]
+    assert left_out(run) == [("n2.pdf", "cancelled")]
+
+
+async def test_a_document_whose_conversation_is_deleted_while_it_is_read_is_gone_at_once(engine: Engine) -> None:
+    Gate(library := await engine.library("alice"))
+    run, (record,) = await asked(engine, policy_pdf=long_pdf())
+    await searchable(engine, record.id)
+    await engine.delete_conversation("alice", run.conversation_id)
+    assert library.documents() == []
+    with pytest.raises(NotFoundError):
+        await document(engine, record.id)
+
+
+async def test_a_document_that_was_being_read_when_the_house_closed_is_read_at_the_next_start(tmp_path: Path) -> None:
+    async with house(tmp_path) as engine:
+        Gate(await engine.library("alice"))
+        _, (record,) = await asked(engine, policy_pdf=long_pdf())
+        await searchable(engine, record.id)
+    async with house(tmp_path) as engine:
+        assert (await settled(engine, record.id)).status == "ready"
+        assert ((await document(engine, record.id)).facts or {})["pages"] == PAGES

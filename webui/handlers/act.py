@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
 from webui.assets_folder import assets_folder
+from webui.handlers.documents import ask_now, cancel, read_again
 from webui.handlers.evidence import cited, paged
 from webui.handlers.send import drop, start
 from webui.panels.room import starter
@@ -163,6 +164,19 @@ async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     await desk.engine.retry_model(view.owner)
 
 
+async def _cancel(desk: Desk, view: View, asked: Asked) -> None:
+    await cancel(desk, view, _text(asked, "id"))
+
+
+async def _reread(desk: Desk, view: View, asked: Asked) -> None:
+    await read_again(desk, view, _text(asked, "id"))
+
+
+async def _asknow(desk: Desk, view: View, asked: Asked) -> None:
+    del asked
+    await ask_now(desk, view)
+
+
 _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "open": _open,
     "new": _new,
@@ -180,4 +194,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "earlier": _earlier,
     "drop": _drop,
     "retry": _retry,
+    "cancel": _cancel,
+    "reread": _reread,
+    "asknow": _asknow,
 }

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from core.storage.base import file_ids
 from webui.render.entries import said
 from webui.render.question import question_entry
+from webui.render.reading import DocumentState, Waiting, state_line
 from webui.render.reply import reply_entries
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
     from webui.render.entries import Entry
@@ -46,6 +49,7 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     window: int = WINDOW,
     anchor: str | None = None,
     documents: Sequence[DocumentRecord] = (),
+    readings: Mapping[str, ReadingProgress] | None = None,
     rendered: Rendered | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """What the Chatbot shows of a conversation.
@@ -56,25 +60,28 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
         words: The reader's.
         window: How many turns from the end are shown.
         anchor: The turn to begin with instead.
-        documents: Those of the conversation: whether they could be read is said beside their names.
+        documents: Those of the conversation: how far their reading is stands on a card with the question.
+        readings: How far those are that are being read, by the document's id.
         rendered: Keeps what does not change from frame to frame.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
     """
     first = _first(thread, window, anchor)
-    states = {document.file_id: document for document in documents}
+    now = readings or {}
+    states = {document.file_id: DocumentState(document, now.get(document.id)) for document in documents}
     entries: list[Entry] = []
     owners: list[str] = []
     if first:
         entries.append(said("assistant", _earlier(words)))
         owners.append("")
-    for message in thread[first:]:
-        last = message is thread[-1]
-        key = _key(message, replies.get(message.id), words, states, last=last)
+    for index, message in enumerate(thread[first:], first):
+        last, reply = message is thread[-1], replies.get(message.id)
+        key = _key(message, reply, words, states, last=last)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
-            made = _entries(message, replies.get(message.id), words, states, last=last)
+            waiting = _waiting(thread[index - 1], states) if index and reply is not None else None
+            made = _entries(message, reply, words, states, last=last, waiting=waiting)
             if rendered is not None and key:
                 rendered.put(key, made)
         entries.extend(made)
@@ -93,13 +100,15 @@ def _key(
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
-    states: Mapping[str, DocumentRecord],
+    states: Mapping[str, DocumentState],
     *,
     last: bool,
 ) -> tuple[Any, ...] | None:
     """What the entries of a message depend on; None while they still change."""
     if message.role == "user":
-        return (message.id, words.lang, tuple((state.file_id, state.status) for state in states.values()))
+        mine = [states[one] for one in file_ids(message.parts) if one in states]
+        told = tuple((one.record.id, one.record.status, state_line(one, words)) for one in mine)
+        return (message.id, words.lang, told)
     if reply is None:
         return (message.id, words.lang, message.status, len(message.parts), last)
     return None if reply.status == "running" else (message.id, words.lang, reply.status, reply.seen, last)
@@ -109,13 +118,22 @@ def _entries(
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
-    states: Mapping[str, DocumentRecord],
+    states: Mapping[str, DocumentState],
     *,
     last: bool,
+    waiting: Waiting | None,
 ) -> list[Entry]:
     if message.role == "user":
         return [question_entry(message, words, states)]
-    return reply_entries(message, reply, words, last=last)
+    return reply_entries(message, reply, words, last=last, waiting=waiting)
+
+
+def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Waiting | None:
+    """What a reply that has not begun waits for: documents that came with its question."""
+    mine = (states[one].record for one in file_ids(question.parts) if one in states)
+    names = tuple(record.name for record in mine if record.status == "reading")
+    searchable = any(state.record.library_id is not None for state in states.values())
+    return Waiting(names, searchable) if names else None
 
 
 def _earlier(words: Words) -> str:

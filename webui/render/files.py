@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from core.storage.base import FILE_ADDRESS
 from webui.render.html import escaped
+from webui.render.reading import document_card
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from core.messages.content import ContentItem
-    from core.storage.base import DocumentRecord
+    from webui.render.reading import DocumentState
     from webui.words import Words
 
 _ADDRESS = re.compile(rf"{FILE_ADDRESS}([\w-]+)\Z")
@@ -25,14 +26,14 @@ def file_id(item: ContentItem) -> str:
     return match[1] if match else ""
 
 
-def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, document: DocumentRecord | None = None) -> str:
+def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, document: DocumentState | None = None) -> str:
     """Markup for a stored file: a picture, a player, or a chip to take it by. Anything else is named, not fetched.
 
     Args:
         item: The picture, file, sound or video.
         about: What is known of the file: `name`, `media_type`.
         words: The reader's.
-        document: The file as a document of this conversation: whether it could be read.
+        document: The file as a document of this conversation: how far its reading is.
     """
     stored = file_id(item)
     name = str(about.get("name") or words(_KINDS[item.type]))
@@ -48,7 +49,7 @@ def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, documen
         case "video":
             return f'<video controls preload="metadata" src="{address}" title="{escaped(name)}"></video>'
         case _:
-            return _chip(address, name, words, document)
+            return _chip(address, name) if document is None else document_card(document, address, words)
 
 
 _KINDS = {
@@ -60,18 +61,7 @@ _KINDS = {
 }
 
 
-def _chip(address: str, name: str, words: Words, document: DocumentRecord | None) -> str:
-    kind = PurePosixPath(name).suffix[1:].upper()[:5]
-    state = _state(document, words)
-    failed = " p-bad-chip" if document is not None and document.status == "failed" else ""
-    notes = f'<span class="p-kind">{escaped(state or kind)}</span>' if state or kind else ""
-    return (
-        f'<a class="p-chip{failed}" href="{address}?download=1"><span class="p-name">{escaped(name)}</span>{notes}</a>'
-    )
-
-
-def _state(document: DocumentRecord | None, words: Words) -> str:
-    """Said of a document that is not simply there."""
-    if document is None or document.status == "ready":
-        return ""
-    return words("file.reading" if document.status == "reading" else "file.failed")
+def _chip(address: str, name: str) -> str:
+    kind = escaped(PurePosixPath(name).suffix[1:].upper()[:5])
+    note = f'<span class="p-kind">{kind}</span>' if kind else ""
+    return f'<a class="p-chip" href="{address}?download=1"><span class="p-name">{escaped(name)}</span>{note}</a>'

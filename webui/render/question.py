@@ -13,15 +13,16 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from core.messages.message import Message
-    from core.storage.base import DocumentRecord, StoredMessage
+    from core.storage.base import StoredMessage
     from webui.render.entries import Entry
+    from webui.render.reading import DocumentState
     from webui.words import Words
 
 # A headline that fills many screens is not one; the whole text is kept and was sent.
 LONGEST = 12_000
 
 
-def question_entry(message: StoredMessage, words: Words, documents: Mapping[str, DocumentRecord]) -> Entry:
+def question_entry(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> Entry:
     """The entry of a user's turn.
 
     Args:
@@ -46,7 +47,7 @@ def question_entry(message: StoredMessage, words: Words, documents: Mapping[str,
     return said("user", "\n\n".join(part for part in parts if part))
 
 
-def _files(part: Message, words: Words, documents: Mapping[str, DocumentRecord]) -> str:
+def _files(part: Message, words: Words, documents: Mapping[str, DocumentState]) -> str:
     items = [item for item in part.items if item.type != "text"]
     if not items:
         return ""
@@ -56,10 +57,11 @@ def _files(part: Message, words: Words, documents: Mapping[str, DocumentRecord])
     return f'<div class="p-files">{"".join(chips)}</div>'
 
 
-def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, DocumentRecord]) -> list[str]:
+def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> list[str]:
     """What is wrong with files that were read all the same."""
-    read = (documents.get(file_id(item)) for part in message.parts for item in part.items if item.type != "text")
-    return [_note(words.error(one.error)) for one in read if one and one.status == "ready" and one.error]
+    states = (documents.get(file_id(item)) for part in message.parts for item in part.items if item.type != "text")
+    read = [state.record for state in states if state is not None and state.record.status == "ready"]
+    return [_note(words.error(record.error)) for record in read if record.error]
 
 
 def _noted(part: Message) -> str:

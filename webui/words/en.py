@@ -6,12 +6,14 @@ from webui.words.claims_en import CLAIMS
 from webui.words.libraries_en import LIBRARIES
 from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
+from webui.words.reading_en import READING
 
 WORDS: dict[str, str] = {
     **CLAIMS,
     **LIBRARIES,
     **LINKS,
     **MODELS,
+    **READING,
     # the page
     "page.name": "Parlour",
     "page.opening": "Parlour is opening …",
@@ -135,11 +137,6 @@ WORDS: dict[str, str] = {
     "evidence.none": "Numbers in a reply open the page they came from, here.",
     "evidence.no_picture": "This document has no pages to show; below is what was read.",
     # files in the composer and the question
-    "file.reading": "being read",
-    "file.reading_page": "page {n} of {total}",
-    "file.ready": "{pages} pages",
-    "file.ready_one": "1 page",
-    "file.failed": "could not be read",
     # said by the page's own script
     "js.send": "Send",
     "js.stop": "Stop",
@@ -264,7 +261,7 @@ WORDS: dict[str, str] = {
     "error.document_locked": "{name} is protected by a password",
     "error.document_locked.do": "Save a copy without the password and send that.",
     "error.document_password_wrong": "That is not the password of {name}",
-    "error.document_password_wrong.do": "Type it as it was given to you, or send a copy without a password.",
+    "error.document_password_wrong.do": "Type it as it was given to you, or send a copy without one.",
     "error.document_empty": "{name} has nothing in it",
     "error.document_empty.do": "Check that it was saved, and send it again.",
     "error.document_scanned": "{name} has pages but no text: it is a scan",

@@ -6,12 +6,14 @@ from webui.words.claims_zh import CLAIMS
 from webui.words.libraries_zh import LIBRARIES
 from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
+from webui.words.reading_zh import READING
 
 WORDS: dict[str, str] = {
     **CLAIMS,
     **LIBRARIES,
     **LINKS,
     **MODELS,
+    **READING,
     # 页面
     "page.name": "Parlour",
     "page.opening": "Parlour 正在打开……",
@@ -135,11 +137,6 @@ WORDS: dict[str, str] = {
     "evidence.none": "点回答里的数字，它所依据的那一页会在这里打开。",
     "evidence.no_picture": "这份文件没有可以显示的页面，下面是读到的原文。",
     # 文件
-    "file.reading": "正在读取",
-    "file.reading_page": "第 {n} / {total} 页",
-    "file.ready": "{pages} 页",
-    "file.ready_one": "1 页",
-    "file.failed": "无法读取",
     # 页面脚本
     "js.send": "发送",
     "js.stop": "停止",

@@ -1,0 +1,65 @@
+// The password of a document: it travels in one request of its own, and stands nowhere on the page.
+import { ask } from './bus.js';
+import { make } from './models_form.js';
+import { keepFocus } from './focus.js';
+import { tellOthers } from './tabs.js';
+import { say } from './words.js';
+
+async function opened(id, password) {
+  const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ id, password }) };
+  try {
+    const answer = await fetch('./documents/unlock', { cache: 'no-store', credentials: 'same-origin', ...options });
+    return answer.ok ? await answer.json() : { failed: say('unlock_failed') };
+  } catch {
+    return { failed: say('unlock_failed') };
+  }
+}
+
+function parts(name) {
+  const plain = { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'none', 'data-1p-ignore': '', 'data-lpignore': 'true' };
+  const title = make('h2', { id: 'p-unlock-title', textContent: say('unlock_title', { name }) });
+  const field = make('input', { id: 'p-unlock', type: 'password', attributes: { ...plain, 'aria-describedby': 'p-unlock-note' } });
+  const label = make('label', { htmlFor: 'p-unlock', textContent: say('unlock_field') });
+  const told = make('p', { className: 'p-told', attributes: { role: 'status' } });
+  const note = make('p', { id: 'p-unlock-note', className: 'p-note', textContent: say(window.isSecureContext ? 'unlock_note' : 'unlock_open_way') });
+  const no = make('button', { type: 'button', className: 'p-button', textContent: say('cancel') });
+  const yes = make('button', { type: 'submit', className: 'p-button p-main', textContent: say('unlock_do') });
+  const form = make('form', { method: 'dialog', noValidate: true }, title, label, field, note, told, make('div', { className: 'p-row' }, no, yes));
+  const element = make('dialog', { className: 'p-dialog p-unlock', attributes: { 'aria-labelledby': 'p-unlock-title' } }, form);
+  return { element, form, field, told, no, yes };
+}
+
+export function unlock(id, name) {
+  if (document.querySelector('dialog.p-unlock')) return;
+  const { element, form, field, told, no, yes } = parts(name);
+  let busy = false;
+  const tell = (shape, text) => told.replaceChildren(make('span', { className: `p-st p-${shape}` }), make('span', { textContent: text }));
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    if (busy) return;
+    if (!field.value) { tell('bad', say('unlock_empty')); return field.focus(); }
+    busy = true;
+    yes.setAttribute('aria-disabled', 'true');
+    tell('run', say('unlock_trying'));
+    const answer = await opened(id, field.value);
+    busy = false;
+    yes.removeAttribute('aria-disabled');
+    ask({ do: 'look' });
+    tellOthers();
+    if (!answer.failed) return element.close();
+    tell('bad', answer.failed);
+    field.select();
+    field.focus();
+  });
+  field.addEventListener('input', () => { if (!busy) told.replaceChildren(); });
+  no.addEventListener('click', () => element.close());
+  element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
+  element.addEventListener('close', () => {
+    field.value = '';
+    element.remove();
+    keepFocus(`#chat a[href="#do-unlock-${CSS.escape(id)}"]`, '#composer textarea');
+  });
+  document.body.append(element);
+  element.showModal();
+  field.focus();
+}

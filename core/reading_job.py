@@ -1,0 +1,111 @@
+"""One document on its way into a library: how far it has come, how it is called off, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from contextlib import asynccontextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from core.errors import DocumentError, ParlourError
+from core.runs.run import as_dict
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+    from core.rag.progress import ReadingProgress
+    from core.storage.base import DocumentRecord
+
+_LOG = logging.getLogger(__name__)
+_CANCELLED = "document_cancelled"
+
+
+class ReadingJob:
+    """The reading of one document.
+
+    Args:
+        record: Its row.
+        password: Opens it; kept nowhere but here, and no longer than the job lives.
+    """
+
+    def __init__(self, record: DocumentRecord, password: str = "") -> None:
+        self.record = record
+        self.password = password
+        self.progress: ReadingProgress | None = None
+        """How far it is; `None` while it waits for its turn."""
+        self.cancelled = threading.Event()
+        """Tells the library to give up."""
+        self.opened = asyncio.Event()
+        """It can be read: something of it was."""
+        self.searchable = asyncio.Event()
+        """A search finds some of it."""
+        self.task: asyncio.Task[None] | None = None
+        """Sees to it that the outcome is stored."""
+        self.reading: asyncio.Task[dict[str, Any]] | None = None
+        """The reading itself."""
+        self._loop = asyncio.get_running_loop()
+
+    def moved(self, progress: ReadingProgress) -> None:
+        """Take note of how far it is; called from the thread that reads."""
+        self.progress = progress
+        if progress.pages or progress.chunks:
+            self._loop.call_soon_threadsafe(self.opened.set)
+        if progress.chunks:
+            self._loop.call_soon_threadsafe(self.searchable.set)
+
+    def cancel(self) -> None:
+        """Call it off; what was read of it goes away again."""
+        self.cancelled.set()
+        if self.reading is not None:
+            self.reading.cancel()
+
+    def outcome(self) -> dict[str, Any]:
+        """What is stored of a reading that is over: the status, and what goes with it."""
+        if self.reading is None or self.reading.cancelled():
+            return self._called_off()
+        error = self.reading.exception()
+        if error is None:
+            return self.reading.result()
+        if not isinstance(error, ParlourError):
+            _LOG.error("Document %s failed in a way nobody foresaw.", self.record.id, exc_info=error)
+            error = DocumentError("It cannot be read.", hint="The log has the details.")
+        if error.words_key == _CANCELLED:
+            return self._called_off()
+        told = as_dict(error)
+        named = {**told, "details": {**told["details"], "name": self.record.name}}
+        return {"status": "failed", "error": named, "facts": facts_of(self.progress)}
+
+    def _called_off(self) -> dict[str, Any]:
+        return {"status": "cancelled", "facts": facts_of(self.progress)}
+
+
+def facts_of(progress: ReadingProgress | None) -> dict[str, Any] | None:
+    """What is kept of how far it came."""
+    if progress is None:
+        return None
+    return {name: value for name, value in asdict(progress).items() if name != "document_id"}
+
+
+class Lanes:
+    """Lets only so many read at once: the first come first, and nobody takes all the room.
+
+    Args:
+        in_all: Readings at once.
+        of_each: Of one owner.
+    """
+
+    def __init__(self, in_all: int, of_each: int) -> None:
+        self._all = asyncio.Semaphore(in_all)
+        self._of_each = of_each
+        self._own: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+
+    @asynccontextmanager
+    async def lane(self, owner: str) -> AsyncGenerator[None]:
+        """Wait for a turn, and have it until the end of the block."""
+        own = self._own.get(owner) or asyncio.Semaphore(self._of_each)
+        self._own[owner] = own
+        async with own, self._all:
+            yield

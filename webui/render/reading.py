@@ -1,0 +1,174 @@
+"""How far the reading of a document is, and what can be done about it: a card with the question it came with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from core.intake import is_locked
+from core.rag.document import numbered_as
+from webui.render.html import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.rag.progress import ReadingProgress
+    from core.storage.base import DocumentRecord
+    from webui.words import Words
+
+_STEP = 5  # per cent: the widths that the style knows
+# To read the same bytes again would end the same way.
+_FOR_GOOD = frozenset(f"document_{what}" for what in ("unsupported", "empty", "not_a_file", "not_what_it_says"))
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """A document of a conversation, and how far its reading is; `progress` is `None` while it waits for its turn."""
+
+    record: DocumentRecord
+    progress: ReadingProgress | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a reply waits for.
+
+    Args:
+        names: Of the documents that are still being read.
+        searchable: Whether a search finds anything already.
+    """
+
+    names: tuple[str, ...]
+    searchable: bool
+
+
+def state_line(state: DocumentState, words: Words) -> str:
+    """What is known of the reading, in one line; it is all that a card depends on beside the status."""
+    record, progress = state.record, state.progress
+    match record.status:
+        case "reading" if progress is None:
+            return words("reading.waits")
+        case "reading":
+            seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
+            parts = [_at(record.name, progress.pages, progress.total, words), *_found(_figures(progress), words)]
+            return _joined([*parts, seconds])
+        case "ready":
+            return _joined(_facts(record, words))
+        case "failed":
+            return words.error(record.error) if record.error else words("reading.failed")
+        case "cancelled":
+            pages, total = (_number(record.facts, name) for name in ("pages", "total"))
+            at = _at(record.name, pages, total, words) if pages and total else ""
+            return _joined([words("reading.cancelled"), at])
+
+
+def document_card(state: DocumentState, address: str, words: Words) -> str:
+    """The card of a document: a way to take the file, how its reading is, and what can be done about it.
+
+    Args:
+        state: The document.
+        address: Where its file can be had.
+        words: The reader's.
+    """
+    record, line = state.record, escaped(state_line(state, words))
+    name = escaped(record.name)
+    shape = {"reading": '<span class="p-st p-run"></span>', "failed": '<span class="p-st p-bad"></span>'}
+    link = (
+        f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
+        f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-line">{line}</span></span>'
+    )
+    return f'<div class="p-doc p-doc-{record.status}">{link}{_act(record, words)}{_bar(state)}</div>'
+
+
+def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:
+    """What a reply says while it waits for documents, with a way not to."""
+    one = len(waiting.names) == 1
+    said = words("reading.waiting_one", name=waiting.names[0]) if one else ""
+    said = said or words("reading.waiting", n=len(waiting.names))
+    now = escaped(words("reading.ask_now"))
+    link = f' <a class="p-do p-word" role="button" href="#do-asknow-{escaped(message_id)}">{now}</a>'
+    text = f'<span class="p-st p-run"></span><span>{escaped(said)}</span>{link if waiting.searchable else ""}'
+    return f'<p class="p-wait p-wait-read">{text}</p>'
+
+
+def left_out(missing: list[dict[str, Any]], words: Words) -> str:
+    """What an answer did not know, a sentence for each document."""
+    notes = (f'<p class="p-note">{escaped(_without(one, words))}</p>' for one in missing)
+    return "\n\n".join(notes)
+
+
+def _without(missing: Mapping[str, Any], words: Words) -> str:
+    name, status = missing.get("name", ""), missing.get("status")
+    if status != "reading":
+        return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
+    pages, total = _number(missing, "pages"), _number(missing, "total")
+    if pages and total:
+        return words("reading.left_reading", name=name, n=pages, total=total)
+    return words("reading.left_begun", name=name)
+
+
+def _facts(record: DocumentRecord, words: Words) -> list[str]:
+    facts = record.facts or {}
+    pages = _number(facts, "total") or record.pages or 0
+    seconds = facts.get("seconds")
+    if facts.get("known"):
+        took = words("reading.known")
+    else:
+        took = words.seconds(seconds) if isinstance(seconds, float) and seconds >= 0.1 else ""
+    counted = _counted(f"reading.{numbered_as(record.name)}", pages, words)
+    return [counted, *_found(facts, words), took]
+
+
+def _figures(progress: ReadingProgress) -> dict[str, int]:
+    return {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
+
+
+def _found(facts: Mapping[str, Any], words: Words) -> list[str]:
+    keys = (("scanned", "scanned"), ("tables", "tables"), ("chunks", "passages"))
+    return [_counted(f"reading.{key}", _number(facts, name), words) for name, key in keys]
+
+
+def _counted(key: str, number: int, words: Words) -> str:
+    if not number:
+        return ""
+    return words(f"{key}_one") if number == 1 else words(key, n=number)
+
+
+def _at(name: str, pages: int, total: int | None, words: Words) -> str:
+    if not total:
+        return words("reading.begins")
+    return words(f"reading.at_{numbered_as(name)}", n=min(pages, total), total=total)
+
+
+def _joined(parts: list[str]) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _number(facts: Mapping[str, Any] | None, name: str) -> int:
+    value = (facts or {}).get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _bar(state: DocumentState) -> str:
+    progress = state.progress
+    if state.record.status != "reading" or progress is None or not progress.total:
+        return ""
+    share = min(progress.pages / progress.total, 1.0)
+    return f'<span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span>'
+
+
+def _act(record: DocumentRecord, words: Words) -> str:
+    """What can be done: one thing at a time."""
+    if record.status == "reading":
+        act = "cancel"
+    elif is_locked(record):
+        act = "unlock"
+    elif record.status == "cancelled" or (
+        record.status == "failed" and (record.error or {}).get("key") not in _FOR_GOOD
+    ):
+        act = "again"
+    else:
+        return ""
+    label, about = escaped(words(f"reading.{act}")), escaped(words(f"reading.{act}_it", name=record.name))
+    address = f"#do-{'reread' if act == 'again' else act}-{escaped(record.id)}"
+    return f'<a class="p-do p-word" role="button" href="{address}" title="{about}" aria-label="{about}">{label}</a>'

@@ -1,0 +1,58 @@
+"""Chinese for reading documents in; part of `zh.py`."""
+
+from __future__ import annotations
+
+READING: dict[str, str] = {
+    "reading.waits": "排队等待读取",
+    "reading.begins": "正在读取",
+    "reading.at_page": "第 {n} 页，共 {total} 页",
+    "reading.at_slide": "第 {n} 张，共 {total} 张",
+    "reading.at_sheet": "第 {n} 个工作表，共 {total} 个",
+    "reading.page": "{n} 页",
+    "reading.page_one": "1 页",
+    "reading.slide": "{n} 张幻灯片",
+    "reading.slide_one": "1 张幻灯片",
+    "reading.sheet": "{n} 个工作表",
+    "reading.sheet_one": "1 个工作表",
+    "reading.scanned": "识别了 {n} 页文字",
+    "reading.scanned_one": "识别了 1 页文字",
+    "reading.tables": "{n} 个表格",
+    "reading.tables_one": "1 个表格",
+    "reading.passages": "{n} 个段落",
+    "reading.passages_one": "1 个段落",
+    "reading.known": "已读过",
+    "reading.vectors": "正在准备语义搜索",
+    "reading.failed": "无法读取",
+    "reading.cancelled": "已取消读取",
+    # 可以做什么
+    "reading.cancel": "取消",
+    "reading.cancel_it": "停止读取 {name}",
+    "reading.again": "重试",
+    "reading.again_it": "重新读取 {name}",
+    "reading.unlock": "输入密码",
+    "reading.unlock_it": "输入 {name} 的密码",
+    # 等待中的回答
+    "reading.waiting_one": "正在等待读完 {name}",
+    "reading.waiting": "正在等待读完 {n} 个文档",
+    "reading.ask_now": "用已读完的部分立即提问",
+    "reading.left_failed": "{name} 无法读取，回答未参考它。",
+    "reading.left_cancelled": "{name} 的读取已取消，回答未参考它。",
+    "reading.left_reading": "{name} 当时尚未读完：{total} 页中只读了 {n} 页。",
+    "reading.left_begun": "{name} 当时尚未读完：只读了开头部分。",
+    # 出了什么问题
+    "error.document_password_asked": "{name} 有密码保护",
+    "error.document_password_asked.do": "请输入密码，或另存一份没有密码的再发送。",
+    "error.document_cancelled": "{name} 的读取已取消",
+    "error.document_cancelled.do": "请点它旁边的“重试”，或者不带它提问。",
+    "error.document_reading": "{name} 还在读取中",
+    "error.document_reading.do": "请等读完后再提问。",
+    # 对话框
+    "js.unlock_title": "{name} 需要密码",
+    "js.unlock_field": "密码",
+    "js.unlock_note": "密码只用来打开一次文件，不会保存。",
+    "js.unlock_open_way": "密码不会保存，但本页通过未加密的 http 打开：能监视你的网络的人可以在途中读到它。",
+    "js.unlock_do": "打开",
+    "js.unlock_trying": "正在打开……",
+    "js.unlock_empty": "请输入密码。",
+    "js.unlock_failed": "Parlour 没有回应，请再试一次。",
+}
