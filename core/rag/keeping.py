@@ -83,7 +83,7 @@ class Keeping:
             if password and not known.is_text:
                 self._unlock(taken, known.name, password, job)
             path = self._originals.keep(taken, document_id)
-            document = self._read(path, document_id, known, job)
+            document = self._read(path, taken.size, document_id, known, job)
             self._originals.describe(document_id, known)
         except BaseException as error:
             self._forget(document_id)
@@ -95,7 +95,13 @@ class Keeping:
 
     def read_again(self, document_id: str, known: Known, job: Job) -> Document:
         """Read a document from its original, which stays whatever happens; errors as in `take_in`."""
-        return self._read(self._originals.path(document_id), document_id, known, job)
+        path = self._originals.path(document_id)
+        try:
+            return self._read(path, path.stat().st_size, document_id, known, job)
+        except BaseException:
+            with self._file.writing() as db:
+                self._delete(db, document_id)
+            raise
 
     def take_out(self, document_id: str) -> bool:
         """Delete a document, whether it was read to its end or not; whether it was there."""
@@ -105,8 +111,7 @@ class Keeping:
         self._finder.changed()
         return is_there
 
-    def _read(self, path: Path, document_id: str, known: Known, job: Job) -> Document:
-        size = path.stat().st_size
+    def _read(self, path: Path, size: int, document_id: str, known: Known, job: Job) -> Document:
         if known.is_text:
             media_type, blocks = text_found(path.read_text(encoding="utf-8"), known.name, known.page)
             return self._drawn(Draft(document_id, known.name, media_type, size, self._config), blocks, job)

@@ -135,8 +135,7 @@ class Library:
             path: A file of this machine, or the address of a page or file on the web, which is fetched.
             name: What to call it; its own name or title by default. Only shown, never used as a path.
             password: Opens it, if it is an encrypted PDF; other kinds of encrypted files are not read.
-            progress: Told how far reading is, in this thread or that of whoever reads the same bytes just now; ten
-                times a second at most, and once at the end.
+            progress: Told how far reading is, in this thread; ten times a second at most, and once at the end.
             cancelled: Ends reading within a second when it is set.
 
         Raises:

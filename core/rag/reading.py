@@ -51,6 +51,7 @@ class Draft:
         self._shapes: list[PageShape] = []
         self._page = 0
         self._found = 0  # chunks, those that wait among them
+        self._header: tuple[str, ...] = ()  # of the table before
         self._is_damaged = False
         self._began = self._handed = time.monotonic()
         self.is_begun = False
@@ -68,8 +69,7 @@ class Draft:
                     self._page = max(self._page, one.page)
                 case Block():
                     self._page = max(self._page, one.page or 0)
-                    tables = self._document.tables + (one.kind == "table")
-                    self._document = replace(self._document, tables=tables)
+                    self._count(one)
                     yield from self._take(self._cutter.take(one))
                 case _:  # words are about to be recognised
                     self._document = replace(self._document, scanned=self._document.scanned + 1)
@@ -121,6 +121,13 @@ class Draft:
         self._document = replace(self._document, pages=about.pages)
         if not self.is_begun:  # chunks are found by the title too: later it would count for some only
             self._document = replace(self._document, title=about.title[:_LONGEST_NAME])
+
+    def _count(self, block: Block) -> None:
+        """Count tables; a long one comes in parts that repeat its header."""
+        header = block.cells[0] if block.kind == "table" and block.cells else ()
+        if block.kind == "table" and (not header or header != self._header):
+            self._document = replace(self._document, tables=self._document.tables + 1)
+        self._header = header
 
     def _take(self, chunks: Iterable[Chunk]) -> Iterator[None]:
         for chunk in chunks:

@@ -43,6 +43,11 @@ class Wish:
         """Whether it is not wanted any more."""
         return any(stop.is_set() for stop in self.stops)
 
+    def tell(self, said: ReadingProgress) -> None:
+        """Say how far it is, if that is wanted."""
+        if self.progress is not None:
+            self.progress(said)
+
 
 class Job:
     """A document that this process reads."""
@@ -51,7 +56,8 @@ class Job:
         self._wish, self._closing = wish, closing
         self._removed = threading.Event()
         self._told = 0.0
-        self._others: list[Wish] = []
+        self.said: ReadingProgress | None = None
+        """What was told last; who waits for the same document passes it on."""
         self._thread = threading.current_thread()
         self.done = threading.Event()
 
@@ -83,25 +89,13 @@ class Job:
             raise cancelled()
 
     def tell(self, progress: Callable[[], ReadingProgress], *, always: bool = False) -> None:
-        """Say how far reading is to all who wait for it."""
+        """Say how far reading is, if that was not said just now."""
         now = time.monotonic()
         if not always and now - self._told < _OFTEN:
             return
         self._told = now
-        said = None
-        for wish in (self._wish, *self._others):
-            if wish.progress is not None:
-                said = said or progress()
-                wish.progress(said)
-
-    @contextmanager
-    def followed(self, wish: Wish) -> Generator[None]:
-        """Somebody else waits for it too."""
-        self._others = [*self._others, wish]
-        try:
-            yield
-        finally:
-            self._others = [other for other in self._others if other is not wish]
+        self.said = progress()
+        self._wish.tell(self.said)
 
 
 class Readings:
@@ -187,9 +181,11 @@ class Readings:
         if other is None:
             self._closing.wait(_OFTEN / 2)
             return
-        with other.followed(wish):
-            while not (other.done.wait(_OFTEN) or wish.is_over() or self._closing.is_set()):
-                pass
+        told = None
+        while not (other.done.wait(_OFTEN) or wish.is_over() or self._closing.is_set()):
+            if other.said is not None and other.said is not told:
+                told = other.said
+                wish.tell(told)
 
     def _lock(self, document_id: str) -> BaseFileLock:
         from filelock import FileLock

@@ -98,6 +98,14 @@ def test_facts_are_counted() -> None:
     assert (said.pages, said.total, said.scanned, said.tables, said.chunks) == (2, 2, 1, 1, 2)
 
 
+def test_a_long_table_that_comes_in_parts_is_one() -> None:
+    growing = draft("text/csv")
+    parts = [table([("n", "square"), (str(n), str(n * n))]) for n in range(5)]
+    for _ in growing.steps([About(), *parts, Block("paragraph", "Next."), parts[0], table([("other",), ("1",)])]):
+        pass
+    assert growing.last().document.tables == 3
+
+
 def test_a_title_that_comes_late_is_not_taken_when_chunks_were_found_without_it() -> None:
     growing = draft()
     steps = growing.steps([Block("paragraph", "Green.", 1), About(1, "Late"), Block("paragraph", "Red.", 2)])
