@@ -17,8 +17,9 @@ class Figure:
         what: What was measured, as a reader would say it.
         value: What came out, in `unit`.
         goal: The most that is allowed, in the same unit.
-        unit: "×" for a ratio against the peer, else "s" or "ms".
+        unit: "×" for a ratio against the peer, else "s" or "ms"; "" for a share from 0 to 1.
         peer: What it was compared with, and both sides' own figures.
+        at_least: The goal is the least that is allowed.
     """
 
     what: str
@@ -26,16 +27,18 @@ class Figure:
     goal: float
     unit: str
     peer: str = ""
+    at_least: bool = False
 
     @property
     def met(self) -> bool:
         """Whether the goal was reached."""
-        return self.value <= self.goal
+        return self.value >= self.goal if self.at_least else self.value <= self.goal
 
     def row(self) -> str:
         """A row of a Markdown table."""
         met = "yes" if self.met else "NO"
-        return f"| {self.what} | {self.value:.3g} {self.unit} | ≤ {self.goal:g} {self.unit} | {met} | {self.peer} |"
+        unit, sign = f" {self.unit}".rstrip(), "≥" if self.at_least else "≤"
+        return f"| {self.what} | {self.value:.3g}{unit} | {sign} {self.goal:g}{unit} | {met} | {self.peer} |"
 
 
 def alternate(ours: Callable[[], float], theirs: Callable[[], float], rounds: int) -> tuple[list[float], list[float]]:
