@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
 from contextlib import AsyncExitStack
 from functools import partial
@@ -11,8 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core.attachments import not_taken
-from core.errors import NotFoundError
 from core.intake import Intake
+from core.libraries import Libraries
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
@@ -24,6 +23,7 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
+from core.storage.libraries import LibraryStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord
 
-_LOG = logging.getLogger(__name__)
 _UNUSED_FILES_STAY = 24 * 3600.0
 _TOOLS = ("calculator", "current_time")
 
@@ -61,6 +60,7 @@ class Engine:
     runs: Runs
     choosing: Choosing
     intake: Intake
+    libraries: Libraries
 
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
         self.settings = settings
@@ -92,6 +92,14 @@ class Engine:
             self.choosing = Choosing(services, self._models)
             self.intake = Intake(self.files, self.documents, self.library, self._changed)
             opening.push_async_callback(self.intake.aclose)
+            self.libraries = Libraries(
+                LibraryStore(database),
+                self.documents,
+                self.files,
+                intake=self.intake,
+                index=self.library,
+                changed=self._changed,
+            )
             self.runs = Runs(RunStore(database))
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
@@ -155,7 +163,7 @@ class Engine:
         return leave
 
     async def library(self, owner: str) -> Library:
-        """The owner's library, opened when first asked for.
+        """The index of all the owner's documents, opened when first asked for.
 
         Raises:
             StorageError: Its folder cannot be used.
@@ -168,7 +176,7 @@ class Engine:
         return await asyncio.shield(opening)
 
     async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> Assistant:
-        """Who answers in a conversation: a model with its tools and the conversation's documents.
+        """Who answers in a conversation: a model with its tools, the conversation's documents and libraries.
 
         Args:
             owner: Whose conversation it is.
@@ -180,12 +188,11 @@ class Engine:
             ParlourError: The model cannot be had.
         """
         model = model or await (await self._models.loader(owner)).ready()
-        records = await self.documents.list(owner, conversation_id)
-        ids = [record.library_id for record in records if record.library_id is not None]
+        within_reach = await self.documents.within_reach(owner, conversation_id)
         library = await self.library(owner)
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        return Assistant(list(_TOOLS), model, library=library, documents=list(dict.fromkeys(ids)))
+        return Assistant(list(_TOOLS), model, library=library, documents=within_reach)
 
     # ---- documents and attachments
 
@@ -269,13 +276,7 @@ class Engine:
         await self.stop(owner, conversation_id)
         await self.intake.leave(owner, conversation_id)
         freed, unread = await self.conversations.delete(owner, conversation_id)
-        self.files.discard(freed)
-        library = await self.library(owner) if unread else None
-        for document_id in unread:
-            try:
-                await library.aremove(document_id) if library else None
-            except NotFoundError:
-                _LOG.debug("Document %s was taken out already.", document_id)
+        await self.libraries.put_out(owner, freed, unread)
         self._changed(owner, conversation_id)
 
     # ---- inside

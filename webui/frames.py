@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
     from core.runs.run import Run
-    from core.storage.base import Conversation, DocumentRecord, StoredMessage
+    from core.storage.base import Conversation, DocumentRecord, NamedLibrary, StoredMessage
     from webui.render.status import State
     from webui.views import View, Views
 
@@ -61,6 +61,7 @@ class _Scene:
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
+    libraries: Sequence[NamedLibrary] = ()  # that it uses
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
 
 
@@ -127,10 +128,13 @@ class Frames:
         engine, owner, wanted = self._engine, view.owner, view.conversation_id
         scene = _Scene(wanted)
         if not wanted:
+            if view.libraries:  # chosen before the first question
+                scene.libraries = [one for one in await engine.libraries.list(owner) if one.id in view.libraries]
             return scene
         try:
             opened = await engine.documents.opened(owner, wanted)
             scene.current, scene.thread, scene.documents = opened.conversation, opened.thread, opened.documents
+            scene.libraries = opened.libraries
             for message in scene.thread[_anchor(view, scene.thread) :]:
                 if message.role == "assistant":
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
@@ -162,7 +166,7 @@ class Frames:
             chat,
             status_html(state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene)),
             history_html(scene.conversations, current, live, unread, words),
-            top_html(scene.current.title if scene.current else "", scene.readiness, words),
+            top_html(scene.current.title if scene.current else "", scene.readiness, words, scene.libraries),
         )
 
     def _readings(self, scene: _Scene) -> dict[str, ReadingProgress]:

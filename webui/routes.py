@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from starlette.routing import Match, Route
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from webui.assets_folder import assets_folder
 from webui.handlers.documents import DocumentRoutes
+from webui.handlers.libraries import LibraryRoutes
 from webui.handlers.models import ModelRoutes
 from webui.incoming import TooLargeError
 
@@ -35,7 +35,6 @@ _SHOWN = frozenset(
     | {"audio/aac", "video/mp4", "video/webm", "video/ogg"}
 )
 _ZOOM = (0.5, 4.0)
-_MIB = 1024 * 1024
 _SOON = {"cache-control": "private, no-cache"}
 _LONG = {"cache-control": "private, max-age=86400"}
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
@@ -57,6 +56,7 @@ class Routes:
         self._words = context.words
         self._uploads = uploads
         self._models = ModelRoutes(context)
+        self._libraries = LibraryRoutes(context, uploads)
         self._documents = DocumentRoutes(context)
 
     def table(self) -> list[BaseRoute]:
@@ -67,6 +67,7 @@ class Routes:
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
             *self._models.table(),
+            *self._libraries.table(),
             *self._documents.table(),
             _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
         ]
@@ -111,8 +112,8 @@ class Routes:
         try:
             uploads = await self._uploads.receive(request.scope["owner"], kind, request.stream(), upload_id)
         except TooLargeError as error:
-            await self._drain(request)
-            error.details["size"] = _too_large(int(request.headers.get("content-length", 0)), self._uploads.limit)
+            await self._uploads.drain(request.stream())
+            error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
             return self._refused(request, 413, error)
         except ClientDisconnect:
             return Response(status_code=400)
@@ -136,15 +137,6 @@ class Routes:
                 yield _event(step)
 
         return StreamingResponse(told(), media_type="text/event-stream")
-
-    async def _drain(self, request: Request) -> None:
-        """Read the rest and drop it: a browser that is still sending would not look at the answer."""
-        rest = 8 * self._uploads.limit
-        with suppress(RuntimeError, ClientDisconnect):  # all of it was read already, or nobody waits any more
-            async for piece in request.stream():
-                rest -= len(piece)
-                if rest < 0:
-                    return
 
     def _refused(self, request: Request, status: int, error: ParlourError) -> Response:
         words = self._words(request.headers.get("accept-language", ""))
@@ -184,11 +176,6 @@ def _zoom(given: str | None) -> float:
     if asked != asked:  # noqa: PLR0124 - not a number
         return 2.0
     return round(min(max(asked, _ZOOM[0]), _ZOOM[1]) * 2) / 2
-
-
-def _too_large(size: int, limit: int) -> int:
-    """In the unit of the limit, and never the limit itself, which would be no reason."""
-    return max(round(size / _MIB), limit // _MIB + 1)
 
 
 def _event(step: dict[str, Any]) -> str:

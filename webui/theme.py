@@ -25,6 +25,7 @@ STYLES = (
     "room",
     "narrow",
     "models",
+    "libraries",
     "reading",
 )
 

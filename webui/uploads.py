@@ -10,10 +10,12 @@ import asyncio
 import errno
 import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
+from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, UnsupportedFormatError
 from core.rag.parsers.catalog import HEAD, parser_for
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _KEEP = 6 * 3600.0
+_MIB = 1024 * 1024
 _PATIENCE = 3.0
 _FOR_THE_MODEL = ("image/", "audio/", "video/")
 
@@ -136,6 +139,20 @@ class Uploads:
         """Delete an upload: it was moved on, or is not wanted."""
         self._held.pop(str(upload.path), None)
         shutil.rmtree(upload.path.parent, ignore_errors=True)
+
+    async def drain(self, body: AsyncIterable[bytes]) -> None:
+        """Read the rest of a refused request and drop it: a browser that is still sending would not hear why."""
+        rest = 8 * self.limit
+        with suppress(RuntimeError, ClientDisconnect):  # all of it was read already, or nobody waits any more
+            async for piece in body:
+                rest -= len(piece)
+                if rest < 0:
+                    return
+
+    def size_told(self, length: str) -> int:
+        """The size of a refused request in the unit of the limit, and never the limit itself, which were no reason."""
+        size = int(length) if length.isascii() and length.isdigit() else 0
+        return max(round(size / _MIB), self.limit // _MIB + 1)
 
     def _watched(self, owner: str, upload_id: str) -> _Progress:
         progress = _Progress(owner)

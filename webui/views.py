@@ -40,6 +40,7 @@ class View:
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
         cited: The reply that the evidence panel belongs to.
+        libraries: What a new conversation will be answered from, besides what comes with its questions.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
         wake: Something changed.
@@ -58,6 +59,7 @@ class View:
     stopping: bool = False
     evidence: str = ""
     cited: str = ""
+    libraries: tuple[str, ...] = ()
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
     wake: asyncio.Event = field(default_factory=asyncio.Event)
@@ -77,6 +79,7 @@ class View:
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
         self.stopping, self.evidence, self.cited = False, "", ""
+        self.libraries = ()
         self.poke(stale=True)
 
 

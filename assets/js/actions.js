@@ -1,6 +1,7 @@
 // Clicks. Links of ours carry a class that no model can write; a link with only `#…` does nothing.
 import { ask } from './bus.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
+import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
 import { keepPlace, toEnd } from './scroll.js';
@@ -20,6 +21,7 @@ const BUTTONS = {
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,
+  libraries: openLibraries,
 };
 
 const LINKS = {

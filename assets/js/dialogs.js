@@ -53,7 +53,7 @@ function item(label, className, act) {
 
 function rename(id, title) {
   const input = Object.assign(document.createElement('input'), { value: title, maxLength: 120, autocomplete: 'off' });
-  dialog(say('title'), input, say('save'), () => {
+  question(say('title'), input, say('save'), () => {
     const text = input.value.trim();
     if (text && text !== title) ask({ do: 'rename', id, title: text });
   }, { name: say('rename'), back: [rowOf(id)] });
@@ -66,19 +66,20 @@ function remove(id, title) {
   const row = document.querySelector(rowOf(id))?.closest('li');
   const near = [row?.nextElementSibling, row?.previousElementSibling].map((one) => one?.querySelector('.p-menu')?.dataset.id);
   const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#history .p-new', '#composer textarea'];
-  dialog('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
+  question('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
 }
 
 export function editQuestion(id, text) {
   const area = Object.assign(document.createElement('textarea'), { value: text, rows: 4 });
-  dialog(say('edit'), area, say('ask_again'), () => {
+  question(say('edit'), area, say('ask_again'), () => {
     const changed = area.value.trim();
     if (changed) ask({ do: 'edit', id, text: changed });
   }, { name: say('ask_again') });
   area.setSelectionRange(text.length, text.length);
 }
 
-function dialog(label, body, verb, act, { kind = 'p-main', name = '', back = [] } = {}) {
+// A small question with one answer; what it is about is its body.
+export function question(label, body, verb, act, { kind = 'p-main', name = '', back = [] } = {}) {
   const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
   const form = Object.assign(document.createElement('form'), { method: 'dialog' });
   body.id = 'p-field';

@@ -104,6 +104,17 @@ class LibraryStore:
 
         return await self._database.read(load)
 
+    async def users(self, owner: str, library_id: str) -> list[str]:
+        """The conversations that use a library. Raises NotFoundError."""
+
+        def load(connection: Connection) -> list[str]:
+            collection_of(connection, owner, library_id)
+            query = select(conversation_libraries.c.conversation_id)
+            rows = connection.execute(query.where(conversation_libraries.c.library_id == library_id)).all()
+            return [str(conversation_id) for (conversation_id,) in rows]
+
+        return await self._database.read(load)
+
     async def use(self, owner: str, conversation_id: str, library_id: str, *, on: bool) -> None:
         """Let a conversation use a library, or no more. Raises NotFoundError."""
 

@@ -159,6 +159,18 @@ async def _drop(desk: Desk, view: View, asked: Asked) -> None:
     await drop(desk, view, _text(asked, "upload"))
 
 
+async def _use(desk: Desk, view: View, asked: Asked) -> None:
+    """Let the conversation use a library, or no more; a new one remembers it until its first question."""
+    library, on = _text(asked, "id"), asked.get("on") is True
+    if view.conversation_id:
+        await desk.engine.libraries.use(view.owner, view.conversation_id, library, on=on)
+        return
+    await desk.engine.libraries.opened(view.owner, library)
+    others = tuple(one for one in view.libraries if one != library)
+    view.libraries = (*others, library) if on else others
+    view.poke(stale=True)
+
+
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     del asked
     await desk.engine.retry_model(view.owner)
@@ -194,6 +206,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "earlier": _earlier,
     "drop": _drop,
     "retry": _retry,
+    "use": _use,
     "cancel": _cancel,
     "reread": _reread,
     "asknow": _asknow,

@@ -71,9 +71,12 @@ async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord]) -
     refused = await engine.check_attachments(view.owner, ids)
     if refused:
         raise ParlourError("The model cannot take a file.", key=refused[0]["key"], **refused[0]["details"])
-    fresh = not view.conversation_id
+    fresh, libraries = not view.conversation_id, view.libraries
     conversation = (await engine.conversations.create(view.owner)).id if fresh else view.conversation_id
     try:
+        for library in libraries if fresh else ():
+            with suppress(NotFoundError):  # deleted meanwhile
+                await engine.libraries.use(view.owner, conversation, library, on=True)
         await engine.send(view.owner, conversation, text, ids, view.words.lang)
     except BaseException:
         if fresh:

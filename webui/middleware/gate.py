@@ -26,7 +26,7 @@ _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_pr
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset({"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt"})
-_FOLDERS = ("/assets/", "/static/", "/files/", "/pages/", "/models/", "/documents/")
+_FOLDERS = ("/assets/", "/static/", "/files/", "/pages/", "/models/", "/documents/", "/libraries/")
 _LONGEST_NAME = 255  # bytes, in every file system
 
 _NOT_SERVED = "There is nothing here."

@@ -54,7 +54,9 @@ def history_html(
         f'<div class="p-mark" aria-hidden="true"></div><h1>{escaped(words("page.name"))}</h1>'
         f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
         f'<nav aria-label="{escaped(words("history.label"))}">{rows or none}</nav>'
-        f'<div class="p-side-foot"><button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
+        f'<div class="p-side-foot"><button class="p-shelf" type="button" data-do="libraries" aria-haspopup="dialog">'
+        f"<span>{escaped(words('libraries.open'))}</span></button>"
+        f'<button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
     )
 
 

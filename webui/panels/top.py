@@ -4,23 +4,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from webui.panels.libraries import uses_html
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.readiness import Part, Readiness
+    from core.storage.base import NamedLibrary
     from webui.words import Words
 
 _MB = 1_000_000
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
-def top_html(title: str, readiness: Readiness, words: Words) -> str:
+def top_html(title: str, readiness: Readiness, words: Words, libraries: Sequence[NamedLibrary] = ()) -> str:
     """Markup for `#top`.
 
     Args:
         title: The conversation's; empty for a new one.
         readiness: How far the model is that answers the reader.
         words: The reader's.
+        libraries: Those that the conversation uses.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -28,6 +33,7 @@ def top_html(title: str, readiness: Readiness, words: Words) -> str:
         f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
         f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
+        f"{uses_html(libraries, words)}"
         f"{_ready_html(readiness, words)}"
         f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
         f'aria-label="{settings}" title="{settings}"></button>'

@@ -1,0 +1,288 @@
+// Named libraries: a dialog that speaks with the server by requests of its own; each answer holds all that it shows.
+import { ask } from './bus.js';
+import { question } from './dialogs.js';
+import { keepFocus } from './focus.js';
+import { sent } from './libraries_sending.js';
+import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
+import { make } from './models_form.js';
+import { drawer } from './places.js';
+import { onChange } from './state.js';
+import { tellOthers } from './tabs.js';
+import { say } from './words.js';
+
+const AGAIN = 1000;    // milliseconds between two looks at what is being read
+const BELIEVED = 3000; // and until a switch shows what the server says, whatever was pressed
+
+let open = null;
+let listening = false;
+
+async function request(what, body) {
+  const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  try {
+    const answer = await fetch(`./libraries/${what}`, { cache: 'no-store', credentials: 'same-origin', ...options });
+    return answer.ok ? await answer.json() : { failed: say('libraries_failed') };
+  } catch {
+    return { failed: say('libraries_failed') };
+  }
+}
+
+// Those that the conversation uses, by the chip above it.
+const used = () => (document.querySelector('#top .p-uses')?.dataset.uses ?? '').split(' ').filter(Boolean);
+
+export function openLibraries() {
+  if (open) return;
+  drawer(false);
+  if (!listening) onChange(() => open?.drawUses());
+  listening = true;
+  open = new Dialog();
+  open.show();
+}
+
+class Dialog {
+  constructor() {
+    this.data = { libraries: [], opened: null, limit: 0 };
+    this.at = used()[0] ?? '';
+    this.turn = 0;       // of the newest request: an older answer shows nothing any more
+    this.meant = null;   // what was switched, until the server says so too
+    this.timer = 0;
+    this.sending = null;
+    this.shown = used().join(' ');
+    this.parts = parts();
+    const { element, back, close, list, making, rename, remove, use, add, files, trying } = this.parts;
+    close.addEventListener('click', () => element.close());
+    back.addEventListener('click', () => this.leave());
+    list.addEventListener('click', (event) => this.choose(event.target.closest('[data-library]')?.dataset.library));
+    making.addEventListener('submit', (event) => { event.preventDefault(); this.create(); });
+    rename.addEventListener('click', () => this.rename());
+    remove.addEventListener('click', () => this.delete());
+    use.addEventListener('change', () => this.use());
+    add.addEventListener('click', () => files.click());
+    files.addEventListener('change', () => { this.take([...files.files]); files.value = ''; });
+    trying.addEventListener('submit', (event) => { event.preventDefault(); this.try(); });
+    for (const kind of ['dragenter', 'dragover', 'dragleave', 'drop']) element.addEventListener(kind, (event) => this.dragged(event));
+    element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
+    element.addEventListener('close', (event) => { if (event.target === element) this.left(); });
+  }
+
+  async show() {
+    const { element, fresh } = this.parts;
+    document.body.append(element);
+    element.showModal();
+    this.tell('run', say('libraries_loading'));
+    await this.look();
+    const { libraries, opened } = this.data;
+    if (!this.at && libraries.length === 1 && !narrow()) await this.choose(libraries[0].id, { quiet: true });
+    if (!element.isConnected) return;
+    if (!libraries.length) fresh.focus();
+    else if (opened) this.parts.name.focus();
+    else (element.querySelector('[aria-current], [data-library]') ?? fresh).focus();
+  }
+
+  left() {
+    clearTimeout(this.timer);
+    this.turn += 1;
+    this.parts.element.remove();
+    open = null;
+    keepFocus('#top .p-uses', '#history .p-shelf', '#top .p-open-menu', '#composer textarea');
+  }
+
+  // ---- what the server says
+
+  async look() {
+    const turn = ++this.turn;
+    const answer = await request(`state?library=${encodeURIComponent(this.at)}`);
+    if (turn !== this.turn || !open) return;
+    if (answer.failed) return this.tell('bad', answer.failed);
+    if (this.parts.told.textContent === say('libraries_loading')) this.tell();
+    this.taken(answer);
+  }
+
+  // Only the newest answer is shown; what was changed shows in the page too.
+  async run(what, body, { changes = false } = {}) {
+    const turn = ++this.turn;
+    const answer = await request(what, { library: this.at, ...body });
+    if (changes && !answer.failed) { ask({ do: 'look' }); tellOthers(); }
+    if (!open) return null;
+    if (answer.failed) { this.tell('bad', answer.failed); this.plan(); return null; }
+    this.tell();
+    if (turn === this.turn && answer.libraries) this.taken(answer);
+    return answer;
+  }
+
+  taken(answer) {
+    this.data = answer;
+    this.at = answer.opened?.id ?? '';
+    this.draw();
+    this.plan();
+  }
+
+  // Looked at again only while something is being read.
+  plan() {
+    clearTimeout(this.timer);
+    if (!this.data.libraries.some((one) => one.reading)) return;
+    this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), AGAIN);
+  }
+
+  // ---- what is shown
+
+  draw() {
+    const { element, list, none, section, name, documents } = this.parts;
+    const { libraries, opened } = this.data;
+    element.dataset.view = opened ? 'one' : 'list';
+    const mine = used();
+    keyed(list, libraries, shelfRow, (row, one) => changeShelfRow(row, one, one.id === this.at, mine.includes(one.id)));
+    none.textContent = libraries.length ? say('libraries_choose') : say('libraries_none');
+    none.hidden = Boolean(opened);
+    section.hidden = !opened;
+    if (!opened) return;
+    if (name.textContent !== opened.name) name.textContent = opened.name;
+    keyed(documents, opened.documents, documentRow, (row, one) => changeDocumentRow(row, one, this.actsOf(one)));
+    this.drawUse();
+  }
+
+  // The chip says at the next frame what was switched.
+  drawUses() {
+    const now = used().join(' ');
+    if (now === this.shown) return;
+    this.shown = now;
+    this.draw();
+  }
+
+  drawUse() {
+    if (!this.at) return;
+    const { at, meant } = this;
+    const isUsed = used().includes(at);
+    const trust = meant?.library === at && meant.on !== isUsed && Date.now() < meant.until;
+    this.parts.use.checked = trust ? meant.on : isUsed;
+  }
+
+  actsOf(one) {
+    const { id, name } = one;
+    const take = ['trash', say('libraries_remove', { name }), () => this.remove(one)];
+    if (one.state === 'reading') return [['stop', say('libraries_cancel', { name }), () => this.run('cancel', { document: id })], take];
+    if (one.locked) return [['key', say('libraries_unlock', { name }), () => this.unlock(one)], take];
+    return [['again', say('libraries_again', { name }), () => this.run('again', { document: id })], take];
+  }
+
+  tell(kind = '', said = '') {
+    this.parts.told.replaceChildren(...(said ? [shape(kind), make('span', { textContent: said })] : []));
+  }
+
+  // ---- libraries
+
+  async choose(library, { quiet = false } = {}) {
+    if (!library || library === this.at) return;
+    this.at = library;
+    this.tell();
+    this.forget();
+    await this.look();
+    if (!quiet && narrow()) this.parts.name.focus();
+  }
+
+  leave() {
+    const { at } = this;
+    this.at = '';
+    this.data.opened = null;
+    this.draw();
+    this.parts.list.querySelector(`[data-library="${CSS.escape(at)}"]`)?.focus();
+  }
+
+  async create() {
+    const { fresh, add } = this.parts;
+    const made = await this.run('create', { name: fresh.value });
+    if (!made) return fresh.focus();
+    fresh.value = '';
+    this.forget();
+    add.focus();
+  }
+
+  // What was tried in another library.
+  forget() {
+    this.parts.found.replaceChildren();
+    this.parts.hint.textContent = say('libraries_try_hint');
+    this.parts.question.value = '';
+  }
+
+  rename() {
+    const { name } = this.data.opened;
+    const input = make('input', { value: name, maxLength: 80, autocomplete: 'off' });
+    question(say('libraries_name'), input, say('save'), () => {
+      const given = input.value.trim();
+      if (given && given !== name) this.run('rename', { name: given }, { changes: true });
+    }, { name: say('libraries_rename') });
+    input.select();
+  }
+
+  delete() {
+    const { name } = this.data.opened;
+    const text = make('p', { textContent: say('libraries_delete_ask', { name }) });
+    question('', text, say('delete'), async () => {
+      await this.run('delete', {}, { changes: true });
+      if (open) (this.parts.list.querySelector('[data-library]') ?? this.parts.fresh).focus();
+    }, { kind: 'p-danger' });
+  }
+
+  use() {
+    const { at, parts: { use } } = this;
+    this.meant = { library: at, on: use.checked, until: Date.now() + BELIEVED };
+    ask({ do: 'use', id: at, on: use.checked });
+    tellOthers();
+    setTimeout(() => { if (open === this) this.draw(); }, BELIEVED);
+  }
+
+  // ---- documents
+
+  async take(files) {
+    if (!files.length || !this.at) return;
+    const all = [...(this.sending ?? []), ...files];
+    if (this.sending) { this.sending.push(...files); return; }
+    this.sending = all;
+    const library = this.at;
+    await sent(this.sending, library, this.data.limit, {
+      tell: (kind, said) => { if (open === this) this.tell(kind, said); },
+      taken: (answer) => { if (open === this && this.at === library) { this.turn += 1; this.taken(answer); } },
+    });
+    this.sending = null;
+  }
+
+  dragged(event) {
+    if (![...(event.dataTransfer?.types ?? [])].includes('Files')) return;
+    event.preventDefault();
+    const over = this.at && event.target.closest?.('.p-one');
+    event.dataTransfer.dropEffect = over ? 'copy' : 'none';
+    const leaves = event.type === 'drop' || event.type === 'dragleave' && !this.parts.element.contains(event.relatedTarget);
+    this.parts.section.classList.toggle('p-over', Boolean(over) && !leaves);
+    if (event.type === 'drop' && over) this.take([...event.dataTransfer.files]);
+  }
+
+  remove({ id, name }) {
+    const text = make('p', { textContent: say('libraries_remove_ask', { name }) });
+    question('', text, say('libraries_remove_do'), async () => {
+      await this.run('remove', { document: id });
+      if (open) (this.parts.documents.querySelector('[data-act]') ?? this.parts.add).focus();
+    }, { kind: 'p-danger' });
+  }
+
+  unlock({ id, name }) {
+    const input = make('input', { type: 'password', attributes: { autocomplete: 'off', 'data-1p-ignore': '', 'data-lpignore': 'true' } });
+    question(say('libraries_unlock', { name }), input, say('libraries_unlock_do'), () => {
+      const password = input.value;
+      input.value = '';
+      if (password) this.run('again', { document: id, password });
+    }, { name: say('libraries_unlock', { name }) });
+  }
+
+  async try() {
+    const { question: field, hint, found, trying } = this.parts;
+    if (!field.value.trim() || trying.dataset.busy) return;
+    trying.dataset.busy = 'true';
+    const library = this.at;
+    const answer = await request('try', { library, question: field.value });
+    delete trying.dataset.busy;
+    if (!open || library !== this.at) return;
+    hint.textContent = answer.failed ?? answer.said;
+    found.replaceChildren(...(answer.found ?? []).map(foundRow));
+  }
+}
+
+const narrow = () => matchMedia('(max-width: 839.98px)').matches;

@@ -1,0 +1,47 @@
+// Files on their way into a library, one request after the other, so that a refused one takes no other along.
+import { say } from './words.js';
+
+const MIB = 1024 * 1024;
+
+// Sends what stands in `files`, which may grow meanwhile, and tells how far it is and how it went.
+export async function sent(files, library, limit, { tell, taken }) {
+  const sum = { fresh: 0, known: 0 };
+  const refused = [];
+  for (let next = 0; next < files.length; next += 1) {
+    const file = files[next];
+    const answer = limit && file.size > limit * MIB
+      ? { failed: say('libraries_too_large', { name: file.name, limit }) }
+      : await send(file, library, (n) => tell('run', say('libraries_sending', { name: file.name, n })));
+    if (answer.failed) { refused.push(answer.failed); continue; }
+    sum.fresh += answer.fresh;
+    sum.known += answer.known;
+    taken(answer);
+  }
+  const added = sum.fresh && say(sum.fresh === 1 ? 'libraries_added_one' : 'libraries_added', { n: sum.fresh });
+  const known = sum.known && say(sum.known === 1 ? 'libraries_known_one' : 'libraries_known', { n: sum.known });
+  tell(refused.length ? 'bad' : 'ok', [...refused, added, known].filter(Boolean).join(' '));
+}
+
+// Not `fetch`, which does not say how much of a file has gone.
+function send(file, library, progress) {
+  return new Promise((done) => {
+    const going = new XMLHttpRequest();
+    const body = new FormData();
+    body.append('files', file, file.name);
+    going.open('POST', `./libraries/${encodeURIComponent(library)}/files`);
+    going.setRequestHeader('x-parlour', '1');
+    going.upload.addEventListener('progress', ({ loaded, total }) => progress(total ? Math.floor(loaded * 100 / total) : 0));
+    going.addEventListener('load', () => done(read(going)));
+    for (const end of ['error', 'abort', 'timeout']) going.addEventListener(end, () => done({ failed: say('libraries_failed') }));
+    progress(0);
+    going.send(body);
+  });
+}
+
+function read({ status, responseText }) {
+  try {
+    return status === 200 ? JSON.parse(responseText) : { failed: say('libraries_failed') };
+  } catch {
+    return { failed: say('libraries_failed') };
+  }
+}

@@ -1,0 +1,214 @@
+"""Named libraries, as the page uses them: made, filled, tried with a question, and used by conversations."""
+
+from __future__ import annotations
+
+import logging
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import NotFoundError, ParlourError, StorageError
+from core.storage.conversations import clean
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
+
+    from core.intake import Intake
+    from core.rag.document import Passage
+    from core.rag.library import Library
+    from core.storage.base import DocumentRecord, FileRecord, NamedLibrary
+    from core.storage.documents import DocumentStore
+    from core.storage.files import FileStore
+    from core.storage.libraries import LibraryStore
+
+_LOG = logging.getLogger(__name__)
+
+_LONGEST_NAME = 80
+_LONGEST_QUESTION = 2_000
+_TRIED = 8
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedLibrary:
+    """A library with its documents, the oldest first."""
+
+    library: NamedLibrary
+    documents: list[DocumentRecord]
+
+
+class Libraries:
+    """Named libraries of owners. What is somebody else's does not exist.
+
+    All documents of an owner are in one index, each text once; a named library is a choice of them.
+
+    Args:
+        store: Where the libraries are kept.
+        documents: Where the states of documents are kept.
+        files: Where their bytes are.
+        intake: Reads them.
+        index: Opens an owner's index.
+        changed: Called with (owner, conversation) when a conversation uses other libraries than before.
+    """
+
+    def __init__(
+        self,
+        store: LibraryStore,
+        documents: DocumentStore,
+        files: FileStore,
+        *,
+        intake: Intake,
+        index: Callable[[str], Awaitable[Library]],
+        changed: Callable[[str, str | None], None],
+    ) -> None:
+        self._store = store
+        self._documents = documents
+        self._files = files
+        self._intake = intake
+        self._index = index
+        self._changed = changed
+
+    # ---- libraries
+
+    async def list(self, owner: str) -> list[NamedLibrary]:
+        """The owner's libraries, by name."""
+        return await self._store.list(owner)
+
+    async def opened(self, owner: str, library_id: str) -> OpenedLibrary:
+        """A library with its documents. Raises NotFoundError."""
+        library = await self._store.get(owner, library_id)
+        return OpenedLibrary(library, await self._documents.list_shelved(owner, library_id))
+
+    async def create(self, owner: str, name: str) -> NamedLibrary:
+        """A new, empty library.
+
+        Raises:
+            ParlourError: key `library_unnamed`: the name is empty.
+            ConflictError: key `library_name_taken`.
+        """
+        return await self._store.create(owner, checked_name(name))
+
+    async def rename(self, owner: str, library_id: str, name: str) -> None:
+        """Give it another name. Raises NotFoundError, and as `create`."""
+        await self._store.rename(owner, library_id, checked_name(name))
+        self._tell(owner, await self._store.users(owner, library_id))
+
+    async def delete(self, owner: str, library_id: str) -> None:
+        """Delete it with its documents; conversations use it no more. Raises NotFoundError."""
+        users = await self._store.users(owner, library_id)
+        for record in await self._documents.list_shelved(owner, library_id):
+            await self._call_off(owner, record)
+        freed, unneeded = await self._store.delete(owner, library_id)
+        await self.put_out(owner, freed, unneeded)
+        self._tell(owner, users)
+
+    # ---- documents
+
+    async def add(self, owner: str, library_id: str, source: Path | bytes, name: str) -> DocumentRecord:
+        """Copy a file into a library; it is read in the background. The same bytes are there once.
+
+        Raises:
+            NotFoundError: The library is not the owner's.
+            NoSpaceError: The disk is full; nothing of the file is kept.
+        """
+        await self._store.get(owner, library_id)
+        file = await self._files.put(owner, name, source)
+        kept = ""
+        try:
+            record = await self._intake.add(owner, None, file, collection_id=library_id)
+            kept = record.file_id
+        finally:
+            if kept != file.id:  # its bytes were there already, or nothing needs them
+                with suppress(StorageError):
+                    await self._files.delete(owner, file.id)
+        return record
+
+    async def remove(self, owner: str, document_id: str) -> None:
+        """Take a document out of its library; its reading ends. Raises NotFoundError."""
+        await self._call_off(owner, await self._shelved(owner, document_id))
+        await self.put_out(owner, *await self._store.remove_document(owner, document_id))
+
+    async def cancel(self, owner: str, document_id: str) -> None:
+        """Stop reading a document; it stays in the list, unread. Raises NotFoundError."""
+        await self._call_off(owner, await self._shelved(owner, document_id))
+
+    async def read_again(self, owner: str, document_id: str, password: str = "") -> None:
+        """Read a document anew from its file, as if it had just come; nothing to one that is being read.
+
+        Args:
+            owner: Whose it is.
+            document_id: The document.
+            password: What opens it, if it is locked.
+
+        Raises:
+            NotFoundError: There is none such in a library of the owner.
+        """
+        record = await self._shelved(owner, document_id)
+        if record.status == "reading":
+            return
+        if record.library_id is not None:
+            await self._documents.update(owner, document_id, "cancelled")
+            await self._take_out(owner, record.library_id)
+        await self._intake.retry(owner, document_id, password)
+
+    async def tried(self, owner: str, library_id: str, question: str) -> list[Passage]:
+        """What a question finds in a library, the best first. Raises NotFoundError."""
+        opened = await self.opened(owner, library_id)
+        ids = {record.library_id for record in opened.documents if record.library_id is not None}
+        asked = " ".join(question.split())[:_LONGEST_QUESTION]
+        if not ids or not asked:
+            return []
+        return await (await self._index(owner)).afind(asked, _TRIED, documents=ids)
+
+    # ---- conversations
+
+    async def used_by(self, owner: str, conversation_id: str) -> list[NamedLibrary]:
+        """The libraries that a conversation uses, by name. Raises NotFoundError."""
+        return await self._store.used_by(owner, conversation_id)
+
+    async def use(self, owner: str, conversation_id: str, library_id: str, *, on: bool) -> None:
+        """Let a conversation use a library, or no more. Raises NotFoundError."""
+        await self._store.use(owner, conversation_id, library_id, on=on)
+        self._tell(owner, [conversation_id])
+
+    async def put_out(self, owner: str, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
+        """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
+        self._files.discard(freed)
+        for text_id in unneeded:
+            await self._take_out(owner, text_id)
+
+    # ---- inside
+
+    async def _shelved(self, owner: str, document_id: str) -> DocumentRecord:
+        record = await self._documents.get(owner, document_id)
+        if record.collection_id is None:
+            raise NotFoundError("There is no such document in a library.", kind="document")
+        return record
+
+    async def _call_off(self, owner: str, record: DocumentRecord) -> None:
+        if record.status == "reading":
+            with suppress(NotFoundError):  # taken out meanwhile
+                await self._intake.cancel(owner, record.id)
+
+    async def _take_out(self, owner: str, text_id: str) -> None:
+        index = await self._index(owner)
+        try:
+            await index.aremove(text_id)
+        except NotFoundError:
+            _LOG.debug("Document %s was taken out already.", text_id)
+
+    def _tell(self, owner: str, conversation_ids: Sequence[str]) -> None:
+        for conversation_id in conversation_ids:
+            self._changed(owner, conversation_id)
+
+
+def checked_name(name: str) -> str:
+    """A library's name as it is kept: one line, not too long.
+
+    Raises:
+        ParlourError: key `library_unnamed`: there is nothing of it.
+    """
+    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in clean(name)).split())
+    if not plain:
+        raise ParlourError("The library needs a name.", hint="Type one.", key="library_unnamed")
+    return plain[:_LONGEST_NAME].rstrip()

@@ -1,0 +1,189 @@
+"""Named libraries: routes of our own for the dialog; each answer holds all that the dialog shows."""
+
+from __future__ import annotations
+
+import json
+import logging
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.requests import ClientDisconnect
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.errors import NotFoundError, ParlourError
+from webui.incoming import TooLargeError
+from webui.panels.libraries import found_data, opened_data, shelf_data
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from webui.context import WebContext
+    from webui.uploads import Uploads
+    from webui.words import Words
+
+_log = logging.getLogger(__name__)
+
+_LONGEST = 32 * 1024
+_PRIVATE = {"cache-control": "no-store"}
+_TEXTS = ("library", "document", "name", "question", "password")
+# A page of another site cannot send this along without asking first, and is refused then.
+_OURS = "x-parlour"
+
+Asked = dict[str, str]
+
+
+class LibraryRoutes:
+    """`GET /libraries/state`, `POST /libraries/create` and so on, each for the owner of the request."""
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._uploads = uploads
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        works = {
+            "create": self.create,
+            "rename": self.rename,
+            "delete": self.delete,
+            "remove": self.remove,
+            "cancel": self.cancel,
+            "again": self.again,
+            "try": self.tried,
+        }
+        return [
+            Route("/libraries/state", self.state, methods=["GET"]),
+            *(Route(f"/libraries/{name}", self._answering(work), methods=["POST"]) for name, work in works.items()),
+            Route("/libraries/{library}/files", self.files, methods=["POST"]),
+        ]
+
+    async def state(self, request: Request) -> Response:
+        """The list of libraries, and the one that is open, if it is still there."""
+        asked = {"library": request.query_params.get("library", "")}
+        return await self._told(request, lambda owner, words: self._shown(owner, asked["library"], words))
+
+    async def create(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """A new library, which is open from now on."""
+        library = await self._engine.libraries.create(owner, asked["name"])
+        return await self._shown(owner, library.id, words)
+
+    async def rename(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Another name."""
+        await self._engine.libraries.rename(owner, asked["library"], asked["name"])
+        return await self._shown(owner, asked["library"], words)
+
+    async def delete(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Delete a library."""
+        await self._engine.libraries.delete(owner, asked["library"])
+        return await self._shown(owner, "", words)
+
+    async def remove(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Take a document out."""
+        await self._engine.libraries.remove(owner, asked["document"])
+        return await self._shown(owner, asked["library"], words)
+
+    async def cancel(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Stop reading a document."""
+        await self._engine.libraries.cancel(owner, asked["document"])
+        return await self._shown(owner, asked["library"], words)
+
+    async def again(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Read a document anew, with its password if it has one."""
+        await self._engine.libraries.read_again(owner, asked["document"], asked["password"])
+        return await self._shown(owner, asked["library"], words)
+
+    async def tried(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """What a question finds."""
+        return found_data(await self._engine.libraries.tried(owner, asked["library"], asked["question"]), words)
+
+    async def files(self, request: Request) -> Response:
+        """Files for a library, written to disk as they arrive; what is refused leaves nothing behind."""
+        library = str(request.path_params["library"])
+        if _OURS not in request.headers:
+            return JSONResponse({}, 400, _PRIVATE)
+
+        async def take(owner: str, words: Words) -> dict[str, Any]:
+            await self._engine.libraries.opened(owner, library)  # asked before anything is written
+            uploads = await self._uploads.receive(
+                owner, request.headers.get("content-type", ""), request.stream(), request.query_params.get("id", "")
+            )
+            known = {record.id for record in (await self._engine.libraries.opened(owner, library)).documents}
+            fresh: set[str] = set()
+            try:
+                for upload in uploads:
+                    record = await self._engine.libraries.add(owner, library, upload.path, upload.name)
+                    fresh |= {record.id} - known
+            finally:
+                for upload in uploads:
+                    self._uploads.forget(upload)
+            return {**await self._shown(owner, library, words), "fresh": len(fresh), "known": len(uploads) - len(fresh)}
+
+        return await self._told(request, take)
+
+    async def _shown(self, owner: str, library: str, words: Words) -> dict[str, Any]:
+        libraries = self._engine.libraries
+        opened = None
+        if library:
+            with suppress(NotFoundError):  # deleted in another tab
+                opened = opened_data(await libraries.opened(owner, library), self._engine.intake.progress, words)
+        listed = shelf_data(await libraries.list(owner), words)
+        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
+
+    def _answering(
+        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any]]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            asked = await _asked(request)
+            if asked is None:
+                return JSONResponse({}, 400, _PRIVATE)
+            return await self._told(request, lambda owner, words: work(owner, asked, words))
+
+        return answer
+
+    async def _told(self, request: Request, work: Callable[[str, Words], Awaitable[dict[str, Any]]]) -> Response:
+        """Does the work, and tells what went wrong in a sentence."""
+        words = self._words(request.headers.get("accept-language", ""))
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        try:
+            return JSONResponse(await work(owner, words), headers=_PRIVATE)
+        except ClientDisconnect:
+            return JSONResponse({}, 400, _PRIVATE)
+        except ParlourError as error:
+            if isinstance(error, TooLargeError):
+                await self._uploads.drain(request.stream())
+                error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
+            return JSONResponse({"failed": words.error(error)}, headers=_PRIVATE)
+        except Exception:
+            _log.exception("The dialog about libraries asked for something, and it failed.")
+            return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)
+
+
+async def _asked(request: Request) -> Asked | None:
+    """What the dialog asks; `None` where the request is not one of the page's own."""
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return None  # a form of another site could send anything else
+    raw = b""
+    async for piece in request.stream():
+        raw += piece
+        if len(raw) > _LONGEST:
+            return None
+    try:
+        given = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(given, dict):
+        return None
+    values = cast("dict[str, Any]", given)
+    return {name: _text(values.get(name)) for name in _TEXTS}
+
+
+def _text(value: object) -> str:
+    """A text fit to be stored: half a character is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

@@ -1,0 +1,102 @@
+"""What the page says of named libraries: the chip above the conversation, and what the dialog is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from core.intake import is_locked
+from webui.render.evidence import where
+from webui.render.html import escaped
+from webui.render.reading import DocumentState, state_line
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.libraries import OpenedLibrary
+    from core.rag.document import Passage
+    from core.rag.progress import ReadingProgress
+    from core.storage.base import NamedLibrary
+    from webui.words import Words
+
+
+def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
+    """Markup of the chip that names the libraries of a conversation; nothing where it uses none."""
+    if not libraries:
+        return ""
+    first, more = libraries[0].name, len(libraries) - 1
+    label = words("libraries.more", name=first, n=_counted(len(libraries), words)) if more else first
+    said = escaped(words("libraries.uses", names=", ".join(one.name for one in libraries)))
+    ids = escaped(" ".join(one.id for one in libraries))
+    return (
+        f'<button type="button" class="p-uses" data-do="libraries" data-uses="{ids}" aria-haspopup="dialog" '
+        f'aria-label="{said}" title="{said}"><span class="p-name" dir="auto">{escaped(label)}</span>'
+        f'<span class="p-many">{len(libraries)}</span></button>'
+    )
+
+
+def _counted(number: int, words: Words) -> int:
+    """How many are meant beside the first: in Chinese the first is among them."""
+    return number if words.lang == "zh" else number - 1
+
+
+def shelf_data(libraries: Sequence[NamedLibrary], words: Words) -> list[dict[str, Any]]:
+    """The list of libraries, for the dialog."""
+    return [_listed(one, words) for one in libraries]
+
+
+def _listed(library: NamedLibrary, words: Words) -> dict[str, Any]:
+    if library.documents:
+        said = words(_number("libraries.documents", library.documents), n=library.documents)
+    else:
+        said = words("libraries.empty")
+    return {"id": library.id, "name": library.name, "said": said, "reading": bool(library.reading)}
+
+
+def opened_data(
+    opened: OpenedLibrary, progress: Callable[[str], ReadingProgress | None], words: Words
+) -> dict[str, Any]:
+    """A library with its documents, for the dialog.
+
+    Args:
+        opened: The library.
+        progress: How far the reading of a document is.
+        words: The reader's.
+    """
+    documents: list[dict[str, Any]] = []
+    for record in opened.documents:
+        come = progress(record.id) if record.status == "reading" else None
+        documents.append(
+            {
+                "id": record.id,
+                "name": record.name,
+                "file": record.file_id,
+                "state": record.status,
+                "said": state_line(DocumentState(record, come), words) or words("reading.waits"),
+                "noted": words.error(record.error) if record.status == "ready" and record.error else "",
+                "locked": is_locked(record),
+                "share": min(come.pages / come.total, 1.0) if come is not None and come.total else None,
+            }
+        )
+    return {**_listed(opened.library, words), "documents": documents}
+
+
+def found_data(passages: Sequence[Passage], words: Words) -> dict[str, Any]:
+    """What a question found, each with its score and its share of the best one's."""
+    if not passages:
+        return {"found": [], "said": words("libraries.found_nothing")}
+    best = max(passage.score for passage in passages)
+    found = [
+        {
+            "where": where(passage.as_dict(), words),
+            "heading": passage.heading,
+            "text": passage.text,
+            "score": f"{passage.score:.2f}",
+            "share": max(passage.score / best, 0.0) if best > 0 else 0.0,
+        }
+        for passage in passages
+    ]
+    return {"found": found, "said": words(_number("libraries.found", len(found)), n=len(found))}
+
+
+def _number(key: str, number: int) -> str:
+    return f"{key}_one" if number == 1 else key
