@@ -22,6 +22,7 @@ STYLES = (
     "bubbles",
     "composer",
     "evidence",
+    "paper",
     "room",
     "narrow",
     "models",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import gradio as gr
 
+    from webui.handlers.evidence import Place
     from webui.words import Words
 
 WINDOW = 40
@@ -39,7 +40,7 @@ class View:
         sending: A message of this tab is being taken in.
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
-        cited: The reply that the evidence panel belongs to.
+        place: What the evidence panel shows.
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
@@ -58,7 +59,7 @@ class View:
     sending: bool = False
     stopping: bool = False
     evidence: str = ""
-    cited: str = ""
+    place: Place | None = None
     libraries: tuple[str, ...] = ()
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
@@ -78,7 +79,7 @@ class View:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.evidence, self.cited = False, "", ""
+        self.stopping, self.evidence, self.place = False, "", None
         self.libraries = ()
         self.poke(stale=True)
 

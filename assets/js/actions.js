@@ -3,6 +3,7 @@ import { ask } from './bus.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
+import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
 import { keepPlace, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
@@ -16,8 +17,16 @@ const BUTTONS = {
   drawer: () => drawer(true),
   evidence: () => evidence(true),
   close: closeEvidence,
-  whole: () => { const { dataset } = document.documentElement; dataset.page = dataset.page === 'whole' ? 'text' : 'whole'; },
-  page: (button) => ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n) }),
+  whole,
+  larger: () => larger(1),
+  smaller: () => larger(-1),
+  unfold,
+  page: (button) => {
+    stay(button);
+    ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n), part: Number(button.dataset.part ?? 0) });
+  },
+  passages: (button) => { stay(button); ask({ do: 'passages', n: Number(button.dataset.n) }); },
+  chunk: (button) => ask({ do: 'chunk', n: Number(button.dataset.n) }),
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,
@@ -60,7 +69,7 @@ function cite(link) {
   const [, message, n] = /^#cite-(.+)-(\d+)$/.exec(link.getAttribute('href')) ?? [];
   if (!message) return;
   evidence(true);
-  ask({ do: 'cite', message, n: Number(n) });
+  ask({ do: 'cite', message, n: Number(n), at: occurrence(link) });
   opened.replaceSync(`#chat .prose a.cite[href="#cite-${CSS.escape(message)}-${n}"] { background: var(--p-accent); color: var(--p-on-accent); }`);
 }
 

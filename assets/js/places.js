@@ -61,22 +61,6 @@ export function escape() {
   return false;
 }
 
-let shownPage = '';
-function showMark() {
-  const page = document.querySelector('#page .p-evidence');
-  const now = page ? page.innerHTML.length + (page.querySelector('.p-here')?.textContent ?? '') : '';
-  if (now === shownPage) return;
-  shownPage = now;
-  const desk = page?.querySelector('.p-desk');
-  const mark = page?.querySelector('.p-hl.p-on');
-  if (desk && mark) {
-    const offset = mark.getBoundingClientRect().top - desk.getBoundingClientRect().top;
-    if (offset < 24 || offset > desk.clientHeight - 60) desk.scrollTop += offset - desk.clientHeight / 3;
-  }
-  page?.querySelector('.p-quotes .p-here')?.scrollIntoView({ block: 'nearest' });
-  if (page && !wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
-}
-
 const system = matchMedia('(prefers-color-scheme: dark)');
 const isDark = () => ({ dark: true, light: false })[localStorage.getItem('p-theme')] ?? system.matches;
 
@@ -121,5 +105,5 @@ export function start() {
   scrim.addEventListener('click', escape);
   document.body.append(scrim);
   addEventListener('popstate', () => { if (status() && named() !== status().conversation) openConversation(named()); });
-  onChange(() => { speak(); followAddress(); showMark(); paintTheme(); });
+  onChange(() => { speak(); followAddress(); paintTheme(); });
 }

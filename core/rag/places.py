@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from core.rag.document import row_text
@@ -132,35 +133,46 @@ class Places:
 
 def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span]) -> list[Rectangle]:
     """Where spans are printed, line by line; of a line that they take a part of, about that part."""
+    is_upside_down = sum(map(_rises, blocks)) > 0
     found: list[Rectangle] = []
     for span in spans:
         unit = units[span.unit]
-        found += _of_block(blocks[unit.block], unit.start + span.start, unit.start + span.end)
+        found += _of_block(blocks[unit.block], unit.start + span.start, unit.start + span.end, is_upside_down)
     return list(dict.fromkeys(found))
 
 
-def _of_block(block: Block, start: int, end: int) -> Iterator[Rectangle]:
+def _rises(block: Block) -> int:
+    """How many more lines of a block stand above the line before them than below it."""
+    tops = [rectangle[1] for _, rectangle in block.lines]
+    return sum((later < earlier) - (later > earlier) for earlier, later in pairwise(tops))
+
+
+def _of_block(block: Block, start: int, end: int, is_upside_down: bool) -> Iterator[Rectangle]:  # noqa: FBT001
     ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
     for (begin, rectangle), until in zip(block.lines, ends, strict=True):
         if begin < end and start < until:
-            yield _part(block.text[begin:until], rectangle, start - begin, end - begin)
+            x0, y0, x1, y1 = _part(block.text[begin:until], rectangle, start - begin, end - begin)
+            if is_upside_down:
+                both = rectangle[0] + rectangle[2]
+                x0, x1 = round(both - x1, 2), round(both - x0, 2)
+            yield (x0, y0, x1, y1)
 
 
 def _part(line: str, rectangle: Rectangle, start: int, end: int) -> Rectangle:
     """About where the letters from `start` to `end` of a printed line stand; where that is not known, all of it."""
     x0, y0, x1, y1 = rectangle
-    whole = _width(line.rstrip())
+    whole = text_width(line.rstrip())
     if not whole or x1 - x0 < y1 - y0 or _TO_THE_LEFT.search(line):
         return rectangle
-    left = _width(line[: max(0, start)]) / whole
-    right = min(1.0, _width(line[: max(0, end)]) / whole)
+    left = text_width(line[: max(0, start)]) / whole
+    right = min(1.0, text_width(line[: max(0, end)]) / whole)
     return (round(x0 + left * (x1 - x0), 2), y0, round(x0 + right * (x1 - x0), 2), y1)
 
 
 _NARROW, _BROAD = frozenset(" .,:;'!|ijltfrI()[]"), frozenset("mwMWABCDEFGHKNOPQRSTUVXYZ%@")
 
 
-def _width(text: str) -> float:
+def text_width(text: str) -> float:
     """How broad letters are, in parts of a Chinese one; near enough for a marker."""
     narrow, broad = sum(map(_NARROW.__contains__, text)), sum(map(_BROAD.__contains__, text))
     wide = ideographs(text)

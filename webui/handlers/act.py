@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import NotFoundError
 from webui.assets_folder import assets_folder
 from webui.handlers.documents import ask_now, cancel, read_again
-from webui.handlers.evidence import cited, paged
+from webui.handlers.evidence import chosen, cited, listed, paged
 from webui.handlers.send import drop, start
 from webui.panels.room import starter
 from webui.views import WINDOW
@@ -50,8 +50,8 @@ def _text(asked: Asked, name: str) -> str:
     return value.encode(errors="replace").decode() if isinstance(value, str) else ""
 
 
-def _number(asked: Asked) -> int:
-    value = asked.get("n")
+def _number(asked: Asked, name: str = "n") -> int:
+    value = asked.get(name)
     if isinstance(value, str) and value.isascii() and value.isdigit():
         return int(value[:9])
     return value if isinstance(value, int) else 0
@@ -89,16 +89,24 @@ async def _delete(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _cite(desk: Desk, view: View, asked: Asked) -> None:
-    await cited(desk, view, _text(asked, "message"), _number(asked))
+    await cited(desk, view, _text(asked, "message"), _number(asked), _number(asked, "at"))
 
 
 async def _close(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
-    view.evidence = ""
+    view.evidence, view.place = "", None
 
 
 async def _page(desk: Desk, view: View, asked: Asked) -> None:
-    await paged(desk, view, _text(asked, "document"), _number(asked))
+    await paged(desk, view, _text(asked, "document"), _number(asked), _number(asked, "part"))
+
+
+async def _passages(desk: Desk, view: View, asked: Asked) -> None:
+    await listed(desk, view, _number(asked))
+
+
+async def _chunk(desk: Desk, view: View, asked: Asked) -> None:
+    await chosen(desk, view, _number(asked))
 
 
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
@@ -197,6 +205,8 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "cite": _cite,
     "close": _close,
     "page": _page,
+    "passages": _passages,
+    "chunk": _chunk,
     "look": _look,
     "rest": _rest,
     "starter": _starter,

@@ -2,77 +2,267 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
 
-from core.errors import DocumentError, NotFoundError
-from core.rag.parsers.catalog import PICTURES
-from webui.panels.evidence import ShownPage, evidence_html
+from core.errors import DocumentError, NotFoundError, StorageError
+from core.rag.bearing import borne_by, cited_numbers, sentence_of
+from core.rag.document import Passage
+from core.rag.page_content import kind_of
+from core.rag.places import Places, rectangles, units_of
+from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
+from webui.panels.evidence_text import Found
+from webui.render.claims import marked_text
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.rag.document import Document, Rectangle
     from core.rag.library import Library
     from webui.handlers.desk import Desk
+    from webui.panels.evidence import Shown
     from webui.views import View
 
+_STEP = 50  # chunks of a document that are listed at once
+_NOWHERE = (NotFoundError, DocumentError, StorageError)
 
-async def cited(desk: Desk, view: View, message_id: str, number: int) -> None:
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the panel of a tab shows.
+
+    Args:
+        message_id: The reply that it belongs to.
+        document_id: Of the owner's library.
+        page: From 1; `None` where it has none.
+        part: Of a long page; `None` for the part where the open passage stands.
+        number: The passage of the reply that is open; `None` where the reader turned to another page.
+        occurrence: Which of the reply's marks with this number led here, from 0.
+        chunk: The chunk that was chosen from the list of all.
+        listing: The first chunk that is listed; `None` where the list is folded.
+    """
+
+    message_id: str
+    document_id: str = ""
+    page: int | None = None
+    part: int | None = None
+    number: int | None = None
+    occurrence: int = 0
+    chunk: int | None = None
+    listing: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    """What a reply says, and the passages it was given."""
+
+    text: str
+    passages: list[dict[str, Any]]
+
+    @property
+    def uncited(self) -> frozenset[int]:
+        """Numbers of passages without a mark; none where the reply sets no marks at all."""
+        named = set(cited_numbers(self.text))
+        return frozenset(one["number"] for one in self.passages if one["number"] not in named) if named else frozenset()
+
+
+async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence: int = 0) -> None:
     """Open the passage that a mark in a reply names.
+
+    Args:
+        desk: The app.
+        view: The tab.
+        message_id: The reply.
+        number: What the mark says.
+        occurrence: Which of the marks that say so, from 0: it decides which sentence is looked for in the passage.
 
     Raises:
         NotFoundError: The reply is not part of the conversation that the tab shows, or has no such passage.
     """
-    passages = await _passages(desk, view, message_id)
-    opened = next((passage for passage in passages if passage["number"] == number), None)
+    reply = await _reply(desk, view, message_id)
+    opened = next((passage for passage in reply.passages if passage["number"] == number), None)
     if opened is None:
         raise NotFoundError("There is no such passage.")
-    page = await _page(desk, view, str(opened.get("document_id")), opened.get("page"))
-    view.cited = message_id
-    view.evidence = evidence_html(passages, number, view.words, message_id=message_id, page=page)
+    document_id, page = str(opened.get("document_id")), opened.get("page")
+    listing = view.place.listing if view.place and view.place.document_id == document_id else None
+    place = Place(message_id, document_id, page, None, number, occurrence, listing=listing)
+    await _show(desk, view, reply, place)
 
 
-async def paged(desk: Desk, view: View, document_id: str, number: int) -> None:
-    """Turn to another page of a document that the open reply came from; past its ends nothing happens.
+async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
+    """Turn to another page of a document that the open reply came from, or part of one; past its ends nothing happens.
 
     Raises:
         NotFoundError: No evidence is open, or the document is not part of it.
     """
-    passages = await _passages(desk, view, view.cited)
-    if all(passage.get("document_id") != document_id for passage in passages):
+    place = _open_place(view)
+    reply = await _reply(desk, view, place.message_id)
+    if all(passage.get("document_id") != document_id for passage in reply.passages):
         raise NotFoundError("There is no such document.")
-    page = await _page(desk, view, document_id, number)
-    if page is not None:
-        view.evidence = evidence_html(passages, None, view.words, message_id=view.cited, page=page)
+    turned = replace(place, document_id=document_id, page=number or None, part=part or None, number=None, chunk=None)
+    await _show(desk, view, reply, turned, only_if_there=True)
 
 
-async def _passages(desk: Desk, view: View, message_id: str) -> list[dict[str, Any]]:
+async def listed(desk: Desk, view: View, start: int) -> None:
+    """Unfold the list of all chunks of the open document, from the one at `start`; below 0 fold it.
+
+    Raises:
+        NotFoundError: No evidence is open.
+    """
+    place = _open_place(view)
+    if start == 0 and place.listing is None:
+        library = await desk.engine.library(view.owner)
+        start = await to_thread.run_sync(_first_of, library, place)
+    await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)))
+
+
+async def chosen(desk: Desk, view: View, chunk: int) -> None:
+    """Show a chunk of the open document on its page.
+
+    Raises:
+        NotFoundError: No evidence is open, or the document has no such chunk.
+    """
+    place = _open_place(view)
+    library = await desk.engine.library(view.owner)
+    found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
+    shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
+    await _show(desk, view, await _reply(desk, view, place.message_id), shown)
+
+
+def _open_place(view: View) -> Place:
+    if view.place is None:
+        raise NotFoundError("No evidence is open.")
+    return view.place
+
+
+async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up."""
     message = await desk.engine.conversations.message(view.owner, message_id)
     if message.conversation_id != view.conversation_id:
         raise NotFoundError("This reply is in another conversation.")
-    return (await desk.engine.runs.reply(view.owner, message)).passages
+    reply = await desk.engine.runs.reply(view.owner, message)
+    return _Reply(marked_text(reply), reply.passages)
 
 
-async def _page(desk: Desk, view: View, document_id: str, page: int | None) -> ShownPage | None:
-    """What is shown of a page; `None` where the document has no pages, or is gone."""
-    if page is None:
-        return None
+async def _show(desk: Desk, view: View, reply: _Reply, place: Place, *, only_if_there: bool = False) -> None:
     library = await desk.engine.library(view.owner)
-    return await to_thread.run_sync(_shown_page, library, document_id, page)
+    shown, cited_in_text = await to_thread.run_sync(_shown, library, reply, place)
+    if shown is None and only_if_there:
+        return
+    listing = await to_thread.run_sync(_listing, library, place, shown)
+    place = replace(place, listing=listing.start if listing and listing.chunks else None)
+    view.place = place
+    view.evidence = evidence_html(
+        reply.passages,
+        place.number,
+        view.words,
+        message_id=place.message_id,
+        page=shown,
+        lists=Lists(reply.uncited, cited_in_text, listing),
+    )
 
 
-def _shown_page(library: Library, document_id: str, page: int) -> ShownPage | None:
+# ---- in a thread
+
+
+def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
+    """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
+    opened = _opened(library, reply, place)
+    said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
+    cited_in_text = tuple(borne_by(said, opened.text)) if opened and said else ()
     try:
-        document = library.document(document_id)
-        if document.media_type not in PICTURES:  # slides and sheets are numbered too, but nothing draws them
-            return None
-        return ShownPage(
-            document_id=document_id,
-            document=document.name,
-            page=page,
-            pages=document.pages,
-            size=library.page_size(document_id, page),
-            text_box=library.text_box(document_id, page),
-        )
-    except (NotFoundError, DocumentError):
+        document = library.document(place.document_id)
+        if kind_of(document.media_type) == "page":
+            return _page(library, document, place, opened, cited_in_text), cited_in_text
+        return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
+    except _NOWHERE:
+        return None, cited_in_text
+
+
+def _opened(library: Library, reply: _Reply, place: Place) -> Passage | None:
+    """The passage that is open: one of the reply's, or one chosen from the list."""
+    try:
+        if place.chunk is not None:
+            return library.pages.chunk(place.document_id, place.chunk)
+        found = next((one for one in reply.passages if one["number"] == place.number), None)
+        return Passage.from_dict({"score": 0.0, **found}) if found else None
+    except (KeyError, TypeError, ValueError, *_NOWHERE):
         return None
+
+
+def _page(
+    library: Library,
+    document: Document,
+    place: Place,
+    opened: Passage | None,
+    cited_in_text: Sequence[tuple[int, int]],
+) -> ShownPage | None:
+    if place.page is None:
+        return None
+    return ShownPage(
+        document_id=document.id,
+        document=document.name,
+        page=place.page,
+        pages=document.pages,
+        size=library.page_size(document.id, place.page),
+        text_box=library.text_box(document.id, place.page),
+        cited=_printed(library, opened, cited_in_text) if opened and cited_in_text else (),
+        opened=opened.rectangles if opened and place.chunk is not None else (),
+    )
+
+
+def _printed(library: Library, opened: Passage, cited_in_text: Sequence[tuple[int, int]]) -> tuple[Rectangle, ...]:
+    """Where the cited sentences stand on the page; nothing where that cannot be known."""
+    try:
+        content = library.pages.content(opened.document_id, opened.page)
+    except _NOWHERE:
+        return ()
+    units = units_of(content.blocks)
+    places = Places(units)
+    whole = places.find(opened.text)
+    spans = [one for start, end in cited_in_text for one in places.find(opened.text[start:end], whole)]
+    return tuple(rectangles(content.blocks, units, spans))
+
+
+def _text(
+    library: Library,
+    document: Document,
+    reply: _Reply,
+    place: Place,
+    opened: Passage | None,
+    cited_in_text: Sequence[tuple[int, int]],
+) -> ShownText:
+    passage = opened if opened and place.part is None else None
+    content = library.pages.content(document.id, place.page, place.part, passage=passage)
+    found = [
+        Found(one["number"], str(one.get("text") or ""), is_open, tuple(cited_in_text) if is_open else ())
+        for one in reply.passages
+        for is_open in (one["number"] == place.number,)
+        if one.get("document_id") == document.id and (content.page is None or one.get("page") == content.page)
+    ]
+    if opened and place.chunk is not None:
+        found.append(Found(None, opened.text, is_open=True))
+    return ShownText(document.id, document.name, document.pages, content, tuple(found))
+
+
+def _first_of(library: Library, place: Place) -> int:
+    """Where to begin listing: a little before the chunks of the page that is shown."""
+    if place.page is None:
+        return 0
+    return max(0, library.pages.position(place.document_id, page=place.page) - 2)
+
+
+def _listing(library: Library, place: Place, shown: Shown | None) -> Listing | None:
+    if shown is None:
+        return None
+    try:
+        total = library.document(place.document_id).chunks
+        if place.listing is None or place.listing < 0:
+            return Listing(place.document_id, total)
+        start = min(place.listing, max(0, total - 1))
+        chunks = library.pages.chunks(place.document_id, start, _STEP)
+    except _NOWHERE:
+        return None
+    return Listing(place.document_id, total, start, chunks, _STEP, place.page, place.chunk)

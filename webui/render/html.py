@@ -9,9 +9,15 @@ from webui.render.delimiters import MARKS
 # Inside our markup the Markdown reader is still at work, so its marks become entities too.
 _ENTITIES: dict[str, str | None] = {sign: f"&#{ord(sign)};" for sign in "&<>\"'\\`*_[]{}()#+!|~$:.-@%="}
 _TABLE = str.maketrans({**_ENTITIES, **dict.fromkeys(MARKS), "\0": None})
+_KEPT = {**_TABLE, ord("\n"): "<br>", ord("\r"): None, ord("\x0b"): None, ord("\x0c"): None}
 _SPACES = re.compile(r"\s+")
 
 
 def escaped(text: str) -> str:
     """Text as one line that neither HTML nor Markdown reads anything into; fit for attributes too."""
     return _SPACES.sub(" ", text).translate(_TABLE)
+
+
+def verbatim(text: str) -> str:
+    """The same with its spaces kept, for text whose lines and indents mean something; still one line of markup."""
+    return text.translate(_KEPT)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webui.words.claims_en import CLAIMS
+from webui.words.evidence_en import EVIDENCE
 from webui.words.libraries_en import LIBRARIES
 from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
@@ -12,6 +13,7 @@ WORDS: dict[str, str] = {
     **CLAIMS,
     **LIBRARIES,
     **LINKS,
+    **EVIDENCE,
     **MODELS,
     **READING,
     # the page
@@ -121,21 +123,6 @@ WORDS: dict[str, str] = {
     "reply.video": "Video",
     "reply.sound": "Recording",
     "reply.file": "File",
-    # evidence
-    "evidence.title": "Evidence",
-    "evidence.close": "Close",
-    "evidence.page_of": "Page {n} of {total}",
-    "evidence.page": "Page {n}",
-    "evidence.where_page": "{document}, page {n}",
-    "evidence.where_slide": "{document}, slide {n}",
-    "evidence.where_sheet": "{document}, sheet {n}",
-    "evidence.before": "Previous page",
-    "evidence.after": "Next page",
-    "evidence.whole": "Whole page",
-    "evidence.picture": "Page {n} of {document}",
-    "evidence.open": "Open passage {n}",
-    "evidence.none": "Numbers in a reply open the page they came from, here.",
-    "evidence.no_picture": "This document has no pages to show; below is what was read.",
     # files in the composer and the question
     # said by the page's own script
     "js.send": "Send",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from webui.words.claims_zh import CLAIMS
+from webui.words.evidence_zh import EVIDENCE
 from webui.words.libraries_zh import LIBRARIES
 from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
@@ -12,6 +13,7 @@ WORDS: dict[str, str] = {
     **CLAIMS,
     **LIBRARIES,
     **LINKS,
+    **EVIDENCE,
     **MODELS,
     **READING,
     # 页面
@@ -122,20 +124,6 @@ WORDS: dict[str, str] = {
     "reply.sound": "录音",
     "reply.file": "文件",
     # 依据
-    "evidence.title": "依据",
-    "evidence.close": "关闭",
-    "evidence.page_of": "第 {n} / {total} 页",
-    "evidence.page": "第 {n} 页",
-    "evidence.where_page": "{document}，第 {n} 页",
-    "evidence.where_slide": "{document}，第 {n} 张幻灯片",
-    "evidence.where_sheet": "{document}，第 {n} 个工作表",
-    "evidence.before": "上一页",
-    "evidence.after": "下一页",
-    "evidence.whole": "整页",
-    "evidence.picture": "{document} 第 {n} 页",
-    "evidence.open": "打开第 {n} 段",
-    "evidence.none": "点回答里的数字，它所依据的那一页会在这里打开。",
-    "evidence.no_picture": "这份文件没有可以显示的页面，下面是读到的原文。",
     # 文件
     # 页面脚本
     "js.send": "发送",

@@ -1,0 +1,77 @@
+// The page a claim came from: where it is scrolled to, how large it is shown, what is unfolded.
+import { keepFocus } from './focus.js';
+import { onChange } from './state.js';
+
+const root = document.documentElement;
+const wide = matchMedia('(min-width: 1200px)');
+const ZOOMS = ['1', '1.5', '2', '3'];
+const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
+let shown = '';
+
+// Of the marks of a reply that say the same, which one this is: each may stand behind another sentence.
+export function occurrence(link) {
+  if (!link.closest('#chat')) return 0;
+  const same = document.querySelectorAll(`#chat a.cite[href="${CSS.escape(link.getAttribute('href'))}"]`);
+  return Math.max(0, [...same].indexOf(link));
+}
+
+export function whole() {
+  root.dataset.page = root.dataset.page === 'whole' ? 'text' : 'whole';
+  zoomTo('1');
+}
+
+export function larger(steps) {
+  const at = ZOOMS.indexOf(root.dataset.zoom ?? '1') + steps;
+  zoomTo(ZOOMS[Math.max(0, Math.min(ZOOMS.length - 1, at))]);
+}
+
+function zoomTo(zoom) {
+  root.dataset.zoom = zoom;
+  toMark(document.querySelector('#page .p-evidence'));
+}
+
+export function unfold(button) {
+  const open = button.closest('li').classList.toggle('p-whole-quote');
+  button.setAttribute('aria-expanded', String(open));
+}
+
+function toMark(page) {
+  const desk = page?.querySelector('.p-desk');
+  const mark = desk && MARKS.map((one) => desk.querySelector(one)).find(Boolean);
+  if (!mark) return;
+  const [there, here] = [mark.getBoundingClientRect(), desk.getBoundingClientRect()];
+  const [down, across] = [there.top - here.top, there.left - here.left];
+  if (down < 24 || down > desk.clientHeight - 60) desk.scrollTop += down - desk.clientHeight / 3;
+  if (across < 0 || across > desk.clientWidth - 60) desk.scrollLeft += across - 32;
+}
+
+function showMark() {
+  const page = document.querySelector('#page .p-evidence');
+  const now = page ? page.dataset.open + page.dataset.place : '';
+  if (now === shown) return;
+  shown = now;
+  if (!page) return;
+  page.querySelector('.p-desk')?.scrollTo(0, 0);
+  toMark(page);
+  page.querySelector('.p-lists .p-here')?.scrollIntoView({ block: 'nearest' });
+  if (!wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
+}
+
+// A button that was pressed is drawn anew with its page: the keyboard stays on it.
+export function stay(button) {
+  const name = ['p-before', 'p-after', 'p-unfold', 'p-rows'].find((one) => button.classList.contains(one));
+  if (name) keepFocus(`#page .${button.parentElement.classList[0]} .${name}:not([disabled])`, '#page .p-desk');
+}
+
+function pressed(event) {
+  if (!event.target.closest?.('#page') || event.ctrlKey || event.metaKey || event.altKey) return;
+  const act = { '+': () => larger(1), '=': () => larger(1), '-': () => larger(-1), 0: whole }[event.key];
+  if (!act) return;
+  event.preventDefault();
+  act();
+}
+
+export function start() {
+  onChange(showMark);
+  addEventListener('keydown', pressed);
+}
