@@ -30,6 +30,7 @@ _MEANS: Final[Mapping[str, str]] = {
     "request_timeout": "it is in seconds",
     "turn_timeout": "it is in seconds, and 0 means no limit",
 }
+_SECONDS: Final = frozenset({"request_timeout", "turn_timeout"})
 _DICTS: Final = ("extra_body", "extra_headers", "extra_query")
 
 
@@ -58,11 +59,12 @@ def check_messages(messages: Sequence[Message]) -> None:
         )
 
 
-def check_settings(generate: Mapping[str, Any]) -> None:
-    """Whether the names, the language, the dicts and the numbers of a `generate_cfg` can be meant.
+def read_settings(generate: Mapping[str, Any]) -> dict[str, Any]:
+    """A `generate_cfg` that can be meant, with limits that were given as text, as configuration files do, as numbers.
 
     Raises:
-        SettingsError: One cannot: a name is almost one of ours, or a number below the least that has a meaning.
+        SettingsError: A name is almost one of ours, the language is none, a dict is none, or a limit is no number, not
+            a whole one, or below the least that has a meaning.
     """
     check_generate_names(generate)
     if (lang := generate.get("lang")) and lang not in {"en", "zh"}:
@@ -70,16 +72,25 @@ def check_settings(generate: Mapping[str, Any]) -> None:
     for name in _DICTS:
         if not isinstance(generate.get(name) or {}, Mapping):
             raise SettingsError(f"generate_cfg[{name!r}] must be a dict.", hint="Give names and values.", name=name)
-    for name, least in _LEAST.items():
-        given = generate.get(name)
-        if given is None:
-            continue
-        try:
-            number = float(given)
-        except (TypeError, ValueError):
-            number = float("nan")
-        if not (number >= least and isfinite(number)):
-            meaning = _MEANS.get(name, "leave it out for the service's own")
-            smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
-            hint = f"Give {smallest}; {meaning}."
-            raise SettingsError(f"generate_cfg[{name!r}] cannot be {given!r}.", hint=hint, name=name)
+    limits = {
+        name: _limit(name, least, given) for name, least in _LEAST.items() if (given := generate.get(name)) is not None
+    }
+    return {**generate, **limits}
+
+
+def _limit(name: str, least: float, given: Any) -> float:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = float("nan")
+    fine = number >= least and isfinite(number)
+    if fine and name in _SECONDS:
+        return number
+    if fine and number.is_integer():
+        return int(number)
+    meaning = _MEANS.get(name, "leave it out for the service's own")
+    smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
+    whole = "" if name in _SECONDS else "a whole number, "
+    raise SettingsError(
+        f"generate_cfg[{name!r}] cannot be {given!r}.", hint=f"Give {whole}{smallest}; {meaning}.", name=name
+    )

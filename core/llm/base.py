@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overl
 from core.bridge.snapshots import are_dicts, as_messages, deltas, dumped, in_dicts, listed, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
-from core.llm.asking import check_messages, check_settings
+from core.llm.asking import check_messages, read_settings
 from core.llm.batch import DEFAULT_CONCURRENCY, in_order
 from core.llm.language import language_of
 from core.llm.layers.stack import stacked
@@ -78,8 +78,7 @@ class BaseChatModel:
         if not isinstance(generate, Mapping):
             raise SettingsError("The model's 'generate_cfg' must be a dict.", hint="Give names and values.")
         said = cast("Mapping[str, Any]", generate).items()
-        self.generate_cfg: dict[str, Any] = {name: value for name, value in said if value is not None}
-        check_settings(self.generate_cfg)
+        self.generate_cfg = read_settings({name: value for name, value in said if value is not None})
         self.label: str = self.model or self.model_type
 
     @property
@@ -95,7 +94,7 @@ class BaseChatModel:
     @property
     def max_retries(self) -> int:
         """How often a call is tried again where it says nothing else: 0 unless `generate_cfg` says so."""
-        return int(self.generate_cfg.get("max_retries") or 0)
+        return self.generate_cfg.get("max_retries") or 0
 
     @property
     def use_raw_api(self) -> bool:
@@ -115,11 +114,10 @@ class BaseChatModel:
             ModelRefusedError: A tool has no name, or no proper schema.
             SettingsError: A limit in `generate_cfg` makes no sense.
         """
-        generate = merge_generate(self.generate_cfg, request.generate)
+        generate = read_settings(merge_generate(self.generate_cfg, request.generate))
         if "use_raw_api" not in request.generate:
             generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
         check_messages(request.messages)
-        check_settings(generate)
         checked(request.functions)
         return self._whole(replace(request, generate=generate))
 
@@ -377,8 +375,7 @@ class BaseChatModel:
         extra: Mapping[str, Any] | None,
     ) -> ChatRequest:
         check_messages(messages)
-        generate = merge_generate(self.generate_cfg, extra)
-        check_settings(generate)
+        generate = read_settings(merge_generate(self.generate_cfg, extra))
         lang = generate.get("lang") or language_of(messages)
         return ChatRequest(tuple(messages), tuple(functions_of(functions)), dict(extra or {}), lang)
 

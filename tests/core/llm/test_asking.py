@@ -9,6 +9,8 @@ import pytest
 
 from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelRefusedError, ModelServiceError, ParlourError, SettingsError
+from core.llm.backends.transformers_sampling import sampling
+from core.llm.open_model import get_chat_model
 from core.testing.scripted_model import ScriptedModel
 
 ASK: Any = [{"role": "user", "content": "q"}]
@@ -73,6 +75,8 @@ def test_a_bad_question_of_many_takes_the_place_of_its_reply() -> None:
         ("request_timeout", -2.5),
         ("max_tokens", 0),
         ("max_tokens", "many"),
+        ("max_tokens", "1.5"),
+        ("turn_timeout", "soon"),
         ("max_retries", float("nan")),
     ],
 )
@@ -84,9 +88,23 @@ def test_a_limit_that_makes_no_sense_is_named_with_what_it_may_be(name: str, val
     assert model.requests == []
 
 
-def test_limits_as_configuration_files_write_them_are_taken() -> None:
-    limits = {"max_input_tokens": "1e4", "max_retries": "2", "request_timeout": "1.5", "max_tokens": None}
-    assert ScriptedModel("fine").chat(ASK, stream=False, extra_generate_cfg=limits)[0]["content"] == "fine"
+def test_limits_as_configuration_files_write_them_reach_every_back_end_as_numbers() -> None:
+    limits = {"max_input_tokens": "1e4", "max_retries": "2", "request_timeout": "1.5", "max_tokens": "30"}
+    model = ScriptedModel("fine")
+    assert model.chat(ASK, stream=False, extra_generate_cfg=limits)[0]["content"] == "fine"
+    sent = model.requests[0].generate
+    assert {name: sent[name] for name in limits} == {
+        "max_input_tokens": 10_000,
+        "max_retries": 2,
+        "request_timeout": 1.5,
+        "max_tokens": 30,
+    }
+    assert all(type(sent[name]) is int for name in limits if name != "request_timeout")
+    kept = get_chat_model({"model": "m", "base_url": "http://127.0.0.1:1/v1", "generate_cfg": {"max_retries": "1e1"}})
+    assert kept.max_retries == 10
+    assert sampling({"max_new_tokens": model.requests[0].generate["max_tokens"]}).max_tokens == 30
+    inside = get_chat_model({"model_type": "llama_cpp", "context": "2048", "generate_cfg": {"max_tokens": "3e1"}})
+    assert inside.generate_cfg["max_tokens"] == 30
 
 
 BROKEN: dict[str, Any] = {
