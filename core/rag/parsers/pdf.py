@@ -12,6 +12,7 @@ from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes, clean
 from core.rag.parsers.pdf_columns import in_columns
 from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import Margins
+from core.rag.parsers.pdf_order import top_down
 from core.rag.parsers.pdf_rows import with_rows
 from core.rag.parsers.pdf_tables import outside, tables
 from core.rag.parsers.scans import MOST, is_scan, recognised
@@ -106,7 +107,7 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
         if lines:
             headings.learn(lines)
             runs.append(lines)
-    runs = with_rows(in_columns(runs, raw.width), raw.drawn, number)
+    runs = top_down(with_rows(in_columns(runs, raw.width), raw.drawn, number))
     return _Page(_shape(raw, number, runs), runs, scan=raw if is_scan(raw) else None)
 
 
