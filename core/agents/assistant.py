@@ -7,9 +7,11 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from core.agents.fn_call import FnCallAgent
+from core.agents.follow_up import asked_together
 from core.agents.own_library import OwnLibrary, local_path
 from core.agents.prompts import CITE, CITE_SMALL, WHO
-from core.agents.retrieval import Finder, is_small_talk
+from core.agents.retrieval import Finder, is_small_talk, stands_alone
+from core.agents.search_words import SearchWords, rewritten
 from core.agents.tool_loop import Opening, ToolLoop
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
@@ -66,6 +68,7 @@ class Assistant(FnCallAgent):
         self._rag = RAGConfig.of(rag_cfg)
         self._library = library
         self._documents = documents
+        self._words = SearchWords(self._rag.rag_keygen_strategy)
         self._own = OwnLibrary(files or (), self._rag)
         self._has_files = bool(files)
 
@@ -84,17 +87,26 @@ class Assistant(FnCallAgent):
             loop, opening = self._loop(self.function_map), None
         else:
             small = self._model().small
-            finder = Finder(library, documents, self._model(), self._rag.max_ref_token)
+            question = _question(messages)
+            finder = Finder(library, documents, self._model(), self._rag, self._words, lang, question)
             ask = AskDocuments(finder.find, {"k": self._rag.top_k, "notice": not small})
             loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
-            question = _question(messages)
-            arguments = {"query": question}
+            arguments = {"query": await self._query(messages, lang)}
             opening = Opening(ask.name, arguments, quiet=is_small_talk(question), told_if_empty=not small)
             opening = opening if question else None
             messages = _told_to_cite(_without_old_passages(messages), CITE_SMALL[lang] if small else CITE[lang])
         async with aclosing(loop.reply(messages, lang=lang, opening=opening, **context)) as events:
             async for event in events:
                 yield event
+
+    async def _query(self, messages: list[Message], lang: Lang) -> str:
+        """What to search for: the question, or what it means after those before it."""
+        questions = asked_together(messages)
+        how = self._rag.follow_up
+        if len(questions) < 2 or how == "off" or stands_alone(questions[-1]):
+            return questions[-1] if questions else ""
+        written = await rewritten(questions, self._model(), lang) if how == "model" else ""
+        return written or " ".join(questions)
 
     def _loop(self, tools: Mapping[str, BaseTool], offered: Sequence[str] | None = None) -> ToolLoop:
         return ToolLoop(self._model(), tools, offered, self.name, self.extra_generate_cfg)

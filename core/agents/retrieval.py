@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
+from core.agents.follow_up import names_something
+from core.agents.search_words import SearchWords
 from core.rag.search.terms import terms
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from core.llm.base import BaseChatModel
+    from core.llm.request import Lang
+    from core.rag.config import RAGConfig
     from core.rag.document import Passage
     from core.rag.library import Library
 
 _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
 _SHARE = 0.4  # of the question's words that the passages must speak of before a small model is given them
+_KNOWN = 6  # passages that show a model how the documents speak
 _SMALL_TALK = re.compile(
     r"\s*((hi|hello|hey|thanks?|good (morning|evening|night)|bye|goodbye|ok(ay)?|great|how are you|who are you)\b"
     r"|你好|您好|嗨|谢谢|早上好|晚上好|晚安|再见|好的|你是谁)[\s\w,，.!！?？。~～]{0,20}$",
@@ -41,43 +48,80 @@ def is_small_talk(question: str) -> bool:
     return bool(_SMALL_TALK.match(question))
 
 
-@dataclass(frozen=True, slots=True)
+def stands_alone(question: str) -> bool:
+    """Whether it is plain what is meant though hardly anything is named: a greeting, a summary, a sum, the time."""
+    return is_small_talk(question) or bool(_OVERVIEW.search(question) or _FOR_TOOLS.search(question))
+
+
+@dataclass(slots=True)
 class Finder:
-    """Searches for a model.
+    """Searches for a model, in one reply.
 
     Args:
         library: Where to.
         documents: The ids of the documents that count.
         model: Whose share of passages it is.
-        most_tokens: That share; a small model gets 600 at most.
+        config: That share, and how the question becomes a search.
+        words: Asks the model for words to search with, where the config wishes it.
+        lang: The language of what it is asked.
+        question: What the user asked last, in their own words; "" where nobody knows.
     """
 
     library: Library
     documents: Collection[str]
     model: BaseChatModel
-    most_tokens: int
+    config: RAGConfig
+    words: SearchWords = field(default_factory=lambda: SearchWords("none"))
+    lang: Lang = "en"
+    question: str = ""
+    _searches: int = 0
 
     async def find(self, question: str, k: int) -> list[Passage]:
         """The passages that answer a question best; for "summarise this" the documents' beginnings.
 
-        Where a small model asks in other words than the documents use, their beginnings come after what was found.
+        Documents that fit as a whole are given whole, the first time. Where a small model asks in other words than the
+        documents use, their beginnings come after what was found.
         """
+        self._searches += 1
+        is_first = self._searches == 1
+        if is_first and (whole := await self._whole(question)):
+            return whole
         if _OVERVIEW.search(question):
-            return self._fitting(await self.library.abeginnings(k, documents=self.documents))
-        found = await self.library.afind(question, k, documents=self.documents)
+            return await self._fitting(await self.library.abeginnings(k, documents=self.documents))
+        found = await self._found(question, k, is_first=is_first)
         if self.model.small and not _speak_of(question, found):
             if _FOR_TOOLS.search(question):  # a small model given passages would not reckon, but read
                 return []
             known = {(passage.document_id, passage.chunk_id) for passage in found}
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
-        return self._fitting(found)
+        return await self._fitting(found)
 
-    def _fitting(self, found: list[Passage]) -> list[Passage]:
-        """As many as there is room for; a first one that is too long is cut."""
-        room = min(_SMALL_MODEL_TOKENS, self.most_tokens) if self.model.small else self.most_tokens
+    async def _whole(self, question: str) -> list[Passage]:
+        """All of the documents, if they fit; a small model is better off with the best of them first."""
+        if not self.config.whole_documents or self.model.small or is_small_talk(question):
+            return []
+        most = self.config.max_ref_token
+        whole = await asyncio.to_thread(self.library.gathering.whole, self.documents, most)
+        return whole if whole and sum(self.model.count_tokens(one.text) for one in whole) <= most else []
+
+    async def _found(self, question: str, k: int, *, is_first: bool) -> list[Passage]:
+        """What a search finds; of a question that goes on from others also what it finds by itself."""
+        searched = [question]
+        if is_first and not stands_alone(question):
+            known = lambda: self.library.afind(question, _KNOWN, documents=self.documents)  # noqa: E731 - asked once
+            searched = [await self.words.searched(question, self.model, self.lang, known)]
+            if self.question and self.question != question and names_something(self.question):
+                searched.insert(0, self.question)
+        found = [await self.library.afind(one, k, documents=self.documents) for one in searched]
+        return found[0] if len(found) == 1 else _in_turns(found, k)
+
+    async def _fitting(self, found: list[Passage]) -> list[Passage]:
+        """As many as there is room for, neighbours together; a first one that is too long is cut."""
+        most = self.config.max_ref_token
+        room = min(_SMALL_MODEL_TOKENS, most) if self.model.small else most
         fitting: list[Passage] = []
-        for passage in found:
+        for passage in await asyncio.to_thread(self.library.gathering.joined, found):
             tokens = self.model.count_tokens(passage.text)
             if tokens > room and not fitting:
                 fitting.append(replace(passage, text=passage.text[: len(passage.text) * room // tokens]))
@@ -86,6 +130,12 @@ class Finder:
             room -= tokens
             fitting.append(passage)
         return fitting
+
+
+def _in_turns(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:
+    """The best of each search, then the second of each, and so on; each once."""
+    mixed = {one.chunk_id: one for rank in zip_longest(*found) for one in rank if one is not None}
+    return list(mixed.values())[:k]
 
 
 def _speak_of(question: str, passages: list[Passage]) -> bool:

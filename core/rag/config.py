@@ -38,6 +38,8 @@ class RAGConfig(BaseModel):
         top_k: How many passages a search gives when the caller does not say.
         score_threshold: Passages that score lower are left out; 0 keeps all. What a score is depends on the search.
         max_ref_token: Tokens of passages that an agent puts before its model.
+        whole_documents: Whether an agent gives its model all of the documents, unsearched, where they fit into
+            `max_ref_token` together.
         index_path: The folder of an agent's own library; a temporary one by default.
         own_network: Whether addresses of this machine and its network may be fetched too.
         pdf_reader: The library that reads PDF: `pymupdf` (AGPL), or `pypdfium2` (BSD and Apache) for who cannot take
@@ -57,6 +59,7 @@ class RAGConfig(BaseModel):
     top_k: int = Field(default=5, ge=1, le=100)
     score_threshold: float = Field(default=0.0, ge=0.0)
     max_ref_token: int = Field(default=4000, ge=100)
+    whole_documents: bool = True
     index_path: str | None = Field(default=None, min_length=1)
     own_network: bool = False
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"

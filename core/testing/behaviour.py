@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _EXPRESSION = re.compile(r"[\d(][\d\s.+*/()^-]*[\d)]")
 _PASSAGE = re.compile(r"^\[1\][^\n]*\n?(.*?)(?=^\[\d+\]|\Z)", re.MULTILINE | re.DOTALL)
 
+_WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
+
 _DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
 _MARKDOWN = """## A little of everything
 
@@ -126,12 +128,22 @@ def _calculator(text: str) -> tuple[str, Mapping[str, Any]]:
 
 
 def _after_tools(messages: list[dict[str, Any]]) -> Reply:
+    users = (text_of(message) for message in reversed(messages) if message.get("role") == "user")
+    question = next((text for text in users if "<tool_response>" not in text), "")
     results: list[str] = []
     for message in reversed(messages):
         if message.get("role") != "tool" and "<tool_response>" not in text_of(message):
             break
-        results.insert(0, " ".join(re.sub(r"</?tool_response>", " ", text_of(message)).split())[:300])
+        text = re.sub(r"</?tool_response>", " ", text_of(message))
+        results.insert(0, " ".join(_best_passage(text, question).split())[:300])
     return Reply(text=f"The result: {'; '.join(results)}.", pace=0.01)
+
+
+def _best_passage(result: str, question: str) -> str:
+    """The passage that shares most words with the question; the whole result where it has none."""
+    _, *passages = re.split(r"^(?=\[\d+\] \()", result, flags=re.MULTILINE)
+    asked = set(_WORD.findall(question.lower()))
+    return max(passages, key=lambda one: len(asked.intersection(_WORD.findall(one.lower()))), default=result)
 
 
 def _tone() -> bytes:

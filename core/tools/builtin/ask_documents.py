@@ -13,8 +13,9 @@ if TYPE_CHECKING:
     from core.rag.document import Passage
 
 _NOTHING = {
-    "en": "No passage of the documents matches. Say so, or search again with other words.",
-    "zh": "文档中没有匹配的段落。请如实说明，或换个说法再查。",
+    "en": "No passage of the documents matches. Say that the documents do not contain it, or search again with other "
+    "words.",
+    "zh": "文档中没有匹配的段落。请说明文档中没有相关内容，或换个说法再查。",
 }
 
 _PARAMETERS: Mapping[str, Any] = {
@@ -53,7 +54,7 @@ class AskDocuments(BaseTool):
     async def call(
         self, params: str | dict[str, Any], *, evidence: list[Passage] | None = None, lang: str = "en", **kwargs: Any
     ) -> ToolResult:
-        """Search.
+        """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
 
         Args:
             params: `{"query": ...}`.
@@ -66,7 +67,7 @@ class AskDocuments(BaseTool):
         query = str(self._verify_json_format_args(params)["query"])
         found = await self._find(query, self._k)
         if not found:
-            return ToolResult(_NOTHING.get(lang, _NOTHING["en"]))
+            return ToolResult(_NOTHING.get(lang, _NOTHING["en"]), extra={"nothing_found": True})
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
         earlier.extend(found)

@@ -30,6 +30,13 @@ class Shelf:
     def __init__(self, *passages: Passage) -> None:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
+        self.gathering = self
+
+    def whole(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
+        return None
+
+    def joined(self, passages: list[Passage]) -> list[Passage]:
+        return passages
 
     def documents(self) -> list[Document]:
         return [Document(p.document_id, p.document, "text/plain", None, 1) for p in self.passages]
