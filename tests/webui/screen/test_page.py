@@ -101,7 +101,7 @@ def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
     page.locator("#chat sup > a.cite").first.click()
     expect(page.locator("#page .p-hl.p-on")).to_be_visible()
     expect(page.locator("#evidence")).to_be_in_viewport()
-    assert stage.asked == [{"do": "cite", "message": "r-1", "n": 1}]
+    assert stage.asked == [{"do": "cite", "message": "r-1", "n": 1, "at": 0}]
     page.get_by_role("button", name="Next page").click()
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#evidence")).to_be_hidden()
