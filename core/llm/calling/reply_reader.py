@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import count
 from typing import TYPE_CHECKING, Protocol
 
-from core.llm.calling.call_text import CallText, call_events
+from core.llm.calling.call_text import CallText, call_events, unreadable
 from core.llm.calling.neutral import Restored, restored
 from core.llm.calling.tag_scanner import Piece, TagScanner
 from core.llm.calling.untagged import Untagged
@@ -36,7 +36,8 @@ class ReplyReader:
     """Turns the text of one reply into events. Any split of the text gives the same messages.
 
     A call that cannot be read stays text, but where `request.answers_calls`: then it is a call whose arguments are
-    what the model wrote.
+    what the model wrote. An empty one is such a call where the reply says nothing else, and nothing at all beside
+    other words.
 
     Args:
         request: What was asked, before the template prepared it.
@@ -57,6 +58,8 @@ class ReplyReader:
         self._restored = Restored()
         self._said = False  # whether the last thing of the reply is text
         self._apart = False  # whether text that comes next stands on a line of its own
+        self._spoke = False  # whether there is a word in the reply
+        self._empty = ""  # a call without anything in it, as it was written
 
     def feed(self, text: str) -> list[Event]:
         """What is certain after more text."""
@@ -75,7 +78,10 @@ class ReplyReader:
             if calls and (calls[0].readable or self._request.answers_calls):
                 return self._called(calls)
             events, self._untagged = self._events(self._scanner.feed(self._untagged.held()), cut=False), None
-        return events + self._events(self._scanner.close(cut=cut), cut=cut)
+        events += self._events(self._scanner.close(cut=cut), cut=cut)
+        if self._empty and not (self._spoke or self.calls or cut):
+            events += self._called([unreadable("")]) if self._request.answers_calls else [self._say(self._empty)]
+        return events
 
     def _events(self, pieces: list[Piece], *, cut: bool) -> list[Event]:
         events: list[Event] = []
@@ -92,6 +98,8 @@ class ReplyReader:
 
     def _call(self, piece: Piece, *, cut: bool) -> list[Event]:
         calls, after = self._body.read(piece, self._request, cut=cut)
+        if not calls and not after.strip():
+            self._empty = self._body.written(piece)
         readable = all(call.readable for call in calls)
         if not readable and not self._request.answers_calls:
             self._apart = True
@@ -120,4 +128,5 @@ class ReplyReader:
         if self._apart and self._said:
             text = "\n" + text
         self._said, self._apart = True, False
+        self._spoke = self._spoke or not text.isspace()
         return TextDelta(text)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import UnknownNameError
 from core.llm.calling.catalog import TEMPLATES
+from core.llm.calling.reply_reader import UNREADABLE
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished
 from core.messages.message import Message
@@ -346,3 +347,29 @@ def test_the_caller_reads_a_broken_call_as_text_through_chat() -> None:
     [said] = model.chat([Message("user", "q")], [OTHER], stream=False)
     assert said["content"] == "Let me see.\n<tool_call>\nplease\n</tool_call>"
     assert said.get("function_call") is None
+
+
+EMPTY = {
+    "nous": ["<tool_call></tool_call>", "<tool_call>\n\n</tool_call>\n", "<tool_call>[]</tool_call>"],
+    "qwen": ["✿FUNCTION✿: \n", "✿FUNCTION✿:"],
+}
+EMPTIES = [(template, reply) for template, replies in EMPTY.items() for reply in replies]
+
+
+@pytest.mark.parametrize(("template", "reply"), EMPTIES)
+def test_a_reply_of_nothing_but_an_empty_call_is_never_empty(template: str, reply: str) -> None:
+    for chunks in ([reply], [*reply], ["\n", reply]):
+        assert "".join(texts(read(template, *chunks))).strip() == reply.strip()
+        [call] = [message.function_call for message in read(template, *chunks, answers_calls=True)]
+        assert call is not None
+        assert call.name == UNREADABLE, "the agent's loop tells the model what is wrong"
+    thought = read(template, f"<think>hm</think>{reply}", thought_in_content=True, answers_calls=True)
+    assert any(message.function_call for message in thought)
+
+
+@pytest.mark.parametrize(("template", "reply"), EMPTIES)
+def test_an_empty_call_beside_words_or_a_real_call_is_nothing(template: str, reply: str) -> None:
+    assert texts(read(template, f"Hello.\n{reply}")) == ["Hello."]
+    start, end = HOW[template]
+    real = f'{start}{{"name": "f", "arguments": {{}}}}{end}' if template == "nous" else f"{start}{{}}"
+    assert calls(read(template, f"{real}\n{reply}", answers_calls=True)) == [("f", {})]
