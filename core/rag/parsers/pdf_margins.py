@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import TYPE_CHECKING
 
 from core.rag.document import union
@@ -24,6 +24,9 @@ _NUMBER = re.compile(
     re.IGNORECASE,
 )
 _DIGITS = re.compile(r"\d+|\b[ivxlc]+\b")
+# Such as "12 A Long Title", "A Long Title | 13"; "Chapter 4" may be all that says so.
+_NUMBERED = re.compile(r"(?=.*[^\W#]{2}.*\W[^\W#]{2})(?:#\W|.*\W#\W*\Z)")
+_FEWEST_NUMBERED = 2  # pages
 
 Runs = list[list["Line"]]
 
@@ -38,14 +41,20 @@ class Margins:
     def __init__(self, pages: Sequence[tuple[PageShape, Runs]]) -> None:
         self._count = len(pages)
         self._heads: Counter[str] = Counter()
+        self._numbered: defaultdict[str, set[int]] = defaultdict(set)
         self._seen = set[str]()
         for shape, runs in pages:
-            self._heads.update({_key(lines) for lines in runs if _in_margin(lines, shape)})
+            margin = [lines for lines in runs if _in_margin(lines, shape)]
+            self._heads.update({_key(lines) for lines in margin})
+            for lines in margin:
+                if _is_outermost(lines, margin, shape):
+                    self._numbered[_key(lines)].add(shape.page)
 
     def without(self, shape: PageShape, runs: Runs) -> Runs:
-        """The page's runs of lines, without its number and running heads; the first of each head stays.
+        """The page's runs of lines, without its number, running heads and feet.
 
-        Pages are asked for in their order. Several numbers in one margin are a table's or a plot's, and stay.
+        The first of each head stays, as it may be the only place that says it; feet say nothing. Pages are asked for
+        in their order. Several numbers in one margin are a table's or a plot's, and stay.
         """
         numbers = Counter(_at_top(lines, shape) for lines in runs if _is_number(lines) and _in_margin(lines, shape))
         kept: Runs = []
@@ -54,14 +63,30 @@ class Margins:
                 if _is_number(lines) and numbers[_at_top(lines, shape)] == 1:
                     continue
                 key = _key(lines)
-                if key and key in self._seen and not _is_number(lines) and self._runs_on(key):
+                says_nothing = key in self._seen or not _at_top(lines, shape)
+                if key and says_nothing and not _is_number(lines) and self._runs_on(key):
                     continue
                 self._seen.add(key)
             kept.append(lines)
         return kept
 
     def _runs_on(self, key: str) -> bool:
-        return self._heads[key] >= max(_FEWEST, _SHARE * self._count)
+        return self._is_numbered(key) or self._heads[key] >= max(_FEWEST, _SHARE * self._count)
+
+    def _is_numbered(self, key: str) -> bool:
+        """Whether it goes with a page's number: the same words beside other numbers, at the very edge of pages."""
+        return len(self._numbered[key]) >= _FEWEST_NUMBERED and bool(_NUMBERED.match(key))
+
+
+def _is_outermost(lines: Sequence[Line], margin: Sequence[Sequence[Line]], shape: PageShape) -> bool:
+    """Whether nothing stands nearer to the upper or the lower edge."""
+    top = _at_top(lines, shape)
+    edge = _edge(lines, top=top)
+    return all(edge <= _edge(other, top=top) for other in margin if _at_top(other, shape) == top)
+
+
+def _edge(lines: Sequence[Line], *, top: bool) -> float:
+    return min(line.rectangle[1] for line in lines) if top else -max(line.rectangle[3] for line in lines)
 
 
 def _in_margin(lines: Iterable[Line], shape: PageShape) -> bool:

@@ -263,3 +263,17 @@ def test_a_page_number_is_known_in_any_dress(number: str) -> None:
 @pytest.mark.parametrize("text", ["", "7.5 kg", "2019 and after", "Mix", "I", "12345", "$ 7 of 9 apples", "C. Civil"])
 def test_what_is_more_than_a_page_number_is_none(text: str) -> None:
     assert not is_page_number(text)
+
+
+def test_feet_with_page_numbers_are_no_text(tmp_path: Path) -> None:
+    import pymupdf
+
+    document = pymupdf.open()
+    for n in range(1, 9):
+        page = document.new_page(width=400, height=500)
+        page.insert_text((50, 250), f"Page {n} tells of matter {n}.", fontsize=12)
+        foot = f"{n}  The Book of All Matters" if n % 4 == 0 else f"Part {'ABC'[n % 4 - 1]} of the Book  {n}"
+        page.insert_text((50, 490), foot, fontsize=8)
+    path = tmp_path / "feet.pdf"
+    document.save(path)
+    assert [block.text for block in blocks(path)] == [f"Page {n} tells of matter {n}." for n in range(1, 9)]
