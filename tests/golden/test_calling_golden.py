@@ -38,7 +38,11 @@ BETTER: dict[str, tuple[list[tuple[str, str, str, str]], str]] = {
         [('<tool_call>\n{"arguments": {"x": 1}}\n</tool_call>', "", "", "")],
         "what cannot be read stays text and does not vanish",
     ),
-    "empty_call": ([], "there is never a call to a tool named nothing"),
+    "empty_call": (
+        [("<tool_call>\n\n</tool_call>", "", "", "")],
+        "there is never a call to a tool named nothing, and no reply that says nothing",
+    ),
+    "open_only": ([("<tool_call>", "", "", "")], "a reply that ends there is not nothing: it stays text"),
     "partial_args0": ([(HALF, "", "", "")], "a reply that ends in a call has no call to run: it stays text"),
     "partial_args1": ([(HALF + "{", "", "", "")], "the same"),
     "partial_args2": ([(HALF + '{"city": "Par', "", "", "")], "the same; no character is lost"),

@@ -101,7 +101,8 @@ def test_json_that_names_no_declared_tool_is_an_answer() -> None:
 
 
 def test_what_cannot_be_read_stays_text_and_never_becomes_a_call_without_a_name() -> None:
-    assert reply("<tool_call>\n\n</tool_call>") == []
+    [message] = reply("<tool_call>\n\n</tool_call>")
+    assert (message.function_call, message.content) == (None, "<tool_call>\n\n</tool_call>")
     [message] = reply('<tool_call>{"arguments": {}}</tool_call>')
     assert message.function_call is None
     assert "<tool_call>" in message.get_text_content()

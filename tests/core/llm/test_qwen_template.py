@@ -126,7 +126,7 @@ def test_the_name_is_read_however_it_is_dressed() -> None:
         "✿FUNCTION✿: get_weather\n\n",
     ):
         assert read(start + '{"x": 1} <!-- so -->\nThen.') == [("", "get_weather", '{"x": 1}'), ("Then.", "", "")]
-    assert read("✿FUNCTION✿: ") == []
+    assert read("✿FUNCTION✿: ") == [("✿FUNCTION✿:", "", "")]
 
 
 def test_an_agent_works_with_it_through_a_whole_reply() -> None:
