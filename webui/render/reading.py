@@ -75,7 +75,7 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
     shape = {"reading": '<span class="p-st p-run"></span>', "failed": '<span class="p-st p-bad"></span>'}
     link = (
         f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
-        f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-line">{line}</span></span>'
+        f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
     )
     return f'<div class="p-doc p-doc-{record.status}">{link}{_act(record, words)}{_bar(state)}</div>'
 
