@@ -135,6 +135,8 @@ class Libraries:
     async def read_again(self, owner: str, document_id: str, password: str = "") -> None:
         """Read a document anew from its file, as if it had just come; nothing to one that is being read.
 
+        Wherever else the same bytes stand, they are read with it, once: nothing points to a text that is gone.
+
         Args:
             owner: Whose it is.
             document_id: The document.
@@ -146,10 +148,15 @@ class Libraries:
         record = await self._shelved(owner, document_id)
         if record.status == "reading":
             return
+        same: list[DocumentRecord] = []
         if record.library_id is not None:
-            await self._documents.update(owner, document_id, "cancelled")
+            same = await self._documents.of_text(owner, record.library_id)
+            for one in same:
+                await self._documents.update(owner, one.id, "cancelled")
             await self._take_out(owner, record.library_id)
         await self._intake.retry(owner, document_id, password)
+        for one in same:
+            await self._intake.retry(owner, one.id)
 
     async def tried(self, owner: str, library_id: str, question: str) -> list[Passage]:
         """What a question finds in a library, the best first. Raises NotFoundError."""

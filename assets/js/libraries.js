@@ -10,7 +10,8 @@ import { onChange } from './state.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
-const AGAIN = 1000;    // milliseconds between two looks at what is being read
+const AGAIN = 1000;    // milliseconds between two looks at what is being read; more where there is much to look at
+const MANY = 8;        // documents, from which on they can be looked for by name
 const BELIEVED = 3000; // and until a switch shows what the server says, whatever was pressed
 
 let open = null;
@@ -48,7 +49,7 @@ class Dialog {
     this.sending = null;
     this.shown = used().join(' ');
     this.parts = parts();
-    const { element, back, close, list, making, rename, remove, use, add, files, trying } = this.parts;
+    const { element, back, close, list, making, rename, remove, use, add, files, filter, trying } = this.parts;
     close.addEventListener('click', () => element.close());
     back.addEventListener('click', () => this.leave());
     list.addEventListener('click', (event) => this.choose(event.target.closest('[data-library]')?.dataset.library));
@@ -58,6 +59,7 @@ class Dialog {
     use.addEventListener('change', () => this.use());
     add.addEventListener('click', () => files.click());
     files.addEventListener('change', () => { this.take([...files.files]); files.value = ''; });
+    filter.addEventListener('input', () => this.draw());
     trying.addEventListener('submit', (event) => { event.preventDefault(); this.try(); });
     for (const kind of ['dragenter', 'dragover', 'dragleave', 'drop']) element.addEventListener(kind, (event) => this.dragged(event));
     element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
@@ -92,7 +94,7 @@ class Dialog {
     const turn = ++this.turn;
     const answer = await request(`state?library=${encodeURIComponent(this.at)}`);
     if (turn !== this.turn || !open) return;
-    if (answer.failed) return this.tell('bad', answer.failed);
+    if (answer.failed) { this.tell('bad', answer.failed); return this.plan(); }
     if (this.parts.told.textContent === say('libraries_loading')) this.tell();
     this.taken(answer);
   }
@@ -120,13 +122,14 @@ class Dialog {
   plan() {
     clearTimeout(this.timer);
     if (!this.data.libraries.some((one) => one.reading)) return;
-    this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), AGAIN);
+    const rest = AGAIN + 2 * (this.data.opened?.documents.length ?? 0);
+    this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), rest);
   }
 
   // ---- what is shown
 
   draw() {
-    const { element, list, none, section, name, documents } = this.parts;
+    const { element, list, none, section, name, documents, filter } = this.parts;
     const { libraries, opened } = this.data;
     element.dataset.view = opened ? 'one' : 'list';
     const mine = used();
@@ -136,7 +139,10 @@ class Dialog {
     section.hidden = !opened;
     if (!opened) return;
     if (name.textContent !== opened.name) name.textContent = opened.name;
-    keyed(documents, opened.documents, documentRow, (row, one) => changeDocumentRow(row, one, this.actsOf(one)));
+    filter.hidden = opened.documents.length < MANY;
+    const part = filter.hidden ? '' : filter.value.trim().toLowerCase();
+    const shown = opened.documents.filter((one) => one.name.toLowerCase().includes(part));
+    keyed(documents, shown, documentRow, (row, one) => changeDocumentRow(row, one, this.actsOf(one)));
     this.drawUse();
   }
 
@@ -200,7 +206,7 @@ class Dialog {
   forget() {
     this.parts.found.replaceChildren();
     this.parts.hint.textContent = say('libraries_try_hint');
-    this.parts.question.value = '';
+    this.parts.question.value = this.parts.filter.value = '';
   }
 
   rename() {

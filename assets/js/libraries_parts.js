@@ -33,6 +33,7 @@ function opened() {
   const use = make('input', { type: 'checkbox', id: 'p-libraries-use', attributes: { role: 'switch' } });
   const add = button('', say('libraries_add'));
   const files = make('input', { type: 'file', multiple: true, hidden: true });
+  const filter = Object.assign(field('p-libraries-filter', say('libraries_filter')), { type: 'search', hidden: true });
   const documents = make('ul', { className: 'p-docs', attributes: { role: 'list' } });
   const question = field('p-libraries-question', say('libraries_try'));
   const trying = make('form', { className: 'p-with', noValidate: true }, question, button('', say('libraries_try_do'), 'submit'));
@@ -43,9 +44,9 @@ function opened() {
     make('label', { className: 'p-switch', htmlFor: use.id }, use, make('span', { textContent: say('libraries_use') })),
     make('h4', { textContent: say('libraries_documents') }),
     make('div', { className: 'p-drop' }, add, make('span', { textContent: say('libraries_drop') }), files),
-    documents,
+    filter, documents,
     make('h4', { textContent: say('libraries_try') }), trying, hint, found);
-  return { section, name, rename, remove, use, add, files, documents, question, trying, hint, found };
+  return { section, name, rename, remove, use, add, files, filter, documents, question, trying, hint, found };
 }
 
 // Rows are kept by their key and only changed, so that the keyboard stays where it is.

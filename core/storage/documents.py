@@ -153,6 +153,11 @@ class DocumentStore:
         )
         return await self._database.read(lambda c: c.execute(query).first()) is not None
 
+    async def of_text(self, owner: str, library_id: str) -> list[DocumentRecord]:
+        """All the owner's documents with this id in the owner's index: the same bytes, in several places."""
+        same = (documents.c.owner_id == owner) & (documents.c.library_id == library_id)
+        return await self._database.read(lambda c: _documents_where(c, same))
+
     async def unread(self) -> list[DocumentRecord]:
         """Every document still to be read, of all owners: for the start of a process."""
         query = select(documents).where(documents.c.status == "reading").order_by(documents.c.created_at)

@@ -93,6 +93,7 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "delete library": lambda h: h.libraries.delete("bob", h.library_id),
     "take out of a library": lambda h: h.libraries.remove_document("bob", h.shelved.id),
     "used libraries": lambda h: h.libraries.used_by("bob", h.talk_id),
+    "users of library": lambda h: h.libraries.users("bob", h.library_id),
     "use library": lambda h: h.libraries.use("bob", h.talk_id, h.library_id, on=True),
 }
 

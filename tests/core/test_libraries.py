@@ -135,6 +135,28 @@ async def test_a_document_is_read_again_from_its_file(engine: Engine) -> None:
     assert await engine.libraries.tried("alice", library.id, "How tall is the tower?")
 
 
+async def test_the_same_bytes_elsewhere_are_read_again_with_it(engine: Engine) -> None:
+    library, talk = await engine.libraries.create("alice", "Towers"), await engine.conversations.create("alice")
+    tower = await shelved(engine, library.id, TOWER)
+    own = await engine.files.put("alice", "own.md", TOWER)
+    record = await is_read(engine, (await engine.add_document("alice", talk.id, own)).id)
+    await engine.libraries.read_again("alice", tower.id)
+    await engine.libraries.cancel("alice", tower.id)  # whatever becomes of this one
+    assert (await is_read(engine, record.id)).status == "ready"
+    assert await texts(engine) == {record.library_id}
+    assert await engine.documents.within_reach("alice", talk.id) == [record.library_id]
+
+
+async def test_what_was_not_read_before_a_restart_is_read_after_it(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as first:
+        library = await first.libraries.create("alice", "Towers")
+        file = await first.files.put("alice", "tower.md", TOWER)
+        unread = await first.documents.add("alice", None, file.id, file.name, collection_id=library.id)
+    async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as second:
+        assert (await is_read(second, unread.id)).status == "ready"
+        assert await second.libraries.tried("alice", library.id, "How tall is the tower?")
+
+
 async def test_what_cannot_be_read_says_so_and_stays_until_it_is_removed(engine: Engine) -> None:
     library = await engine.libraries.create("alice", "Broken")
     broken = await shelved(engine, library.id, b"%PDF-1.7\nnothing of a document", "broken.pdf")

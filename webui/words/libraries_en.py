@@ -32,6 +32,7 @@ LIBRARIES: dict[str, str] = {
     "answer without it.",
     "js.libraries_documents": "Documents",
     "js.libraries_add": "Add files",
+    "js.libraries_filter": "Find a document by its name",
     "js.libraries_drop": "or drop them here",
     "js.libraries_drop_now": "Let go to add them to “{name}”",
     "js.libraries_sending": "Sending {name}, {n} %",

@@ -31,6 +31,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_delete_ask": "将永久删除“{name}”及其中的文档。正在使用它的对话，之后的回答不再依据它。",
     "js.libraries_documents": "文档",
     "js.libraries_add": "添加文件",
+    "js.libraries_filter": "按名称查找文档",
     "js.libraries_drop": "或把文件拖到这里",
     "js.libraries_drop_now": "松开即可添加到“{name}”",
     "js.libraries_sending": "正在发送 {name}，{n}%",

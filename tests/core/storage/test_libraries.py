@@ -93,6 +93,9 @@ async def test_a_conversation_is_answered_from_its_own_documents_and_those_of_th
         await stores.libraries.use("alice", talk.id, library.id, on=True)
     assert await stores.documents.within_reach("alice", talk.id) == [own.library_id, shelved.library_id]
     assert same.library_id == own.library_id
+    assert await stores.documents.of_text("alice", str(own.library_id)) == [own, same]
+    assert await stores.documents.of_text("bob", str(own.library_id)) == []
+    assert await stores.libraries.users("alice", library.id) == [talk.id]
     assert [one.name for one in await stores.libraries.used_by("alice", talk.id)] == ["papers"]
     opened = await stores.documents.opened("alice", talk.id)
     assert [one.name for one in opened.libraries] == ["papers"]
