@@ -105,7 +105,7 @@ def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
     page.get_by_role("button", name="Next page").click()
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#evidence")).to_be_hidden()
-    assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3}, {"do": "close"}]
+    assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3, "part": 0}, {"do": "close"}]
 
 
 @pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 780)])
