@@ -10,7 +10,10 @@ import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    import ssl
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
@@ -57,10 +60,12 @@ class Reach:
     Args:
         allows: Whether an IP address and port may be called.
         resolve: Finds the addresses of a name.
+        trusted: The certificates to trust; those that the web trusts if left out.
     """
 
     allows: Callable[[str, int], bool] = open_internet
     resolve: Resolve = system_addresses
+    trusted: ssl.SSLContext | None = None
 
 
 def _plain(address: str) -> IPv4Address | IPv6Address | None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import zlib
 
-# What is asked for; each step of unpacking these can be bounded.
-ENCODINGS = "gzip, deflate"
+# What is asked for; unpacking it can be bounded at each step.
+ENCODINGS = "gzip"
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import ssl
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -89,9 +90,9 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
 
     Raises:
         FetchError: The address is no web address, holds a password, or may not be called (`fetch_bad_address`,
-            `fetch_private`); nobody answers (`fetch_unreachable`); the server refuses, or sends people around
-            (`fetch_refused`, `fetch_redirects`); what it sends is too large, too slow, or of another kind
-            (`fetch_too_large`, `fetch_too_slow`, `fetch_kind`).
+            `fetch_private`); nobody answers, or somebody with another's certificate (`fetch_unreachable`,
+            `fetch_untrusted`); the server refuses, or sends people around (`fetch_refused`, `fetch_redirects`); what it
+            sends is too large, too slow, or of another kind (`fetch_too_large`, `fetch_too_slow`, `fetch_kind`).
     """
     import httpx
 
@@ -100,7 +101,9 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
         async with (
             asyncio.timeout(limits.seconds),
             # Neither proxies nor certificates nor passwords of the environment: what was checked is what is called.
-            httpx.AsyncHTTPTransport(trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)) as transport,
+            httpx.AsyncHTTPTransport(
+                verify=reach.trusted or True, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+            ) as transport,
         ):
             for _ in range(limits.redirects + 1):
                 response = await _sent(transport, target, reach)
@@ -113,7 +116,7 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
     except TimeoutError as error:
         raise _too_slow(target.host, limits.seconds) from error
     except httpx.HTTPError as error:
-        raise _unreachable(target.host) from error
+        raise (_untrusted if _is_about_trust(error) else _unreachable)(target.host) from error
     raise FetchError(
         f"{target.host} sends from one address to the next.",
         hint="Open it in a browser, and give the address where it ends.",
@@ -230,6 +233,20 @@ async def _received(response: httpx.Response, url: httpx.URL, limits: FetchLimit
 def _unreachable(host: str) -> FetchError:
     hint = "Check the address, and that this machine is online."
     return FetchError(f"{host} cannot be reached.", hint=hint, key="fetch_unreachable", host=host)
+
+
+def _is_about_trust(error: BaseException | None) -> bool:
+    """Whether a certificate is what the error comes from."""
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
+def _untrusted(host: str) -> FetchError:
+    hint = "Check the address; if it is right, save the page in a browser and add it as a file."
+    return FetchError(f"The certificate of {host} cannot be trusted.", hint=hint, key="fetch_untrusted", host=host)
 
 
 def _refused(host: str, status: int) -> FetchError:

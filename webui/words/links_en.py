@@ -11,6 +11,8 @@ LINKS: dict[str, str] = {
     "error.fetch_private.do": "Only public pages are fetched, from the usual ports.",
     "error.fetch_unreachable": "{host} cannot be reached",
     "error.fetch_unreachable.do": "Check the address, and that this computer is online.",
+    "error.fetch_untrusted": "The certificate of {host} cannot be trusted",
+    "error.fetch_untrusted.do": "Check the address; if it is right, save the page in a browser and add it as a file.",
     "error.fetch_refused": "{host} does not give this page out (status {status})",
     "error.fetch_refused.do": "Open it in a browser. A page behind a login can be saved and added as a file.",
     "error.fetch_redirects": "{host} sends from one address to the next",

@@ -11,6 +11,8 @@ LINKS: dict[str, str] = {
     "error.fetch_private.do": "只获取公开的网页，并且只用常用端口。",
     "error.fetch_unreachable": "无法连接 {host}",
     "error.fetch_unreachable.do": "请检查地址，并确认这台电脑已联网。",
+    "error.fetch_untrusted": "{host} 的证书不可信",
+    "error.fetch_untrusted.do": "请检查地址；如果地址无误，请在浏览器中保存网页后作为文件添加。",
     "error.fetch_refused": "{host} 不提供该网页（状态码 {status}）",
     "error.fetch_refused.do": "请在浏览器中打开。需要登录的网页可以保存后作为文件添加。",
     "error.fetch_redirects": "{host} 一再转到别的地址",

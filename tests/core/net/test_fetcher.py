@@ -7,10 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import ssl
 import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from core.errors import FetchError
 from core.net.addresses import Reach, is_own, is_public, open_internet_and_own_network
@@ -322,3 +330,38 @@ async def test_the_next_address_of_a_name_is_tried_when_one_does_not_answer(site
 
 def test_an_address_is_read_once_and_its_fragment_left_out() -> None:
     assert str(checked("HTTPS://Example.ORG/a?b=c#d")) == "https://example.org/a?b=c"
+
+
+def certificate(folder: Path, name: str) -> ssl.SSLContext:
+    """A server's context with a certificate that it made for `name` itself, and left in the folder."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    who = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.now(UTC)
+    made = (
+        x509.CertificateBuilder(who, who, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now - timedelta(days=1))
+        .not_valid_after(now + timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "cert.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "cert.pem", folder / "key.pem")
+    return context
+
+
+async def test_the_certificate_must_be_the_names_whatever_the_address(site: Site, tmp_path: Path) -> None:
+    server = await asyncio.start_server(site.serve, "127.0.0.1", 0, ssl=certificate(tmp_path, "site.example"))
+    port = server.sockets[0].getsockname()[1]
+    site.says("/", b"<html>safe</html>")
+    trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+    reach = Reach(lambda address, _: address == "127.0.0.1", site.resolve, trusted)
+    assert (await fetch(f"https://site.example:{port}/", reach=reach)).data == b"<html>safe</html>"
+    await refused(fetch(f"https://other.example:{port}/", reach=reach), "fetch_untrusted")
+    await refused(fetch(f"https://site.example:{port}/", reach=replace(reach, trusted=None)), "fetch_untrusted")
+    assert len(site.requests) == 1
+    server.close()
+    await server.wait_closed()
