@@ -1,0 +1,94 @@
+"""Named libraries on the page: filled by hand and by drop, tried, used in a conversation, worked with the keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import ask, chat, wait_for_state
+
+SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
+PHONE = {"width": 360, "height": 740}
+DROP = """(element) => {
+    const dataTransfer = new DataTransfer();
+    dataTransfer.items.add(new File(['# Tower\\n\\nThe tower of Brenn is 321 metres tall.'], 'tower.md'));
+    const around = { bubbles: true, cancelable: true, dataTransfer };
+    element.dispatchEvent(new DragEvent('dragover', around));
+    element.dispatchEvent(new DragEvent('drop', around));
+}"""
+
+
+def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_lost(
+    server: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server)
+    page.get_by_role("button", name="Libraries").focus()
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Libraries")
+    expect(dialog.get_by_label("New library")).to_be_focused()
+    page.keyboard.type("Policies")
+    page.keyboard.press("Enter")
+    expect(dialog.get_by_role("button", name="Add files")).to_be_focused()
+    dialog.locator("input[type=file]").set_input_files(SAMPLES / "policy.pdf")
+    dialog.locator(".p-one section").evaluate(DROP)
+    expect(dialog.get_by_role("status").last).to_contain_text("added")
+    ready = dialog.locator(".p-docs li[data-state=ready]")
+    expect(ready).to_have_count(2)
+    dialog.get_by_label("Try a question").fill("How tall is the tower of Brenn?")
+    page.keyboard.press("Enter")
+    expect(dialog.locator(".p-found li").first).to_contain_text("321 metres")
+    dialog.get_by_label("Use in this conversation").focus()
+    page.keyboard.press("Space")
+    expect(page.locator("#top .p-uses")).to_have_text("Policies1")
+    page.keyboard.press("Escape")
+    expect(dialog).to_be_hidden()
+    expect(page.get_by_role("button", name="Libraries")).to_be_focused()
+    ask(page, "How tall is the tower of Brenn?")
+    expect(chat(page).locator("a.cite").first).to_be_attached()
+    wait_for_state(page, "idle")
+    other = open_page(server, page.url.removeprefix(server.url), context=page.context)
+    expect(other.locator("#top .p-uses")).to_have_text("Policies1")
+    page.locator("#top .p-uses").click()
+    expect(dialog.get_by_label("Use in this conversation")).to_be_checked()
+    dialog.get_by_role("button", name="Remove policy.pdf").click()
+    question = page.get_by_role("dialog", name="policy.pdf")
+    expect(question.get_by_role("button", name="Cancel")).to_be_focused()
+    question.get_by_role("button", name="Remove").click()
+    expect(dialog.locator(".p-docs li")).to_have_count(1)
+    expect(dialog.get_by_role("button", name="Read tower.md again")).to_be_focused()
+    dialog.get_by_role("button", name="Delete library").click()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog.get_by_label("New library")).to_be_focused()
+    page.keyboard.press("Escape")
+    for tab in (page, other):
+        expect(tab.locator("#top .p-uses")).to_have_count(0)
+
+
+def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_page: Callable[..., Page]) -> None:
+    page = open_page(server, viewport=PHONE, locale="zh-CN", has_touch=True)
+    page.locator(".p-open-menu").click()
+    page.get_by_role("button", name="文档库").click()
+    dialog = page.get_by_role("dialog", name="文档库")
+    dialog.get_by_label("新文档库").fill("一个名称相当长的文档库，长到在手机屏幕上放不下一整行为止")
+    page.keyboard.press("Enter")
+    use = dialog.get_by_label("在当前对话中使用")
+    use.check()
+    expect(page.locator("#top .p-uses .p-many")).to_have_text("1")
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE["width"]
+    assert dialog.evaluate(
+        "(d) => [...d.querySelectorAll('*')].every((e) => e.getBoundingClientRect().right <= innerWidth)"
+    )
+    dialog.get_by_role("button", name="全部文档库").click()
+    expect(use).to_be_hidden()
+    row = dialog.get_by_role("button", name="一个名称相当长")
+    expect(row).to_be_focused()
+    row.click()
+    dialog.get_by_role("button", name="删除文档库").click()
+    page.get_by_role("button", name="删除", exact=True).click()
+    expect(row).to_have_count(0)
+    dialog.get_by_role("button", name="关闭").click()
+    expect(page.locator("#top .p-uses")).to_have_count(0)
+    expect(page.locator("#top .p-open-menu")).to_be_focused()
