@@ -7,6 +7,7 @@ const wide = matchMedia('(min-width: 1200px)');
 const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
 let shown = '';
+let listed = '';
 
 // Of the marks of a reply that say the same, which one this is: each may stand behind another sentence.
 export function occurrence(link) {
@@ -45,15 +46,27 @@ function toMark(page) {
   if (across < 0 || across > desk.clientWidth - 60) desk.scrollLeft += across - 32;
 }
 
+// The list of all passages comes into sight when it is unfolded or turned; else what is open in it, or above it.
+function toListed(page) {
+  const list = page?.querySelector('.p-chunks');
+  const now = list?.dataset.start ?? '';
+  const turned = now && now !== listed;
+  listed = now;
+  const chosen = page?.querySelector('.p-chunks .p-here');
+  if (turned && !chosen) page.querySelector('.p-all').scrollIntoView({ block: 'start' });
+  return chosen ?? page?.querySelector('.p-quotes .p-here');
+}
+
 function showMark() {
   const page = document.querySelector('#page .p-evidence');
+  const open = toListed(page);
   const now = page ? page.dataset.open + page.dataset.place : '';
   if (now === shown) return;
   shown = now;
   if (!page) return;
   page.querySelector('.p-desk')?.scrollTo(0, 0);
   toMark(page);
-  page.querySelector('.p-lists .p-here')?.scrollIntoView({ block: 'nearest' });
+  open?.scrollIntoView({ block: 'nearest' });
   if (!wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
 }
 

@@ -134,10 +134,12 @@ def listing_html(listing: Listing, words: Words) -> str:
     fold = escaped(words("evidence.all_close"))
     before = _way("before", max(0, listing.start - listing.step), words, off=listing.start <= 0)
     after = _way("after", last, words, off=last >= listing.total)
+    ways = (
+        f'<div class="p-some">{before}<span>{title}</span>{after}</div>' if len(listing.chunks) < listing.total else ""
+    )
     return (
-        f'<div class="p-all">{_button(-1, fold, is_open=True, name="p-unfold")}'
-        f'<div class="p-some">{before}<span>{title}</span>{after}</div>'
-        f'<ol class="p-chunks" role="list">{items}</ol></div>'
+        f'<div class="p-all">{_button(-1, fold, is_open=True, name="p-unfold")}{ways}'
+        f'<ol class="p-chunks" role="list" data-start="{listing.start}">{items}</ol></div>'
     )
 
 

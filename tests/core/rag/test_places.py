@@ -1,0 +1,93 @@
+"""Quotations are found again where they stand, whatever spaces and line ends came between."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from core.rag.document import Block, table
+from core.rag.places import Places, Span, Unit, rectangles, units_of
+
+_LETTERS = "abc押金 。.|\n"
+
+
+def paragraph(*lines: tuple[str, tuple[float, float, float, float]]) -> Block:
+    text, places = "", []
+    for words, rectangle in lines:
+        text += " " if text else ""
+        places.append((len(text), rectangle))
+        text += words
+    return Block("paragraph", text, 1, tuple(places))
+
+
+def words_of(units: list[Unit], spans: list[Span]) -> list[str]:
+    return [units[one.unit].text[one.start : one.end] for one in spans]
+
+
+def test_a_quotation_is_found_across_paragraphs_and_other_spaces() -> None:
+    units = units_of([Block("paragraph", "One  two"), Block("code", "three\n    four"), Block("paragraph", "five")])
+    assert words_of(units, Places(units).find("two\nthree four fi")) == ["two", "three\n    four", "fi"]
+
+
+def test_rows_are_found_by_their_cells() -> None:
+    units = units_of([table([("Cause", "Deductible"), ("Fire", "300"), ("Water", "420")])])
+    spans = Places(units).find("Cause | Deductible\nWater | 420")
+    assert [one.unit for one in spans] == [0, 2]
+
+
+def test_the_number_of_a_row_is_no_part_of_its_words() -> None:
+    units = units_of([Block("table", "", cells=(("", "A", "B"), ("7", "Fire", "300")))], numbered=True)
+    assert [unit.text for unit in units] == ["A | B", "Fire | 300"]
+    assert words_of(units, Places(units).find("Fire|300")) == ["Fire | 300"]
+
+
+def test_of_equal_sentences_the_one_in_the_passage_is_meant() -> None:
+    units = units_of([Block("paragraph", "It is red."), Block("paragraph", "A door. It is red.")])
+    places = Places(units)
+    assert places.find("It is red.", places.find("A door. It is red.")) == [Span(1, 8, 18)]
+
+
+def test_what_is_not_there_is_not_found() -> None:
+    places = Places(units_of([Block("paragraph", "One two three")]))
+    assert places.find("four five") == places.find("") == places.find(" | ") == []
+    assert places.share("One four", places.find("One\nfour")) < 0.5
+
+
+@given(st.lists(st.text(_LETTERS, min_size=1, max_size=12), min_size=1, max_size=5), st.data())
+def test_whatever_is_cut_out_is_found_again(texts: list[str], data: st.DataObject) -> None:
+    units = units_of([Block("paragraph", text) for text in texts])
+    whole = "\n".join(texts)
+    start = data.draw(st.integers(0, len(whole)))
+    quote = whole[start : data.draw(st.integers(start, len(whole)))]
+    places = Places(units)
+    spans = places.find(quote)
+    bare = re.sub(r"[\s|]", "", quote)
+    if len(bare) >= 2:
+        assert re.sub(r"[\s|]", "", "".join(words_of(units, spans))) == bare
+        assert places.share(quote, spans) == 1.0
+
+
+def test_a_part_of_a_line_is_marked_where_it_stands() -> None:
+    block = paragraph(("aaaa bbbb", (0, 0, 90, 10)), ("cccc dddd", (0, 12, 90, 22)))
+    units = units_of([block])
+    marked = rectangles([block], units, Places(units).find("bbbb cccc"))
+    (x0, _, x1, _), (left, top, right, _) = marked
+    assert (x1, left, top) == (90, 0, 12)
+    assert 45 < x0 < 55
+    assert 35 < right < 45
+
+
+def test_on_a_page_that_stands_on_its_head_lines_begin_at_the_right() -> None:
+    block = paragraph(("aaaa bbbb", (10, 30, 100, 40)), ("cccc dddd", (10, 18, 100, 28)))
+    units = units_of([block])
+    ((x0, _, x1, _),) = rectangles([block], units, Places(units).find("aaaa"))
+    assert x1 == 100
+    assert 55 < x0 < 65
+
+
+def test_a_line_that_runs_upwards_is_marked_whole() -> None:
+    block = paragraph(("aaaa bbbb", (10, 10, 20, 100)))
+    units = units_of([block])
+    assert rectangles([block], units, Places(units).find("aaaa")) == [(10, 10, 20, 100)]
