@@ -3,68 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
-import pymupdf
 import pytest
 
 from core.engine import Engine
 from core.errors import NotFoundError
-from core.rag.library import Library
-from core.rag.progress import ReadingProgress
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
+from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
-CLAUSE = "The deductible for water damage is four hundred and twenty euros."
-PAGES = 60
-
-
-def pdf(*pages: str, password: str = "") -> bytes:
-    document: Any = pymupdf.open()
-    for text in pages:
-        document.new_page(width=400, height=500).insert_textbox((40, 40, 360, 460), text, fontsize=10)
-    if not password:
-        return bytes(document.tobytes())
-    aes = getattr(pymupdf, "PDF_ENCRYPT_AES_256")  # noqa: B009 - PyMuPDF's stubs do not know it
-    return bytes(document.tobytes(encryption=aes, user_pw=password, owner_pw=password))
-
-
-def long_pdf() -> bytes:
-    filler = "This policy covers the contents of one flat. " * 12
-    return pdf(f"Section 1. {CLAUSE}", *(f"Section {n}. {filler}" for n in range(2, PAGES + 1)))
-
-
-class Gate:
-    """Holds reading as soon as something of a document can be searched, until it is opened or reading called off."""
-
-    def __init__(self, library: Library) -> None:
-        self.opened = threading.Event()
-        self.begun: list[str] = []
-        self._add = library.aadd
-        library.aadd = self._held  # type: ignore[method-assign]
-
-    async def _held(
-        self,
-        path: str | Path,
-        *,
-        progress: Callable[[ReadingProgress], None],
-        cancelled: threading.Event,
-        **options: Any,
-    ) -> Any:
-        self.begun.append(str(options["name"]))
-
-        def wait(told: ReadingProgress) -> None:
-            progress(told)
-            while told.chunks and not cancelled.is_set() and not self.opened.wait(0.02):
-                pass
-
-        return await self._add(path, progress=wait, cancelled=cancelled, **options)
 
 
 @pytest.fixture

@@ -44,14 +44,10 @@ class Waiting:
 
 def state_line(state: DocumentState, words: Words) -> str:
     """What is known of the reading, in one line; it is all that a card depends on beside the status."""
-    record, progress = state.record, state.progress
+    record = state.record
     match record.status:
-        case "reading" if progress is None:
-            return words("reading.waits")
         case "reading":
-            seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
-            parts = [_at(record.name, progress.pages, progress.total, words), *_found(_figures(progress), words)]
-            return _joined([*parts, seconds])
+            return _going(record.name, state.progress, words)
         case "ready":
             return _joined(_facts(record, words))
         case "failed":
@@ -107,6 +103,14 @@ def _without(missing: Mapping[str, Any], words: Words) -> str:
     return words("reading.left_begun", name=name)
 
 
+def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
+    if progress is None:
+        return words("reading.waits")
+    figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
+    seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
+    return _joined([_at(name, progress.pages, progress.total, words), *_found(figures, words), seconds])
+
+
 def _facts(record: DocumentRecord, words: Words) -> list[str]:
     facts = record.facts or {}
     pages = _number(facts, "total") or record.pages or 0
@@ -117,10 +121,6 @@ def _facts(record: DocumentRecord, words: Words) -> list[str]:
         took = words.seconds(seconds) if isinstance(seconds, float) and seconds >= 0.1 else ""
     counted = _counted(f"reading.{numbered_as(record.name)}", pages, words)
     return [counted, *_found(facts, words), took]
-
-
-def _figures(progress: ReadingProgress) -> dict[str, int]:
-    return {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
 
 
 def _found(facts: Mapping[str, Any], words: Words) -> list[str]:

@@ -1,0 +1,161 @@
+"""Documents that came with a question: how far their reading is, what can be done, what a reply says of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from html import unescape
+from typing import Any
+
+import pytest
+
+from core.messages.content import ContentItem
+from core.messages.events import CallStarted, MessageStarted, TextDelta, ToolFinished, ToolStarted
+from core.messages.message import Message
+from core.rag.progress import ReadingProgress
+from core.runs.log import LoggedEvent, RunFinished
+from core.runs.reply import Reply
+from core.storage.base import DocumentRecord, StoredMessage
+from webui.render.conversation import Rendered, shown
+from webui.words import Words
+
+EN, ZH = Words("en"), Words("zh")
+LONG = DocumentRecord("d1", "o", "c", "f1", "long.pdf", None, "reading", None, None, 0.0)
+HALF = ReadingProgress("hash", pages=12, total=40, scanned=3, tables=1, chunks=34, seconds=12.4)
+FACTS = {"pages": 40, "total": 40, "scanned": 1, "tables": 2, "chunks": 97, "seconds": 31.2}
+
+
+def turn(name: str, role: Any, *parts: Message) -> StoredMessage:
+    return StoredMessage(name, "c", None, role, parts, None, "complete", 0.0)
+
+
+def question(*names: str) -> StoredMessage:
+    files = [{"id": f"f{n}", "name": name} for n, name in enumerate(names, 1)]
+    items = [ContentItem(text="What is in it?"), *(ContentItem(file=f"/files/{file['id']}") for file in files)]
+    return turn("q1", "user", Message("user", items, extra={"files": files}))
+
+
+def card(document: DocumentRecord, progress: ReadingProgress | None = None, words: Words = EN) -> str:
+    readings = {document.id: progress} if progress else {}
+    [entry], _ = shown([question(document.name)], {}, words=words, documents=[document], readings=readings)
+    return unescape(entry["content"][0]["text"])
+
+
+def reply_of(*events: Any) -> Reply:
+    return Reply(LoggedEvent(seq, float(seq), event) for seq, event in enumerate(events, start=1))
+
+
+def failed(key: str, name: str = "long.pdf") -> DocumentRecord:
+    return replace(LONG, name=name, status="failed", error={"key": key, "details": {"name": name}})
+
+
+def test_a_document_that_is_read_says_how_far_it_is_and_can_be_called_off() -> None:
+    text = card(LONG, HALF)
+    assert "page 12 of 40 · text recognised on 3 pages · 1 table · 34 passages · 12 s" in text
+    assert 'href="#do-cancel-d1" title="Stop reading long.pdf"' in text
+    assert "p-bar p-b30" in text
+    assert "第 12 页，共 40 页 · 识别了 3 页文字 · 1 个表格 · 34 个段落 · 12 秒" in card(LONG, HALF, ZH)
+    assert "waits for its turn" in card(LONG)
+
+
+def test_slides_and_sheets_are_called_so() -> None:
+    assert "slide 12 of 40" in card(replace(LONG, name="talk.pptx"), HALF)
+    assert "sheet 12 of 40" in card(replace(LONG, name="sums.xlsx"), HALF)
+
+
+def test_a_document_that_was_read_tells_what_was_found() -> None:
+    ready = replace(LONG, status="ready", library_id="hash", pages=40, facts=FACTS)
+    assert "40 pages · text recognised on 1 page · 2 tables · 97 passages · 31 s" in card(ready)
+    assert "#do-cancel-" not in card(ready)
+    known = card(replace(ready, facts={**FACTS, "scanned": 0, "tables": 0, "known": True}))
+    assert "40 pages · 97 passages · known already" in known
+    assert "3 pages" in card(replace(ready, pages=3, facts=None))  # of an earlier version
+
+
+@pytest.mark.parametrize(
+    ("document", "said", "act"),
+    [
+        (failed("document_password_asked"), "long.pdf is protected by a password.", "#do-unlock-d1"),
+        (failed("document_password_wrong"), "That is not the password of long.pdf.", "#do-unlock-d1"),
+        (failed("document_broken"), "long.pdf is damaged and cannot be read.", "#do-reread-d1"),
+        (failed("document_locked", "a.xlsx"), "Save a copy without the password", "#do-reread-d1"),
+        (replace(LONG, status="failed", error={}), "could not be read", "#do-reread-d1"),
+        (replace(LONG, status="cancelled"), "reading was cancelled", "#do-reread-d1"),
+        (replace(LONG, status="cancelled", facts={**FACTS, "pages": 12}), "cancelled · page 12 of 40", "#do-reread-d1"),
+    ],
+)
+def test_what_went_wrong_is_a_sentence_with_what_can_be_done(document: DocumentRecord, said: str, act: str) -> None:
+    text = card(document)
+    assert said in text
+    assert act in text
+    assert text.count("#do-") == 2  # that, and to change the question
+
+
+def test_what_would_end_the_same_way_is_not_offered_again() -> None:
+    assert "#do-reread" not in card(failed("document_empty"))
+
+
+def test_names_and_errors_of_documents_are_no_markup() -> None:
+    evil = replace(LONG, name="<b>[x](#do-delete-1)</b>.pdf")
+    [entry], _ = shown([question(evil.name)], {}, words=EN, documents=[evil], readings={"d1": HALF})
+    text = entry["content"][0]["text"]
+    assert "<b>" not in text
+    assert "[x](" not in text
+
+
+def test_only_the_question_whose_document_moves_is_drawn_anew() -> None:
+    other = replace(LONG, id="d2", file_id="f9")
+    still = turn("q0", "user", Message("user", "Hello"))
+    rendered = Rendered()
+
+    def drawn(progress: ReadingProgress) -> list[Any]:
+        readings = {"d1": progress, "d2": progress}
+        thread = [still, question("long.pdf")]
+        entries, _ = shown(thread, {}, words=EN, documents=[LONG, other], readings=readings, rendered=rendered)
+        return entries
+
+    first, again = drawn(HALF), drawn(replace(HALF, seconds=12.1))
+    moved = drawn(replace(HALF, pages=13))
+    assert first[1] is again[1]
+    assert moved[0] is first[0]
+    assert moved[1] is not first[1]
+    assert "page 13 of 40" in moved[1]["content"][0]["text"]
+
+
+def waiting(*documents: DocumentRecord) -> str:
+    asked = question(*(document.name for document in documents))
+    reply = reply_of(MessageStarted())
+    entries, _ = shown([asked, turn("r1", "assistant")], {"r1": reply}, words=EN, documents=documents)
+    return unescape(entries[-1]["content"][0]["text"])
+
+
+def test_a_reply_that_waits_says_so_and_need_not_wait_once_something_can_be_searched() -> None:
+    second = replace(LONG, id="d2", file_id="f2", name="more.pdf")
+    assert "Waiting until long.pdf is read" in waiting(LONG)
+    assert "#do-asknow" not in waiting(LONG)
+    assert "Waiting until 2 documents are read" in waiting(LONG, second)
+    assert 'href="#do-asknow-r1">Ask now with what is ready' in waiting(replace(LONG, library_id="hash"))
+    ready = replace(second, status="ready", library_id="other")
+    assert "Waiting until long.pdf is read" in waiting(LONG, ready)
+    assert "#do-asknow-r1" in waiting(LONG, ready)
+    assert "Waiting until" not in waiting(ready)
+
+
+def test_an_answer_says_once_what_it_did_not_know() -> None:
+    missing = [
+        {"name": "cut.pdf", "status": "failed", "pages": 0, "total": None},
+        {"name": "off.pdf", "status": "cancelled", "pages": 0, "total": None},
+        {"name": "long.pdf", "status": "reading", "pages": 12, "total": 40},
+        {"name": "notes.txt", "status": "reading", "pages": 0, "total": None},
+    ]
+    events: list[Any] = [MessageStarted()]
+    for call in ("a", "b"):
+        result = Message("function", "…", name="ask_documents", extra={"function_id": call, "left_out": missing})
+        events += [CallStarted(call, "ask_documents"), ToolStarted(call), ToolFinished(call, result)]
+    reply = reply_of(*events, TextDelta("Herons."), RunFinished("complete"))
+    entries, _ = shown([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
+    text = unescape(str([entry["content"][0]["text"] for entry in entries]))
+    assert text.count("Answered without cut.pdf, which could not be read.") == 1
+    assert "Answered without off.pdf: reading it was cancelled." in text
+    assert "long.pdf was still being read: only 12 of its 40 pages were known." in text
+    assert "notes.txt was still being read: only its beginning was known." in text
+    assert text.index("Answered without") < text.index("Herons.")

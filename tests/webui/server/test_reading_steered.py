@@ -1,0 +1,147 @@
+"""Reading seen and steered from a tab: progress in frames, the bus, and the route that takes a password."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from html import unescape
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.types import Receive, Scope, Send
+
+from core.engine import Engine
+from core.settings import Settings
+from core.storage.base import DocumentRecord
+from core.testing.scripted_model import ScriptedModel
+from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from webui.frames import Frame, Frames
+from webui.handlers.act import act
+from webui.handlers.desk import Desk
+from webui.handlers.documents import DocumentRoutes
+from webui.handlers.send import start
+from webui.uploads import Uploads
+from webui.views import View, Views
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+OWNER = "b-alice"
+
+
+class House:
+    """An engine, one tab, and what handlers need."""
+
+    def __init__(self, engine: Engine, folder: Path) -> None:
+        self.engine = engine
+        views = Views(Words.of)
+        self.folder = folder
+        self.desk = Desk(engine, Uploads(folder / "tmp", 1_000_000), views)
+        self.frames = Frames(engine, views)
+        engine.on_change(views.changed)
+        headers = {"referer": "http://127.0.0.1/", "accept-language": "en"}
+        request = SimpleNamespace(session_hash="one", username=OWNER, headers=headers)
+        self.view: View = views.of(cast("Any", request))
+
+    async def ask(self, name: str, data: bytes) -> DocumentRecord:
+        path = self.folder / name
+        path.write_bytes(data)
+        await start(self.desk, self.view, "What is the deductible for water damage?", [(path, name)])
+        (record,) = await self.engine.documents.list(OWNER, self.view.conversation_id)
+        return record
+
+    async def do(self, what: str, **about: str) -> None:
+        fields = "".join(f', "{key}": "{value}"' for key, value in about.items())
+        await act(self.desk, self.view, f'{{"do": "{what}"{fields}}}')
+
+    async def seen(self, text: str) -> Frame:
+        """The first frame that says this."""
+        async with asyncio.timeout(60), aclosing(self.frames.follow(self.view)) as frames:
+            async for frame in frames:
+                if frame is not None and text in str(frame.chat):
+                    return frame
+        raise AssertionError(f"No frame says {text!r}.")
+
+    async def unlock(self, owner: str | None, **sent: Any) -> httpx.Response:
+        routes = DocumentRoutes(cast("Any", SimpleNamespace(engine=self.engine, words=Words.of)))
+        app = Starlette(routes=routes.table())
+
+        async def owned(scope: Scope, receive: Receive, send: Send) -> None:
+            await app({**scope, "owner": owner}, receive, send)
+
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(owned), base_url="http://test") as client:
+            return await client.post("/documents/unlock", **sent)
+
+
+@pytest.fixture
+async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
+    async with Engine(settings, model=ScriptedModel()) as engine:
+        yield House(engine, tmp_path)
+
+
+async def test_a_tab_sees_a_document_being_read_asks_now_and_calls_it_off(house: House) -> None:
+    gate = Gate(await house.engine.library(OWNER))
+    record = await house.ask("long.pdf", long_pdf())
+    frame = await house.seen("#do-asknow-")
+    assert f" of {PAGES} · " in unescape(str(frame.chat))
+    assert f"#do-cancel-{record.id}" in unescape(str(frame.chat))
+    await house.do("asknow")
+    await house.seen("was still being read")
+    await house.do("cancel", id=record.id)
+    await house.seen("reading was cancelled")
+    gate.opened.set()
+    await house.do("reread", id=record.id)
+    await house.seen(f"{PAGES} pages")
+
+
+async def test_a_tab_is_painted_a_few_times_a_second_while_a_document_is_read(house: House) -> None:
+    gate = Gate(await house.engine.library(OWNER))
+    await house.ask("long.pdf", long_pdf())
+    loop = asyncio.get_running_loop()
+    times: list[float] = []
+    async with asyncio.timeout(60), aclosing(house.frames.follow(house.view)) as frames:
+        async for frame in frames:
+            if frame is not None and "#do-asknow-" in str(frame.chat):
+                times.append(loop.time())
+            if len(times) > 4:
+                break
+    assert 0.15 < (times[-1] - times[1]) / (len(times) - 2) < 1.0
+    gate.opened.set()
+
+
+async def test_a_password_goes_by_its_own_request_and_is_told_right_from_wrong(
+    house: House, caplog: pytest.LogCaptureFixture
+) -> None:
+    record = await house.ask("locked.pdf", pdf(CLAUSE, password="RIGHT-CANARY"))
+    await house.seen("#do-unlock-")
+    wrong = await house.unlock(OWNER, json={"id": record.id, "password": "WRONG-CANARY"})
+    assert wrong.json()["failed"].startswith("That is not the password of locked.pdf.")
+    assert wrong.headers["cache-control"] == "no-store"
+    strange = await house.unlock("b-bob", json={"id": record.id, "password": "RIGHT-CANARY"})
+    assert "failed" in strange.json()
+    right = await house.unlock(OWNER, json={"id": record.id, "password": "RIGHT-CANARY"})
+    assert right.json() == {}
+    frame = await house.seen("1 page")
+    assert "CANARY" not in f"{frame}{wrong.text}{strange.text}{caplog.text}"
+    await house.seen("four hundred and twenty")
+
+
+async def test_what_the_page_would_not_send_is_refused(house: House) -> None:
+    assert (await house.unlock(None, json={"id": "x", "password": "y"})).status_code == 401
+    for sent in (
+        {"data": {"id": "x", "password": "y"}},
+        {"content": b"{", "headers": {"content-type": "application/json"}},
+        {"json": ["x"]},
+        {"json": {"id": "x"}},
+        {"json": {"id": "x", "password": ""}},
+        {"json": {"id": 1, "password": "y"}},
+        {"json": {"id": "x", "password": "y" * 9000}},
+    ):
+        assert (await house.unlock(OWNER, **sent)).status_code == 400
+    half = {"content": b'{"id": "x", "password": "half \\ud83d"}', "headers": {"content-type": "application/json"}}
+    assert "failed" in (await house.unlock(OWNER, **half)).json()
