@@ -201,7 +201,7 @@ class BrokenDocumentError(DocumentError):
 
 
 class LockedDocumentError(DocumentError):
-    """The file is encrypted."""
+    """The file is encrypted. The detail `asks` says that a password would open it."""
 
     key = "document_locked"
 

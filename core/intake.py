@@ -25,7 +25,6 @@ _LOG = logging.getLogger(__name__)
 
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
-_OPENED_BY_PASSWORD = "application/pdf"  # noqa: S105 - a kind of file
 # Only its reader can help: with a password.
 _ASKED = "document_password_asked"
 _LOCKED = frozenset({_ASKED, "document_password_wrong"})
@@ -251,7 +250,7 @@ class Intake:
                     path, name=record.name, password=password, progress=job.moved, cancelled=job.cancelled
                 )
             except LockedDocumentError as error:
-                if file.media_type == _OPENED_BY_PASSWORD and error.words_key == LockedDocumentError.key:
+                if error.details.get("asks"):
                     error.words_key = _ASKED
                 raise
         if document.status == "no_text":

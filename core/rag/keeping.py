@@ -13,7 +13,7 @@ from core.rag import records
 from core.rag.index_file import translated
 from core.rag.page_content import kind_of
 from core.rag.parsers import process
-from core.rag.parsers.catalog import HEAD, PDF_READERS, parser_for
+from core.rag.parsers.catalog import HEAD, parser_for, unlocker_of
 from core.rag.reading import Draft, text_found
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class Keeping:
         """
         try:
             if password and not known.is_text:
-                self._unlock(taken, known.name, password, job)
+                self._unlock(taken, password, job)
             path = self._originals.keep(taken, document_id)
             document = self._read(path, taken.size, document_id, known, job)
             self._originals.describe(document_id, known)
@@ -139,9 +139,9 @@ class Keeping:
         for _ in draft.steps(found):
             job.check()
             if draft.is_due():
-                is_first = not draft.is_begun
+                is_first, was_found = not draft.is_begun, draft.is_found()
                 self._keep(draft.piece(), job, is_first=is_first)
-                job.tell(draft.progress, always=is_first)
+                job.tell(draft.progress, always=draft.is_found() and not was_found)
             else:
                 job.tell(draft.progress)
         is_first = not draft.is_begun
@@ -174,10 +174,9 @@ class Keeping:
         records.remove(db, document_id)
         return True
 
-    def _unlock(self, taken: Taken, name: str, password: str, job: Job) -> None:
+    def _unlock(self, taken: Taken, password: str, job: Job) -> None:
         """Put a copy that asks for no password in the place of an encrypted file."""
-        parser, _ = parser_for(name, taken.head, self._config.pdf_reader)
-        opener = next((module for kind, module in PDF_READERS.values() if kind == parser), "")
+        opener = unlocker_of(taken.head, self._config.pdf_reader)
         if not opener:
             return
         open_copy = taken.path.with_name(f".{secrets.token_hex(8)}")

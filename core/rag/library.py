@@ -127,14 +127,14 @@ class Library:
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
         "document_damaged".
 
-        Of an encrypted PDF a copy without encryption is kept as the original, readable by its owner only, like the
-        passages in the library's file: its pages can be shown later without asking again. The password itself is
-        neither kept nor logged, and reaches the reader through its standard input.
+        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX) a copy without encryption is kept as the original,
+        readable by its owner only, like the passages in the library's file: its pages can be shown later without asking
+        again. The password itself is neither kept nor logged, and reaches the reader through its standard input.
 
         Args:
             path: A file of this machine, or the address of a page or file on the web, which is fetched.
             name: What to call it; its own name or title by default. Only shown, never used as a path.
-            password: Opens it, if it is an encrypted PDF; other kinds of encrypted files are not read.
+            password: Opens it, if it is encrypted; other kinds of encrypted files are not read.
             progress: Told how far reading is, in this thread; ten times a second at most, and once at the end.
             cancelled: Ends reading within a second when it is set.
 

@@ -80,9 +80,14 @@ class Draft:
         """Whether there is something that should be searchable now."""
         if not self._chunks and not self._shapes:
             return False
-        if not self.is_begun and self._page > _FIRST_PAGES and self._chunks:  # the present page is not read yet
+        is_first = not self._document.chunks and self._chunks
+        if is_first and self._page > _FIRST_PAGES:  # the present page is not read yet
             return True
         return len(self._chunks) >= _MOST_WAITING or time.monotonic() - self._handed > _LONGEST_WAIT
+
+    def is_found(self) -> bool:
+        """Whether any of it was handed out that can be found."""
+        return self._document.chunks > 0
 
     def piece(self) -> Piece:
         """What was read since the last time."""

@@ -110,7 +110,9 @@ def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str
         raise BrokenDocumentError("The file is empty.", key="document_empty")
     kind = _signature(head)
     if head.startswith(_OLD_OFFICE) and ending(name) in _OFFICE:
-        raise LockedDocumentError("The file asks for a password.", hint="Save a copy without one.")
+        raise LockedDocumentError(
+            "The file asks for a password.", hint="Give its password, or save a copy without one.", asks=True
+        )
     promised = _PROMISES.get(ending(name), "")
     for parser in PARSERS if kind in _READ or b"%PDF-" in head[:1024] else ():
         media_type = PARSER_REGISTRY[parser]().accepts(name, head)
@@ -133,6 +135,13 @@ def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str
 def drawer_of(media_type: str, pdf_reader: str = "pymupdf") -> str:
     """The module that draws the pages of a media type in `PICTURES`."""
     return PDF_READERS[pdf_reader][1] if media_type == "application/pdf" else PICTURES[media_type]
+
+
+def unlocker_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
+    """The module that takes the password off such a file, or "" if none does; `head` and `pdf_reader` as above."""
+    if head.startswith(_OLD_OFFICE):
+        return "core.rag.parsers.office_lock"
+    return PDF_READERS[pdf_reader][1] if b"%PDF-" in head[:1024] else ""
 
 
 def _not_what_it_says(promised: str, kind: str) -> BrokenDocumentError:

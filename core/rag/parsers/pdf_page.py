@@ -95,4 +95,6 @@ def locked(password: str) -> LockedDocumentError:
         return LockedDocumentError(
             "The password does not open the PDF.", key="document_password_wrong", hint="Type it as it was given to you."
         )
-    return LockedDocumentError("The PDF asks for a password.", hint="Save a copy without one.")
+    return LockedDocumentError(
+        "The PDF asks for a password.", hint="Give its password, or save a copy without one.", asks=True
+    )

@@ -160,7 +160,7 @@ def unlock(
     Args:
         path: The file.
         target: Where to write; only its owner can read it.
-        opener: The module that opens such files, from `catalog.drawer_of`.
+        opener: The module that does so, from `catalog.unlocker_of`.
         password: Opens it.
         limits: What it may cost.
         stopped: As for `stream`.

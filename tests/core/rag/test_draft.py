@@ -86,6 +86,19 @@ def test_the_first_piece_is_due_after_the_first_pages_and_a_short_document_is_on
     assert len(first.piece().chunks) == 8
 
 
+def test_pages_without_words_do_not_hold_up_the_first_that_have_some() -> None:
+    growing = draft()
+    found = on_pages([[]] * 20 + [[Block("paragraph", "The lamp is green.")]] * 3)
+    steps = growing.steps(found)
+    for _ in range(12):
+        next(steps)
+    growing.piece()  # pages alone, for they took long
+    assert not growing.is_found()
+    assert [growing.is_due() for _ in steps].count(True) > 0
+    growing.piece()
+    assert growing.is_found()
+
+
 def test_facts_are_counted() -> None:
     growing = draft()
     found = [About(pages=2, title="Lamps"), PageShape(1, 9, 9), Scanned(1), Block("paragraph", "Green.", 1)]

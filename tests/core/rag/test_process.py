@@ -33,8 +33,9 @@ def test_an_error_arrives_as_itself(make_pdf: Make) -> None:
     path = make_pdf("x", encryption=AES_256, user_pw="u")
     with pytest.raises(LockedDocumentError) as caught:
         parse(path, "a.pdf", "pdf", Limits())
-    assert caught.value.hint == "Save a copy without one."
-    assert str(caught.value).count("Save a copy") == 1
+    assert caught.value.hint == "Give its password, or save a copy without one."
+    assert caught.value.details == {"asks": True}
+    assert str(caught.value).count("save a copy") == 1
 
 
 def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
