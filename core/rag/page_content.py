@@ -48,6 +48,7 @@ _KEPT = "content-1.json"
 _FOOT = 16  # bytes at the end that say where the table of parts begins
 _BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
 _ROWS = 100  # of a table in a text
+_WHOLE, _TRACE = 0.99, 0.04  # of a quotation: as good as all of it, more than a heading that stands everywhere
 _CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
 
 
@@ -236,14 +237,16 @@ class Contents:
         kind = kind_of(document.media_type)
         page = None if document.pages is None and kind in {"lines", "sheet", "text"} else page
         path = self._folder / document.id / _KEPT
-        if not path.is_file():
-            self._make(document, original, kind)
-        try:
-            with path.open("rb") as file:
-                return _Reader(file, kind, page).get(part, quote, near)
-        except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
-            path.unlink(missing_ok=True)  # damaged: made again when it is looked at next
-            raise NotFoundError(f"Page {page} cannot be shown.") from error
+        for _ in range(2):
+            if not path.is_file():
+                self._make(document, original, kind)
+            try:
+                with path.open("rb") as file:
+                    return _Reader(file, kind, page).get(part, quote, near)
+            except (OSError, ValueError, KeyError, TypeError, IndexError):
+                _log.warning("What was kept of a page is damaged and is made again.")
+                path.unlink(missing_ok=True)
+        raise NotFoundError(f"Page {page} cannot be shown.")
 
     def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
         """Read the file again, for this. Words in pictures are not recognised a second time: that takes too long."""
@@ -304,24 +307,29 @@ class _Reader:
         return [_block(values) for values in json.loads(self._file.read(length))]
 
     def _around(self, quote: str, near: float) -> range:
-        """The parts where a quotation stands; the next one too where it stands at an edge."""
+        """The parts where a quotation stands, three at most; the next one too where it stands at an edge."""
         guess = min(int(near * len(self._parts)), len(self._parts) - 1)
         best, at, edges = 0.0, guess, (False, False)
         for part in sorted(range(len(self._parts)), key=lambda one: abs(one - guess)):
-            units = units_of(self._blocks(part), numbered=self._kind in {"sheet", "lines"})
-            places = Places(units)
-            spans = places.find(quote)
-            share = places.share(quote, spans)
+            share, there = self._share(part, quote)
             if share > best:
-                best, at = share, part
-                rows = [one.unit for one in spans]
-                edges = (min(rows) < _CLOSE, max(rows) >= len(units) - _CLOSE)
-            if best >= 1.0:
+                best, at, edges = share, part, there
+            if best >= _WHOLE:
                 break
-        # At both edges it fills the part, and what follows matters more than what came before.
-        after = edges[1] and at + 1 < len(self._parts)
-        before = edges[0] and at > 0 and not after
-        return range(at - before, at + 1 + after)
+        if best >= _WHOLE:
+            # At both edges it fills the part, and what follows matters more than what came before.
+            after = edges[1] and at + 1 < len(self._parts)
+            return range(at - (edges[0] and at > 0 and not after), at + 1 + after)
+        first = at - (at > 0 and self._share(at - 1, quote)[0] > _TRACE)
+        return range(first, at + 1 + (at + 1 < len(self._parts) and self._share(at + 1, quote)[0] > _TRACE))
+
+    def _share(self, part: int, quote: str) -> tuple[float, tuple[bool, bool]]:
+        """How much of a quotation stands in a part, and whether it is close to its edges."""
+        units = units_of(self._blocks(part), numbered=self._kind in {"sheet", "lines"})
+        places = Places(units)
+        spans = places.find(quote)
+        rows = [one.unit for one in spans] or [_CLOSE]
+        return places.share(quote, spans), (min(rows) < _CLOSE, max(rows) >= len(units) - _CLOSE)
 
 
 def _block(values: Sequence[Any]) -> Block:

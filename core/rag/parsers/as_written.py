@@ -83,9 +83,9 @@ def _workbook(path: Path) -> Iterator[Found]:
             for page, title in enumerate(sheets, 1):
                 sheet = book.get_sheet_by_name(title)
                 yield Block("heading", clean(title).strip() or str(page), page, level=1)
-                top, left = sheet.start or (0, 0)
+                _, left = sheet.start or (0, 0)
                 rows = (list(map(cell_text, row)) for row in filled_down(sheet)) if sheet.height else ()
-                yield from _grid(enumerate(rows, top + 1), left, page)
+                yield from _grid(enumerate(rows, 1), left, page)
     except (calamine.CalamineError, OSError, ValueError) as error:
         raise BrokenDocumentError("The workbook is damaged.") from error
 

@@ -121,9 +121,9 @@ def _titles(rows: list[Row]) -> int:
 
 def filled_down(sheet: Any) -> Iterator[Row]:
     """The rows of a sheet; what is written once for several rows is said in each."""
-    first_row, first_column = sheet.start or (0, 0)
+    _, first_column = sheet.start or (0, 0)  # rows come from the top of the sheet, cells from its first column
     spans = {
-        (top - first_row, left - first_column): bottom - first_row
+        (top, left - first_column): bottom
         for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()
         if bottom > top
     }
