@@ -63,6 +63,15 @@ class Counter:
                     del self._known[next(iter(self._known))]
         return known
 
+    def knows(self, text: str) -> bool:
+        """Whether `text` was counted before, so that counting it again takes no time."""
+        return (len(text), hash(text)) in self._known
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether counting can begin at once: there is no vocabulary to be read first, which takes a while."""
+        return self._vocabulary is None or self._vocabulary.is_read
+
     def at_most(self, text: str) -> int:
         """A number that `count` never exceeds, had without counting: no token is shorter than a byte."""
         if text.isascii() and self._bounded:
@@ -102,7 +111,7 @@ def count_tokens(text: str) -> int:
 
 def estimate_tokens(text: str) -> int:
     """An estimate, mostly a little high: words by their length, each ideograph, digit and mark by itself."""
-    return sum(_cost(piece) for piece in _WORD.findall(text))
+    return sum(_cost(found.group()) for found in _WORD.finditer(text))  # other threads go on in between
 
 
 def _cost(piece: str) -> int:

@@ -61,6 +61,11 @@ class Vocabulary:
         special = {token: next(free) if number is None else number for token, number in self.special.items()}
         return tiktoken.Encoding(self.name, pat_str=self.split, mergeable_ranks=ranks, special_tokens=special)
 
+    @property
+    def is_read(self) -> bool:
+        """Whether it is in memory."""
+        return "encoding" in self.__dict__
+
     def tokens(self, text: str) -> list[int]:
         """The tokens of a text; special tokens that were typed are one each."""
         return self.encoding.encode(normalize("NFC", text) if self.composed else text, allowed_special="all")

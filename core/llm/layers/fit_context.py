@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ContextTooLongError
 from core.llm.layers.costs import Costs
+from core.llm.layers.counting import is_heavy
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
@@ -32,9 +35,23 @@ def fit_context(model: ModelFacts) -> Layer:
     def layer(request: ChatRequest, below: Source) -> Stream:
         given = request.generate.get("max_input_tokens")
         room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be text
-        return below(fitted(request, room, model) if room > 0 else request)
+        if room <= 0:
+            return below(request)
+        counter = model.counter
+        unread = not counter.is_ready and not Costs(model).surely_fit(request, room)
+        if unread or is_heavy(request.messages, counter):
+            return _fitted_beside(request, room, model, below)
+        return below(fitted(request, room, model))
 
     return layer
+
+
+async def _fitted_beside(request: ChatRequest, room: int, model: ModelFacts, below: Source) -> Stream:
+    """As the layer itself, with a request that takes long to count: the loop goes on meanwhile."""
+    smaller = await asyncio.to_thread(fitted, request, room, model)
+    async with aclosing(below(smaller)) as events:
+        async for event in events:
+            yield event
 
 
 def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:

@@ -9,6 +9,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Protocol
 
 from core.llm.call_log import log_call, logs_calls
+from core.llm.layers.counting import HEAVY, is_heavy
 from core.llm.layers.turn_limit import TurnLimit, turn_seconds
 from core.llm.notes import CallNotes
 from core.llm.prices import cost_of, fetch_list, has_price
@@ -158,7 +159,11 @@ class _Watch:
     async def _finished(self, event: MessageFinished) -> MessageFinished:
         usage, service = event.usage, self.model.service
         if usage is None:
-            usage = estimated_for(self._notes.sent or self.given, self.said, self.model.count_tokens)
+            sent, count = self._notes.sent or self.given, self.model.count_tokens
+            if sum(map(len, self.said)) > HEAVY or is_heavy(sent.messages):
+                usage = await asyncio.to_thread(estimated_for, sent, self.said, count)
+            else:
+                usage = estimated_for(sent, self.said, count)
         if usage.cost is None:
             cost = 0.0 if self._notes.cache_hit else await cost_of(usage, self.model.model, service)
             usage = usage if cost is None else usage.model_copy(update={"cost": cost})

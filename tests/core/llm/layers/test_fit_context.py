@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+from contextlib import aclosing
+
 import pytest
 import regex
 from hypothesis import given, settings
@@ -9,10 +13,12 @@ from hypothesis import strategies as st
 
 from core.errors import ContextTooLongError
 from core.llm.base import BaseChatModel
+from core.llm.layers.counting import HEAVY
 from core.llm.layers.fit_context import fitted
 from core.llm.request import ChatRequest
 from core.llm.shorten import shortened
 from core.messages.content import ContentItem
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 
@@ -172,3 +178,57 @@ def test_a_cut_tears_no_character_that_a_reader_sees(text: str, limit: int) -> N
     assert front in fronts
     assert back in backs
     assert len(cut) <= limit
+
+
+class Slow(BaseChatModel):
+    """Counts a token for each word, but not before the loop went on; repeats what reached it."""
+
+    model_type = "slow"
+
+    def __init__(self, turned: threading.Event) -> None:
+        super().__init__()
+        self.turned, self.stalled, self.counted = turned, False, set[tuple[bool, bool]]()
+        self.reached: tuple[Message, ...] = ()
+
+    def count_tokens(self, text: str) -> int:
+        self.counted.add((threading.current_thread() is threading.main_thread(), len(text) > HEAVY))
+        self.stalled = self.stalled or not self.turned.wait(timeout=20)
+        return len(text.split())
+
+    async def _stream(self, request):
+        self.reached = request.messages
+        yield MessageStarted()
+        yield TextDelta("fine")
+        yield MessageFinished("stop")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("fits", [True, False])
+async def test_a_history_of_megabytes_is_counted_beside_the_loop(fits: bool) -> None:
+    turned = threading.Event()
+    model = Slow(turned)
+
+    async def tick() -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+        turned.set()
+
+    ticking = asyncio.create_task(tick())
+    history = [Message(USER, words(300_000)), Message(ASSISTANT, "ok"), Message(USER, "and now?")]
+    request = ChatRequest(tuple(history), generate={"max_input_tokens": 100 if fits else 0})
+    async with aclosing(model.stream(request)) as events:
+        assert [event async for event in events if isinstance(event, TextDelta)] == [TextDelta("fine")]
+    await ticking
+    assert not model.stalled
+    assert (True, True) not in model.counted, "nothing large is counted on the loop"
+    assert (False, True) in model.counted
+    assert (size(list(model.reached)) < 200) is fits
+
+
+@pytest.mark.anyio
+async def test_a_small_request_is_counted_where_it_is() -> None:
+    turned = threading.Event()
+    turned.set()
+    model = Slow(turned)
+    await model.achat([Message(USER, "hi")], extra_generate_cfg={"max_input_tokens": 100})
+    assert model.counted == {(True, False)}
