@@ -33,6 +33,7 @@ _OVERVIEW = re.compile(
     r"\bsummar(y|i[sz]e)|\boverview\b|\btl;?dr\b|\bmain (points?|ideas?|topics?)\b|\bkey (points?|takeaways?)\b"
     r"|\b(what|tell me)\b.{0,30}\b(documents?|files?|pdfs?|papers?|texts?|reports?)\b.{0,12}\babout\b"
     r"|\bwhat('s| is| does).{0,20}\b(this|the|that|my) (document|file|pdf|paper|text|report)\b\W*(say)?\W*$"
+    r"|\A[^?？]{0,40}https?://\S+\s*\Z"  # nothing but a page to read
     r"|总结|概括|摘要|概述|归纳|大意|主要内容|讲了什么|讲什么|说了什么|关于什么|要点",
     re.IGNORECASE,
 )

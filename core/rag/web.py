@@ -8,7 +8,7 @@ import tempfile
 from contextlib import contextmanager
 from html import unescape
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from core.bridge.sync import run
 from core.net.addresses import Reach, open_internet_and_own_network
@@ -18,11 +18,12 @@ from core.rag.parsers.charset import decode
 from core.rag.parsers.process import cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Coroutine, Generator
 
     from core.net.fetcher import Fetched
     from core.rag.parsers.process import Limits
 
+_T = TypeVar("_T")
 _ADDRESS = re.compile(r"https?://", re.IGNORECASE)
 _MOST = 50 * 1024 * 1024
 _SECONDS = 30.0
@@ -61,16 +62,35 @@ def file_here(
         return
     reach = Reach(open_internet_and_own_network) if own_network else Reach()
     most = FetchLimits(size=min(limits.file_bytes, _MOST), seconds=_SECONDS)
-    fetched = run(_fetched(str(path), most, reach, stopped))
-    data, title = _page(fetched)
+    data, called = run(_unless(stopped, page(str(path), most, reach, name)))
     with tempfile.TemporaryDirectory(prefix="parlour-web-") as folder:
         file = Path(folder) / "fetched"
         file.write_bytes(data)
-        yield file, with_ending(name or title or fetched.name, fetched.media_type)
+        yield file, called
 
 
-async def _fetched(url: str, limits: FetchLimits, reach: Reach, stopped: Callable[[], bool]) -> Fetched:
-    task = asyncio.create_task(fetch(url, limits=limits, reach=reach))
+async def page(
+    url: str, limits: FetchLimits | None = None, reach: Reach | None = None, name: str | None = None
+) -> tuple[bytes, str]:
+    """What stands at an address, as bytes that readers of files know what to do with, and what to call it.
+
+    Args:
+        url: Begins with `http://` or `https://`.
+        limits: What it may cost; by default 10 MB and 20 seconds.
+        reach: How far it may go; by default the open internet.
+        name: What it shall be called; else by its title, or by its own name.
+
+    Raises:
+        FetchError: It cannot be fetched, or may not be.
+    """
+    fetched = await fetch(url, limits=limits or FetchLimits(), reach=reach or Reach())
+    data, title = _page(fetched)
+    return data, with_ending(name or title or fetched.name, fetched.media_type)
+
+
+async def _unless(stopped: Callable[[], bool], work: Coroutine[Any, Any, _T]) -> _T:
+    """What the work gives, or an error as soon as it is not wanted any more."""
+    task = asyncio.create_task(work)
     try:
         while not task.done():
             await asyncio.wait({task}, timeout=_OFTEN)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypedDict
 from core.attachments import checked_text
 from core.errors import NotFoundError, ParlourError
 from core.storage.base import busy
+from webui.handlers.links import fetched, pages_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,21 +42,25 @@ async def send(desk: Desk, view: View, draft: Draft | None) -> None:
 
 
 async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
-    """Put files into the store and ask, in the conversation that the tab shows or in a new one.
+    """Put files, and pages that shall be read, into the store and ask, in the tab's conversation or in a new one.
 
     Raises:
         ConflictError: A reply is being written, or another message is being sent, in this tab.
-        ParlourError: A file cannot be used, or storing failed; nothing is kept.
+        ParlourError: A file cannot be used, a page not be fetched, or storing failed; nothing is kept.
     """
     if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
         raise busy()
     view.sending = True
     kept: list[FileRecord] = []
     try:
-        if files:  # a conversation makes its owner known by itself
+        links = pages_to_read(text)
+        if files or links:  # a conversation makes its owner known by itself
             await desk.engine.conversations.ensure_owner(view.owner)
         for path, name in files:
             kept.append(await desk.engine.files.put(view.owner, name, path))
+        for link in links:
+            data, name = await fetched(link, desk.reach)
+            kept.append(await desk.engine.files.put(view.owner, name, data))
         await _ask(desk, view, text, kept)
     except BaseException:
         for file in kept:
