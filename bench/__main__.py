@@ -24,6 +24,7 @@ NAMES = (
     "starting",
     "pages",
     "frames",
+    "long_document",
     "large_library",
     "small_model",
 )
