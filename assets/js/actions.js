@@ -36,6 +36,7 @@ const BUTTONS = {
 const LINKS = {
   models: openModels,
   starter: (n) => ask({ do: 'starter', n: Number(n) }),
+  again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },

@@ -135,7 +135,7 @@ class _Checker:
         for number, passage in enumerate(passages, 1):
             inside = [passage.text[a:b].strip() for a, b in sentence_spans(passage.text)]
             sets = [words_of(sentence) for sentence in inside]
-            about = words_of(passage.heading)
+            about = words_of(f"{passage.heading}\n{passage.document}\npage {passage.page or ''}")
             self._sentences += [(number, sentence) for sentence in inside if sentence]
             starts = range(max(1, len(sets) - _WINDOW + 1))
             self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])

@@ -10,6 +10,7 @@
 | markdown | headings, a table, code, formulas, a diagram |
 | fail 500 (400, 401, 404, 429, 503 …) | that refusal |
 | html · cut off · hang | a web page · the connection drops half-way · no answer |
+| of your own | what a tool found, and then what it did not |
 | anything else | the question, repeated |
 """
 
@@ -33,6 +34,7 @@ _PASSAGE = re.compile(r"^\[1\][^\n]*\n?(.*?)(?=^\[\d+\]|\Z)", re.MULTILINE | re.
 _WORD = re.compile(r"[a-z0-9]+|[\u3400-\u9fff]")
 
 _DOT = b64decode("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==")
+_OWN = "Besides, the lighthouse keeper collects 950 rare stamps."
 _MARKDOWN = """## A little of everything
 
 Some **bold**, *slanted* and `code` words, and a [link](https://example.org/page).
@@ -136,7 +138,8 @@ def _after_tools(messages: list[dict[str, Any]]) -> Reply:
             break
         text = re.sub(r"</?tool_response>", " ", text_of(message))
         results.insert(0, " ".join(_best_passage(text, question).split())[:300])
-    return Reply(text=f"The result: {'; '.join(results)}.", pace=0.01)
+    own = f" {_OWN}" if "of your own" in question.lower() else ""
+    return Reply(text=f"The result: {'; '.join(results)}.{own}", pace=0.01)
 
 
 def _best_passage(result: str, question: str) -> str:

@@ -14,7 +14,7 @@ from core.rag.page_content import kind_of
 from core.rag.places import Places, rectangles, units_of
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.render.claims import marked_text
+from webui.render.claims import claimed, marked_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,10 +56,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What a reply says, and the passages it was given."""
+    """What a reply says, and the passages it was given; `sought` is the sentence that was searched for again."""
 
     text: str
     passages: list[dict[str, Any]]
+    sought: str = ""
 
     @property
     def uncited(self) -> frozenset[int]:
@@ -138,12 +139,31 @@ def _open_place(view: View) -> Place:
 
 
 async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
-    """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up."""
-    message = await desk.engine.conversations.message(view.owner, message_id)
+    """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
+
+    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply.
+    """
+    replied, _, claim = message_id.partition(".")
+    message = await desk.engine.conversations.message(view.owner, replied)
     if message.conversation_id != view.conversation_id:
         raise NotFoundError("This reply is in another conversation.")
     reply = await desk.engine.runs.reply(view.owner, message)
-    return _Reply(marked_text(reply), reply.passages)
+    if not claim:
+        return _Reply(marked_text(reply), reply.passages)
+    sought = claimed(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
+    if not sought:
+        raise NotFoundError("There is no such sentence.")
+    return await _sought(desk, view, sought)
+
+
+async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
+    documents = await desk.engine.documents.within_reach(view.owner, view.conversation_id)
+    library = await desk.engine.library(view.owner)
+    found = await library.afind(sentence, documents=documents)
+    if not found:
+        raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
+    passages = [{**passage.as_dict(), "number": number} for number, passage in enumerate(found, 1)]
+    return _Reply(f"{sentence} {''.join(f'[{number}]' for number, _ in enumerate(found, 1))}", passages, sentence)
 
 
 async def _show(desk: Desk, view: View, reply: _Reply, place: Place, *, only_if_there: bool = False) -> None:
@@ -160,7 +180,7 @@ async def _show(desk: Desk, view: View, reply: _Reply, place: Place, *, only_if_
         view.words,
         message_id=place.message_id,
         page=shown,
-        lists=Lists(reply.uncited, cited_in_text, listing),
+        lists=Lists(reply.uncited, cited_in_text, listing, reply.sought),
     )
 
 

@@ -28,11 +28,13 @@ class Lists:
         uncited: Numbers of those that were found but not cited.
         cited: Of the open one, what bears out the reply's sentence, as start and end in its text.
         listing: All chunks of the document, or how many there are.
+        sought: The sentence that the passages were searched for, where it is not the reply that found them.
     """
 
     uncited: frozenset[int] = frozenset()
     cited: tuple[tuple[int, int], ...] = ()
     listing: Listing | None = None
+    sought: str = ""
 
 
 def evidence_html(
@@ -60,13 +62,15 @@ def evidence_html(
     quoted = quotes(passages, open_number, words, message_id, uncited=lists.uncited, cited=lists.cited)
     listed = listing_html(lists.listing, words) if lists.listing else ""
     chunk = lists.listing.open_chunk if lists.listing else None
+    sought = f'<p class="p-sought">{escaped(words("claims.again", claim=lists.sought))}</p>' if lists.sought else ""
     return (
         f'<div class="p-evidence" data-open="{escaped(message_id)}" '
         f'data-place="{escaped(f"{open_number}/{chunk}/{_place(page)}")}"><header>'
         f'<h2>{escaped(words("evidence.title"))}</h2><span class="p-file" title="{document}">{document}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
-        f'{_page(page, passages, open_number, words, message_id)}<div class="p-lists">{quoted}{listed}</div></div>'
+        f"{sought}{_page(page, passages, open_number, words, message_id)}"
+        f'<div class="p-lists">{quoted}{listed}</div></div>'
     )
 
 

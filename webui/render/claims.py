@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from core.rag.claims import sentences_of
 from core.runs.reply import TextBlock
 from webui.render.html import escaped
 
@@ -47,6 +48,16 @@ def marked_text(reply: Reply) -> str:
     return "\n\n".join(texts)
 
 
+def claimed(reply: Reply, index: int) -> str:
+    """The sentence that one of the reply's claims is about; "" where there is no such claim."""
+    if index >= len(reply.claims):
+        return ""
+    claim = reply.claims[index]
+    block = reply.blocks[claim.block] if claim.block < len(reply.blocks) else None
+    sentences = sentences_of(block.text) if isinstance(block, TextBlock) else []
+    return next((sentence for sentence, end in sentences if end == claim.end), "")
+
+
 def _is_marked(claim: Checked, text: str) -> bool:
     """Whether the sentence has a mark of its own."""
     return bool(_MARKED.search(text, max(0, claim.end - 12), claim.end))
@@ -65,8 +76,8 @@ def _sign(claim: Checked, index: int, words: Words, message_id: str) -> str:
     said = escaped(words(f"claims.{claim.verdict}"))
     return (
         f'{_JOINED}<sup><a class="p-do p-claim p-{claim.verdict}" role="button" '
-        f'href="#do-again-{escaped(message_id)}.{index}" title="{said}" aria-label="{said}">'
-        f"{_SIGNS[claim.verdict]}</a></sup>"
+        f'href="#do-again-{escaped(message_id)}.{index}" title="{said}">'
+        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
     )
 
 

@@ -8,5 +8,6 @@ CLAIMS: dict[str, str] = {
     "claims.all": "Every sentence stands in the documents",
     "claims.some": "{n} of {total} sentences stand in the documents",
     "claims.again": "Searched again for: {claim}",
-    "claims.nothing": "Nothing like it was found in the documents.",
+    "error.claim_not_found": "Nothing like it stands in the documents",
+    "error.claim_not_found.do": "Ask in other words, or add the document that says so.",
 }

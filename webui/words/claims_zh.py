@@ -8,5 +8,6 @@ CLAIMS: dict[str, str] = {
     "claims.all": "每句话都有文档依据",
     "claims.some": "{total} 句中有 {n} 句有文档依据",
     "claims.again": "再次查找：{claim}",
-    "claims.nothing": "文档中没有找到类似的内容。",
+    "error.claim_not_found": "文档中没有类似的内容",
+    "error.claim_not_found.do": "请换一种说法，或添加包含这一内容的文档。",
 }

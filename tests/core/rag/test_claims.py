@@ -92,6 +92,10 @@ def test_a_wrong_figure_speaks_against_a_sentence_that_is_otherwise_right() -> N
     assert verdict("For damage by storm or hail the deductible is 700 dollars.") == "unsupported"
 
 
+def test_the_name_and_page_of_a_document_are_no_invented_figures() -> None:
+    assert verdict("On page 2 policy.pdf says that the deductible is 300 dollars for each claim.") == "supported"
+
+
 def test_a_chinese_sentence_is_told_by_its_passages() -> None:
     assert verdict("每次事故的免赔额是500元。", CHINESE) == "supported"
     assert verdict("每次事故的免赔额是600元。", CHINESE) == "unsupported"
