@@ -47,7 +47,7 @@ def borne_by(sentence: str, text: str) -> list[tuple[int, int]]:
         text: The passage's; a row of a table counts as a sentence.
     """
     said = words_of(sentence)
-    spans = [_trimmed(text, *span) for span in sentence_spans(text[:_LONGEST])]
+    spans = _sentences(text[:_LONGEST])
     shared = [said & words_of(text[start:end]) for start, end in spans]
     if not said or not shared:
         return []
@@ -75,8 +75,18 @@ def _marks(text: str) -> list[tuple[int, int]]:
     ]
 
 
-def _trimmed(text: str, start: int, end: int) -> tuple[int, int]:
-    return start, start + len(text[start:end].rstrip())
+def _sentences(text: str) -> list[tuple[int, int]]:
+    """Start and end of each sentence; one that goes on after a line's end is one."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sentence_spans(text):
+        goes_on = bool(spans) and _goes_on(text[slice(*spans[-1])], text[start:end])
+        begin = spans.pop()[0] if goes_on else start
+        spans.append((begin, start + len(text[start:end].rstrip())))
+    return spans
+
+
+def _goes_on(before: str, after: str) -> bool:
+    return before[-1:].isalpha() and after[:1].islower() and "|" not in before + after
 
 
 def _weight(word: str) -> float:

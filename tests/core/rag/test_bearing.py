@@ -58,6 +58,12 @@ def test_what_bears_a_sentence_out_is_picked_from_the_passage(sentence: str, pas
     assert [passage[start:end] for start, end in borne_by(sentence, passage)] == borne
 
 
+def test_a_sentence_that_goes_on_in_the_next_line_is_one() -> None:
+    text = "A policy. The deductible for\nwater damage is 420 euros.\nFire costs more."
+    found = borne_by("Water damage costs 420 euros.", text)
+    assert [text[start:end] for start, end in found] == ["The deductible for\nwater damage is 420 euros."]
+
+
 def test_two_sentences_may_bear_one_out() -> None:
     found = borne_by("The deductible is 420 euros for water damage and 300 euros for fire damage.", POLICY)
     assert [POLICY[start:end] for start, end in found] == [
