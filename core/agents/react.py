@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from core.agents.base import Agent
 from core.agents.react_parser import Action, Answer, OutputParser, Piece, StepParser, Thought
 from core.agents.react_prompt import STOP, instructed
+from core.agents.react_small import BEGUN
 from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop
 from core.errors import ModelServiceError, SettingsError
 from core.llm.calling.call_text import CallText, call_events
@@ -108,7 +109,8 @@ class StepModel:
         return self._steps(request) if request.functions else self._model.stream(request)
 
     async def _steps(self, request: ChatRequest) -> Stream:
-        reading = _Reading(request, self._parser([str(function["name"]) for function in request.functions]))
+        parser = self._parser([str(function["name"]) for function in request.functions])
+        reading = _Reading(request, parser, begun=self._model.small)
         ended = False
         async with aclosing(self._model.stream(self._in_words(request))) as events:
             try:
@@ -134,16 +136,22 @@ class StepModel:
     def _in_words(self, request: ChatRequest) -> ChatRequest:
         generate = {key: value for key, value in request.generate.items() if key not in _OWN_KEYS}
         choice = named_choice(replace(request, generate={**self.generate_cfg, **request.generate}))
-        messages = instructed(request.messages, request.functions, request.lang, choice)
+        messages = instructed(request, choice, small=self._model.small)
         return replace(
             request, messages=tuple(messages), functions=(), generate=merge_generate(generate, {"stop": [STOP]})
         )
 
 
 class _Reading:
-    """One reply on its way from text to events."""
+    """One reply on its way from text to events.
 
-    def __init__(self, request: ChatRequest, parser: OutputParser) -> None:
+    Args:
+        request: What was asked.
+        parser: What reads it.
+        begun: Whether its first words stand in the prompt.
+    """
+
+    def __init__(self, request: ChatRequest, parser: OutputParser, *, begun: bool) -> None:
         self.acted = False
         self.beyond = 0  # characters that came after the action
         self._parser = parser
@@ -152,6 +160,8 @@ class _Reading:
         }
         taken = call_ids(request.messages)
         self._ids = (str(number) for number in count(1) if str(number) not in taken)
+        if begun:
+            parser.feed(f"{BEGUN}\n")  # on a line of its own: a model that repeats it is understood, too
 
     def feed(self, text: str) -> list[Event]:
         """The events of more text."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from core.agents.react_small import BEGUN, small_form
 from core.llm.calling.call_text import without_mark
 from core.llm.calling.neutral import neutral_items, neutral_json
 from core.llm.calling.nous import with_system
@@ -14,9 +15,9 @@ from core.messages.json_text import compact
 from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
-    from core.llm.request import Lang
+    from core.llm.request import ChatRequest, Lang
 
 STOP = "\nObservation:"
 
@@ -59,22 +60,22 @@ _BEGIN: Mapping[Lang, str] = {
 }
 
 
-def instructed(
-    messages: Iterable[Message], functions: Sequence[Mapping[str, Any]], lang: Lang, choice: str = ""
-) -> list[Message]:
+def instructed(request: ChatRequest, choice: str = "", *, small: bool = False) -> list[Message]:
     """The messages as steps in text, with the tools and the form of a step at the end of the system message.
 
     Args:
-        messages: The conversation with calls and results.
-        functions: The tools.
-        lang: The language of the instructions.
+        request: The conversation with calls and results, and the tools.
         choice: The one tool that must be called.
+        small: Whether the model is one that follows examples; then its step is begun for it.
     """
-    names = ", ".join(str(function["name"]) for function in functions)
-    text = _FORM[lang].format(tools="\n".join(map(_tool_line, functions)), names=names)
+    if small:
+        text = small_form(request.functions, request.lang)
+    else:
+        names = ", ".join(str(function["name"]) for function in request.functions)
+        text = _FORM[request.lang].format(tools="\n".join(map(_tool_line, request.functions)), names=names)
     if choice:
-        text += _BEGIN[lang].format(name=choice)
-    return with_system(as_steps(messages), text)
+        text += _BEGIN[request.lang].format(name=choice)
+    return with_system(as_steps(request.messages), text) + ([Message(ASSISTANT, BEGUN)] if small else [])
 
 
 def as_steps(messages: Iterable[Message]) -> list[Message]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.assistant import Assistant
+from core.agents.react import ReActChat
 from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.language import has_chinese
 from core.llm.weights_catalog import DEFAULT
@@ -60,6 +61,25 @@ async def test_it_looks_up_the_time(model: LlamaCppModel, question: str) -> None
     answer, results = await asked(model, question)
     assert [result.name for result in results] == ["current_time"]
     assert ":" in answer or "点" in answer
+
+
+@pytest.mark.parametrize(
+    ("question", "tool", "answer"),
+    [
+        ("What is 1250 * 12 + 340 / 4?", "calculator", "15085"),
+        ("东京现在几点？", "current_time", ":"),
+        ("Hello!", "", "Hello"),
+    ],
+)
+async def test_it_thinks_acts_and_answers_in_steps(model: LlamaCppModel, question: str, tool: str, answer: str) -> None:
+    transcript = Transcript()
+    async with aclosing(ReActChat(list(TOOLS), model).stream([Message(USER, question)])) as events:
+        async for event in events:
+            transcript.apply(event)
+    reply = transcript.messages()
+    assert [message.function_call.name for message in reply if message.function_call] == [tool] * bool(tool)
+    assert reply[0].reasoning_content
+    assert answer in reply[-1].get_text_content().replace(",", "")
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,29 @@ def test_a_named_choice_is_told_once():
     assert "function_choice" not in model.requests[0].generate
 
 
+def test_a_small_model_sees_examples_of_its_tools_and_goes_on_from_a_step_that_is_begun():
+    model = ScriptedModel(ASKED.removeprefix("Thought:"), "Thought: I know it.\nFinal Answer: Sun.")
+    model.small = True
+    reply = ReActChat([weather, "calculator"], model).run_nonstream(asked())
+    assert shown(reply) == [
+        ("thinks", "I need the weather."),
+        ("weather", '{"city": "Rome"}'),
+        ("result", "Sun over Rome."),
+        ("thinks", "I know it."),
+        ("says", "Sun."),
+    ]
+    system = model.requests[0].messages[0].get_text_content()
+    assert '- weather: The weather in a city. {"city": "string"}' in system
+    assert 'Action: calculator\nAction Input: {"expression": "17% of 240"}' in system
+    assert "current_time" not in system
+    assert texts(model.requests[1])[1:] == [
+        ("user", "How is the weather in Rome?"),
+        ("assistant", ASKED),
+        ("user", "Observation: Sun over Rome."),
+        ("assistant", "Thought:"),
+    ]
+
+
 class Shouting:
     """A parser of the user's own: `CALL name` or an answer, known at the end."""
 
