@@ -22,6 +22,7 @@ from core.rag.index_file import IndexFile
 from core.rag.library import Library
 from core.rag.parsers import process
 from core.rag.progress import ReadingProgress
+from core.rag.readings import Job
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Path]
@@ -200,9 +201,12 @@ def test_two_processes_that_add_the_same_at_once_double_nothing(tmp_path: Path, 
 
 @pytest.mark.parametrize("where", ["within", "beside"])
 def test_a_document_that_is_removed_while_it_is_read_leaves_nothing(
-    library: Library, tmp_path: Path, long_pdf: Path, where: str
+    library: Library, tmp_path: Path, long_pdf: Path, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     removing: list[threading.Thread] = []
+    noticed = threading.Event()
+    remove = Job.remove
+    monkeypatch.setattr(Job, "remove", lambda self: (remove(self), noticed.set()))
 
     def progress(said: ReadingProgress) -> None:
         if not said.chunks or removing:
@@ -213,7 +217,7 @@ def test_a_document_that_is_removed_while_it_is_read_leaves_nothing(
             library.remove(said.document_id)
         else:
             removing[0].start()
-            until(lambda: library.documents() == [])
+            assert noticed.wait(20)
 
     with pytest.raises(DocumentError) as caught:
         library.add(long_pdf, progress=progress)
@@ -222,6 +226,23 @@ def test_a_document_that_is_removed_while_it_is_read_leaves_nothing(
         removing[0].join(20)
     assert nothing_stays(library, tmp_path / "library")
     assert library.add(long_pdf).status == "ready"
+
+
+def test_what_another_process_removes_is_read_no_further(library: Library, tmp_path: Path, long_pdf: Path) -> None:
+    removing: list[threading.Thread] = []
+    with Library.open(tmp_path / "library") as other:  # it shares nothing but the folder
+
+        def progress(said: ReadingProgress) -> None:
+            if said.chunks and not removing:
+                removing.append(threading.Thread(target=other.remove, args=(said.document_id,)))
+                removing[0].start()
+                until(lambda: library.documents() == [])
+
+        with pytest.raises(DocumentError) as caught:
+            library.add(long_pdf, progress=progress)
+        removing[0].join(20)
+    assert caught.value.words_key == "document_cancelled"
+    assert nothing_stays(library, tmp_path / "library")
 
 
 def test_reading_that_is_cancelled_ends_within_a_second(
