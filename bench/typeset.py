@@ -195,8 +195,11 @@ def scanned(path: Path, to: Path) -> None:
         pictures.save(to)
 
 
-def set_in_columns(setter: Typesetter, given: Sequence[Text], sheets: Sequence[Sheet], columns: int = 1) -> None:
-    """Passages with their titles as headings, column by column, on these sheets in turn."""
+def set_in_columns(
+    setter: Typesetter, given: Sequence[Text], sheets: Sequence[Sheet], columns: int = 1
+) -> list[list[Printed]]:
+    """Passages with their titles as headings, column by column, on these sheets in turn; the lines of each."""
+    done: list[list[Printed]] = []
     number, column, top = -1, columns - 1, 1e9
     width = bottom = 0.0
 
@@ -216,7 +219,9 @@ def set_in_columns(setter: Typesetter, given: Sequence[Text], sheets: Sequence[S
 
     for title, text in given:
         x = room(5, setter.size)
-        top = setter.paragraph(setter.lines(title, width, 15.0), x, top, 15.0) + 4.0
+        first = len(setter.printed)
+        if title:
+            top = setter.paragraph(setter.lines(title, width, 15.0), x, top, 15.0) + 4.0
         rest = text
         while rest:
             x = room(2, setter.size)
@@ -225,6 +230,8 @@ def set_in_columns(setter: Typesetter, given: Sequence[Text], sheets: Sequence[S
             top = setter.paragraph(lines[:fitting], x, top)
             rest = ("" if setter.script == "cjk" else " ").join(lines[fitting:])
         top += 14.0
+        done.append(setter.printed[first:])
+    return done
 
 
 def set_table(setter: Typesetter, words: Sequence[str], rows: int) -> None:

@@ -10,6 +10,7 @@ import sqlite3
 from typing import TYPE_CHECKING, Any
 
 from core.rag.records import chunk_texts
+from core.rag.search.nearness import LOOKED_AT, nearest_first
 from core.rag.search.terms import terms
 
 if TYPE_CHECKING:
@@ -68,14 +69,18 @@ class KeywordSearcher:
         self.add(db, [chunk_id for chunk_id, _ in entries], self.prepare([text for _, text in entries]))
 
     def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
-        """Chunks that hold any of the question's terms, by BM25."""
+        """Chunks that hold any of the question's terms, by BM25, and by how close to each other these stand."""
         asked = list(dict.fromkeys(terms(question[:_LONGEST])))[:_MOST_TERMS]
         if not asked or k < 1:
             return []
         if documents is not None and self._are_all(documents):
             documents = None
-        found = self._quick.find(asked, k, documents) if self._quick else None
-        return self._within_sqlite(asked, k, documents) if found is None else found
+        most = max(k, LOOKED_AT)
+        found = self._quick.find(asked, most, documents) if self._quick else None
+        if found is None:
+            found = self._within_sqlite(asked, most, documents)
+        with self._file.reading() as db:
+            return nearest_first(db, asked, found)[:k]
 
     def _are_all(self, documents: Collection[str]) -> bool:
         """Whether no document is left out: to compare every chunk's document would take longer than the search."""
