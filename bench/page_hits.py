@@ -38,6 +38,8 @@ Pages = set[tuple[str, int]]  # the file's name, and the page
 
 @dataclass(frozen=True, slots=True)
 class Asked:
+    """A question, and the pages that say its answer."""
+
     question: str
     pages: Pages
 
