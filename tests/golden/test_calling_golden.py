@@ -129,6 +129,8 @@ def test_a_reply_is_read_as_recorded_or_better(record: Record) -> None:
 
 def test_pictures_of_a_reply_and_a_named_choice_are_no_obstacle() -> None:
     """`multimodal_out` and `extra_kept` have no input recorded; `function_choice_named` raised: here it is honoured."""
+    by_hand = {record["id"] for record in of("nous.postprocess", "nous.code_mode.postprocess", "qwen.postprocess")}
+    assert by_hand - {record["id"] for record in READ} == {"multimodal_out", "extra_kept", "function_choice_named"}
     model = ScriptedModel('see\n<tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>', native=False)
     said = model.chat([Message("user", "q")], OFFERED, stream=False, extra_generate_cfg={"function_choice": "f"})
     assert [message["content"] for message in said] == ["see", ""]
@@ -215,6 +217,7 @@ def without_breaks(message: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_named_choice_is_honoured_where_the_peer_raises() -> None:
     [record] = [record for record in of("nous.preprocess") if record["id"] == "function_choice_named"]
+    assert [other for other in of("nous.preprocess") if other not in NOUS] == [record]
     assert record["raises"] == "NotImplementedError"
     request = ChatRequest((Message("user", "w?"),), tuple(OFFERED), {"function_choice": "f"})
     assert "Call the function f now" in NousTemplate().prepare(request).messages[0].get_text_content()
