@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _LINE = 200  # letters of a passage that is shown in one line
 _SHORT = 150  # letters that need no button to see all of them
-_BEGIN, _END = "\ue000", "\ue001"  # around what is cited, until it is markup
+_BEGIN, _END = "\x02", "\x03"  # around what is cited, until it is markup
 _STRENGTH = {_BEGIN: '<mark class="p-m3">', _END: "</mark>"}
 
 
