@@ -6,10 +6,11 @@ import { start as focus } from './focus.js';
 import { start as microphone } from './microphone.js';
 import { start as paper } from './paper.js';
 import { start as places } from './places.js';
+import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
 import { watch } from './state.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, actions, composer, connection, focus, microphone, rows, scrolling, tabs]) start();
+for (const start of [places, paper, actions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) start();
 watch();
