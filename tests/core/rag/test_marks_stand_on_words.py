@@ -24,6 +24,7 @@ CITED = "The deductible for water damage in the cellar is four hundred and twent
 BEFORE = "This policy covers the contents of one flat and of the shed behind it. "
 AFTER = " Hail is not covered unless that was agreed in writing before the first of May. Nobody reads so far."
 ZOOM = 2
+DARK = [255] * 128 + [0] * 128
 
 
 def mixed(path: Path) -> Path:
@@ -60,8 +61,8 @@ def share_inside(ink: Image.Image, places: list[tuple[float, float, float, float
     """How much of the ink of a mask lies inside rectangles, which are in points."""
     inside = Image.new("L", ink.size, 0)
     for x0, y0, x1, y1 in places:
-        box = tuple(round(at * ZOOM) for at in (x0 - grow, y0 - grow, x1 + grow, y1 + grow))
-        inside.paste(ink.crop(box), (box[0], box[1]))
+        left, top = round((x0 - grow) * ZOOM), round((y0 - grow) * ZOOM)
+        inside.paste(ink.crop((left, top, round((x1 + grow) * ZOOM), round((y1 + grow) * ZOOM))), (left, top))
     return sum(inside.histogram()[128:]) / max(1, sum(ink.histogram()[128:]))
 
 
@@ -69,8 +70,8 @@ def inks(library: Library, document_id: str, page: int) -> tuple[Image.Image, Im
     """Masks of what is printed in red, and of what is printed at all."""
     picture = Image.open(io.BytesIO(library.page_image(document_id, page, ZOOM))).convert("RGB")
     red, green, _ = picture.split()
-    dark = green.point(lambda value: 255 if value < 128 else 0)
-    black = red.point(lambda value: 255 if value < 128 else 0)
+    dark = green.point(DARK)
+    black = red.point(DARK)
     return Image.composite(Image.new("L", dark.size, 0), dark, black), dark
 
 
