@@ -6,6 +6,7 @@ import logging
 import secrets
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.errors import ParlourError
@@ -18,7 +19,7 @@ from core.rag.reading import Draft, text_found
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable
     from pathlib import Path
 
     from core.rag.config import RAGConfig
@@ -130,10 +131,12 @@ class Keeping:
             yield from found
             return
         with closing(self._pages.writer(document_id, media_type)) as writer:
+            is_whole = True
             for one in found:
-                writer.take(one)
+                is_whole = is_whole and _done(partial(writer.take, one))
                 yield one
-            writer.finish()
+            if is_whole:
+                _done(writer.finish)
 
     def _drawn(self, draft: Draft, found: Iterable[Found], job: Job) -> Document:
         for _ in draft.steps(found):
@@ -197,3 +200,13 @@ class Keeping:
     def _drop(self, document_id: str) -> None:
         self._originals.drop(document_id)
         self._pictures.drop(document_id)
+
+
+def _done(writing: Callable[[], None]) -> bool:
+    """Whether something could be written that can be made again when it is needed."""
+    try:
+        writing()
+    except OSError as error:
+        _log.warning("What stands on a page was not kept: %s", error)
+        return False
+    return True
