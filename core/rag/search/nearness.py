@@ -31,7 +31,8 @@ def nearest_first(
     first = found[:LOOKED_AT]
     if len(asked) < 2 or len(first) < 2:  # there is nothing to compare
         return list(found)
-    wanted = frozenset(asked)
+    # Of Chinese the pairs alone: a run's characters all stand before its pairs, so the two kinds are never close.
+    wanted = frozenset(term for term in asked if len(term) > 1 or term.isascii()) or frozenset(asked)
     rows = db.execute(
         "SELECT rowid, terms FROM chunk_terms WHERE rowid IN (SELECT value FROM json_each(?))",
         (json.dumps([chunk_id for chunk_id, _ in first]),),

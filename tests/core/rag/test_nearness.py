@@ -37,3 +37,9 @@ def test_the_score_of_the_first_is_the_highest_and_no_passage_is_lost(library: L
 def test_a_question_of_one_word_is_found_as_before(library: Library) -> None:
     library.add_text(TOGETHER, name="together.txt")
     assert [one.document for one in library.find("bridge")] == ["together.txt"]
+
+
+def test_in_a_long_chinese_sentence_a_word_is_as_close_together_as_in_a_short_one(library: Library) -> None:
+    library.add_text("主要序列转导模型基于复杂的循环或卷积神经网络，包括编码器和解码器", name="long.txt")
+    library.add_text("性能最好的模型还通过注意力机制连接编码器和解码器", name="short.txt")
+    assert [one.document for one in library.find("编码器")] == ["short.txt", "long.txt"]
