@@ -60,6 +60,8 @@ def evidence_html(
     opened = next((one for one in passages if one["number"] == open_number), None)
     document = escaped(page.document if page else str((opened or {}).get("document") or ""))
     quoted = quotes(passages, open_number, words, message_id, uncited=lists.uncited, cited=lists.cited)
+    # Where a document was given whole all of it was found: marking that would mark nothing.
+    told = [one for one in passages if one["number"] == open_number or one["number"] not in lists.uncited]
     listed = listing_html(lists.listing, words) if lists.listing else ""
     chunk = lists.listing.open_chunk if lists.listing else None
     sought = f'<p class="p-sought">{escaped(words("claims.again", claim=lists.sought))}</p>' if lists.sought else ""
@@ -69,7 +71,7 @@ def evidence_html(
         f'<h2>{escaped(words("evidence.title"))}</h2><span class="p-file" title="{document}">{document}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
-        f"{sought}{_page(page, passages, open_number, words, message_id)}"
+        f"{sought}{_page(page, told, open_number, words, message_id)}"
         f'<div class="p-lists">{quoted}{listed}</div></div>'
     )
 

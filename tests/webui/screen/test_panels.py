@@ -10,7 +10,7 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.readiness import Readiness
 from core.storage.base import Conversation
-from webui.panels.evidence import ShownPage, evidence_html
+from webui.panels.evidence import Lists, ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.room import STARTERS, room_html, starter
 from webui.panels.top import top_html
@@ -210,6 +210,15 @@ def test_tabs_of_neighbouring_passages_can_both_be_hit() -> None:
     ]
     assert len(tops) == 3
     assert all(later - earlier > 5 for earlier, later in pairwise(tops))
+
+
+def test_what_was_found_but_not_cited_marks_nothing_on_the_page_until_it_is_opened() -> None:
+    passages = [passage(1, 421.0), passage(2, 600.0), passage(3, 700.0)]
+    for opened, marked in ((1, 1), (3, 2)):
+        lists = Lists(uncited=frozenset({2, 3}))
+        tree = parsed(evidence_html(passages, opened, EN, message_id="m-1_x", page=PAGE, lists=lists))
+        assert len(tree.css(".p-hl")) == marked
+        assert len(tree.css(".p-tab")) == marked
 
 
 def test_passages_of_other_pages_are_listed_but_not_marked() -> None:
