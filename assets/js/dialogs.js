@@ -79,7 +79,7 @@ export function editQuestion(id, text) {
 }
 
 // A small question with one answer; what it is about is its body.
-export function question(label, body, verb, act, { kind = 'p-main', name = '', back = [] } = {}) {
+export function question(label, body, verb, act, { kind = 'p-main', name = '', note = '', back = [] } = {}) {
   const element = Object.assign(document.createElement('dialog'), { className: 'p-dialog' });
   const form = Object.assign(document.createElement('form'), { method: 'dialog' });
   body.id = 'p-field';
@@ -101,7 +101,7 @@ export function question(label, body, verb, act, { kind = 'p-main', name = '', b
   element.addEventListener('click', (event) => { if (event.target === element) element.close(); });
   element.addEventListener('close', () => { element.remove(); if (back.length) keepFocus(...back); });
   row.append(no, yes);
-  form.append(body, row);
+  form.append(body, ...(note ? [Object.assign(document.createElement('p'), { className: 'p-beneath', textContent: note })] : []), row);
   element.append(form);
   document.body.append(element);
   element.showModal();

@@ -275,7 +275,7 @@ class Dialog {
       const password = input.value;
       input.value = '';
       if (password) this.run('again', { document: id, password });
-    }, { name: say('libraries_unlock', { name }) });
+    }, { name: say('libraries_unlock', { name }), note: window.isSecureContext ? say('unlock_note') : say('unlock_open_way') });
   }
 
   async try() {
