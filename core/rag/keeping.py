@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import secrets
+import shutil
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -182,6 +184,8 @@ class Keeping:
         opener = unlocker_of(taken.head, self._config.pdf_reader)
         if not opener:
             return
+        if shutil.disk_usage(taken.path.parent).free < taken.size:  # its writer would only say that it failed
+            raise translated(OSError(errno.ENOSPC, "There is no room for a copy."))
         open_copy = taken.path.with_name(f".{secrets.token_hex(8)}")
         try:
             if process.unlock(taken.path, open_copy, opener, password, self._limits, job.stopped):

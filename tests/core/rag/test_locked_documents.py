@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
@@ -11,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from core.errors import LockedDocumentError
+from core.errors import LockedDocumentError, NoSpaceError
 from core.rag.library import Library
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PDF_READERS
@@ -112,6 +113,16 @@ def test_only_its_owner_can_read_the_open_copy(library: Library, tmp_path: Path,
     assert stat.S_IMODE(original.parent.stat().st_mode) == 0o700
     assert b"/Encrypt" not in original.read_bytes()
     assert locked_pdf.read_bytes().count(b"/Encrypt")  # the user's own file is as it was
+
+
+def test_a_disk_without_room_for_the_open_copy_is_said_to_be_full(
+    library: Library, locked_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usage = shutil.disk_usage(locked_pdf.parent)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=100))
+    with pytest.raises(NoSpaceError):
+        library.add(locked_pdf, password=PASSWORD)
+    assert library.documents() == []
 
 
 def test_a_password_that_is_not_needed_changes_nothing(library: Library, tmp_path: Path, make_pdf: Make) -> None:
