@@ -24,6 +24,7 @@ _INLINE: Final = re.compile(
 )
 _CALLED: Final = re.compile(r"[*_`\s]*([\w.-]+)[ \t]*(?:\((.*)\)|\[(.*)\])[*_`;.\s]*", re.DOTALL)
 _FENCED: Final = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+_JSON_BEGINS: Final = re.compile(r"\s*(?:```(?:json)?[ \t]*\n\s*)?\{")
 
 
 class Said(NamedTuple):
@@ -52,6 +53,17 @@ def read_action(action: str, given: str | None, tools: Collection[str]) -> Said 
     return Said(name, given.strip()) if name else None
 
 
+def read_untagged(reply: str, tools: Collection[str]) -> Said | None:
+    """The call that a reply without labels is, if it is one JSON object that names a tool there is."""
+    found = _from_json(reply, tools) if may_be_untagged(reply) else None
+    return found if found and found.name in tools else None
+
+
+def may_be_untagged(reply: str) -> bool:
+    """Whether a reply begins as a JSON object does, bare or in a fence."""
+    return _JSON_BEGINS.match(reply) is not None
+
+
 def _bare(action: str, tools: Collection[str]) -> Said | None:
     name = _name(action, tools)
     return Said(name, "{}") if name == NONE or name in tools else None
@@ -76,7 +88,8 @@ def _name(text: str, tools: Collection[str]) -> str:
 
 
 def _from_json(text: str, tools: Collection[str]) -> Said | None:
-    """`{"action": ..., "action_input": ...}`, bare or in a fence."""
+    """`{"action": ..., "action_input": ...}`, bare, in a fence or before the end of a tag."""
+    text = text.rstrip().removesuffix("</tool_call>")
     fenced = _FENCED.fullmatch(text)
     text = (fenced.group(1) if fenced else text).strip()
     if not text.startswith(("{", "[")):

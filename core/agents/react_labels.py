@@ -36,7 +36,8 @@ class Label:
 class LabelScanner:
     """Cuts a growing text into labels and what stands between them; any split gives the same.
 
-    Understood: capitals or not, numbers (`Thought 1:`), lists, headings and bold type of Markdown, Chinese.
+    Understood: capitals or not, numbers (`Thought 1:`), lists, headings and bold type of Markdown, Chinese. The tag
+    that many models call tools with counts as an action's label.
     """
 
     def __init__(self) -> None:
@@ -83,6 +84,8 @@ def _lines(text: str) -> list[str]:
 
 
 def _label(match: Any) -> Label:
+    if match.group("tag"):
+        return Label("action", match.group(), "")
     name: LabelName = next(name for name in _WORDS if match.group(name))
     opening = match.group("opening")
     return Label(name, match.group(), "" if match.group("shut") else opening[::-1])
@@ -94,4 +97,5 @@ def _pattern() -> Any:
     regex: Any = import_module("regex")
     words = "|".join(f"(?P<{name}>{words})" for name, words in _WORDS.items())
     before = r"[ \t]*(?:(?:#{1,6}|[-*+>]|\d{1,2}[.)])[ \t]+)?(?P<opening>[*_`]{0,3})"
-    return regex.compile(rf"{before}(?:{words})(?:[ \t]?\d{{1,3}})?(?P<shut>[*_`]{{0,3}})[ \t]*[:：]", regex.IGNORECASE)
+    label = rf"{before}(?:{words})(?:[ \t]?\d{{1,3}})?(?P<shut>[*_`]{{0,3}})[ \t]*[:：]"
+    return regex.compile(rf"{label}|[ \t]*(?P<tag><tool_call>)", regex.IGNORECASE)

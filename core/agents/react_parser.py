@@ -5,13 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias
 
-from core.agents.react_actions import FINAL, NONE, JsonEnd, Said, is_object, read_action
+from core.agents.react_actions import (
+    FINAL,
+    NONE,
+    JsonEnd,
+    Said,
+    is_object,
+    may_be_untagged,
+    read_action,
+    read_untagged,
+)
 from core.agents.react_labels import Label, LabelName, LabelScanner
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
 _LONGEST_OPENING: Final = 200  # characters without a label, after which they are an answer
+
+_LONGEST_CALL: Final = 20_000  # characters of one that may be a call without a label
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,8 +74,8 @@ class StepParser:
     """The parser of `ReActChat`. Any split of a reply gives the same.
 
     Mended: labels in bold, in lists, as headings, with numbers, in Chinese; an action as `f({...})`, as a JSON object,
-    on one line with its input, or without input; answers without a label; observations that a model makes up and what
-    it builds on them, which are left out. An action that stays unreadable is said to be so.
+    on one line with its input, in a tag, bare, or without input; answers without a label; observations that a model
+    makes up and what it builds on them, which are left out. An action that stays unreadable is said to be so.
 
     Args:
         tools: The names there are; with them an action is understood that only mentions one of them.
@@ -156,7 +167,9 @@ class StepParser:
         """What the section amounts to, now that it is whole; `following` is the label after it."""
         match self._mode:
             case "opening":
-                if text := self._held.strip():
+                if (found := read_untagged(self._held, self._tools)) is not None:
+                    self._resolve(found, following)
+                elif text := self._held.strip():
                     self._say(text, thought=following is not None)
             case "action":
                 if following in {"action_input", "input"}:
@@ -206,7 +219,8 @@ class StepParser:
                 self._say(text, thought=False)
             case "opening":
                 self._held += text
-                if len(self._held.strip()) > _LONGEST_OPENING:
+                most = _LONGEST_CALL if may_be_untagged(self._held) else _LONGEST_OPENING
+                if len(self._held.strip()) > most:
                     self._mode = "answer"
                     self._say(self._held, thought=False)
             case "action":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from core.errors import BadArgumentsError
+from core.errors import BadArgumentsError, SettingsError
 from core.tools.base import BaseTool
 from core.tools.key_files import KeyFiles, KeyNotExistsError, parts_of
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["KeyNotExistsError", "Storage"]
 
 _OPERATIONS = ("put", "get", "delete", "scan")
+_LIMITS = ("longest_value", "most_bytes", "most_keys")
 _MOST_SCANNED = 256 * 1024  # characters of one listing
 _PARAMETERS: Mapping[str, Any] = {
     "type": "object",
@@ -42,6 +43,9 @@ class Storage(BaseTool):
         cfg: Options. `storage_root_path` is the folder, by default `workspace/tools/storage` under the current one;
             give each user a folder of their own. `longest_value` and `most_bytes` are limits in bytes, `most_keys`
             is one of values.
+
+    Raises:
+        SettingsError: A limit is no whole number above zero.
     """
 
     name = "storage"
@@ -54,10 +58,8 @@ class Storage(BaseTool):
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
         self.storage_root_path = str(self.cfg.get("storage_root_path") or Path("workspace") / "tools" / self.name)
-        limits = {
-            name: int(self.cfg[name]) for name in ("longest_value", "most_bytes", "most_keys") if name in self.cfg
-        }
-        self._files = KeyFiles(Path(self.storage_root_path), **limits)
+        limits = {name: _limit(name, self.cfg[name]) for name in _LIMITS if name in self.cfg}
+        self._files = KeyFiles(Path(self.storage_root_path).expanduser(), **limits)
 
     def verify(self, arguments: dict[str, Any]) -> None:
         """Check arguments; an operation that is none of the four is taken for a look around.
@@ -113,3 +115,9 @@ class Storage(BaseTool):
                 lines.append("… There is more: scan a longer key.")
                 break
         return "\n".join(lines) or f"Scan Failed: {key or '/'} does not exist"
+
+
+def _limit(name: str, given: object) -> int:
+    if isinstance(given, int) and given > 0:
+        return given
+    raise SettingsError(f"The storage tool's {name!r} must be a whole number above zero, not {given!r}.")

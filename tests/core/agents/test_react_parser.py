@@ -54,6 +54,7 @@ MENDED = [
     'Thought: It may rain.\nAction: Weather\nAction Input: {"city": "Rome"}',
     'Thought: It may rain.\nAction:\n```json\n{"action": "weather", "action_input": {"city": "Rome"}}\n```',
     'Thought: It may rain.\nAction: {"name": "weather", "arguments": {"city": "Rome"}}',
+    'Thought: It may rain.\n<tool_call>\n{"name": "weather", "arguments": {"city": "Rome"}}\n</tool_call>',
     "Thought: It may rain.\nAction: [{'tool': 'weather', 'input': {'city': 'Rome'}}]\nObservation:",
 ]  # fmt: skip
 
@@ -89,6 +90,27 @@ def test_an_answer_is_found_in_every_format_that_models_write(text: str, pieces:
 
 
 WORDS = "Notes\nObservation: it is wet.\nAction: buy an umbrella.\nThought: none.\nInput: rain"
+
+
+BARE = '{"name": "weather", "arguments": {"city": "Rome"}}'
+
+
+@pytest.mark.parametrize(
+    "text", [BARE, f"```json\n{BARE}\n```", f"<tool_call>\n{BARE}\n</tool_call>", BARE + " " * 300]
+)
+def test_a_reply_that_is_nothing_but_a_call_is_one_if_its_tool_is_known(text: str) -> None:
+    assert read(text) == CALL[1:]
+
+
+def test_json_that_names_no_tool_is_an_answer_but_in_a_tag_it_was_meant() -> None:
+    unknown = BARE.replace("weather", "forecast")
+    assert read(unknown) == [Answer(unknown)]
+    assert read(f"<tool_call>{unknown}</tool_call>") == [Action("forecast", '{"city": "Rome"}')]
+
+
+def test_json_that_is_no_call_is_an_answer() -> None:
+    for text in ('{"a": 1}', '```json\n{"a": 1}\n```', '{"name": "Ada"', BARE + " is how to call it."):
+        assert read(text) == [Answer(text)]
 
 
 def test_in_an_answer_labels_are_words() -> None:
@@ -187,7 +209,23 @@ PARTS = st.lists(
                 '{"a": "',
                 "}",
             ),
-            *("*", "**", "```", "f(x)", "So it is. " * 21, "Act", "Final", "- ", "1. ", "It rains", " " * 50),
+            *(
+                "*",
+                "**",
+                "```",
+                "f(x)",
+                "<tool_call>",
+                "</tool_call>",
+                '{"name": "weather"}',
+                "```json\n",
+                "So it is. " * 21,
+                "Act",
+                "Final",
+                "- ",
+                "1. ",
+                "It rains",
+                " " * 50,
+            ),
         ]
     ),
     max_size=14,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BadArgumentsError, ToolError
+from core.errors import BadArgumentsError, SettingsError, ToolError
 from core.tools.builtin.storage import KeyNotExistsError, Storage
 from core.tools.key_files import KeyFiles, parts_of
 
@@ -121,6 +121,12 @@ def test_values_and_their_number_have_limits(root: Path) -> None:
     with pytest.raises(ToolError, match="no room: 1 values"):
         ask(root, "put", "b", "1", most_keys=1)
     assert files(root) == ["a"]
+
+
+@pytest.mark.parametrize("limit", ["many", 0, -1, None, 1.5])
+def test_a_limit_that_makes_no_sense_is_refused_by_name(limit: object) -> None:
+    with pytest.raises(SettingsError, match="'most_keys' must be a whole number"):
+        Storage({"most_keys": limit})
 
 
 def test_a_long_listing_ends_with_the_word_that_there_is_more(root: Path) -> None:
