@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
+from core.preparing import Preparing
 from core.rag.progress import ReadingProgress
 from core.reading_job import Lanes, ReadingJob, facts_of
 from core.runs.run import as_dict
@@ -25,6 +26,7 @@ _LOG = logging.getLogger(__name__)
 
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
+_NAMED = 3
 # Only its reader can help: with a password.
 _ASKED = "document_password_asked"
 _LOCKED = frozenset({_ASKED, "document_password_wrong"})
@@ -52,6 +54,7 @@ class Intake:
         self._library = library
         self._changed = changed
         self._jobs: dict[str, ReadingJob] = {}
+        self._preparing = Preparing(lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
 
@@ -89,6 +92,10 @@ class Intake:
         job = self._jobs.get(document_id)
         return job.progress if job is not None else None
 
+    def preparing(self, owner: str) -> frozenset[str]:
+        """The documents, by id, that were read but cannot be searched by meaning yet."""
+        return self._preparing.of(owner)
+
     def being_read(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
         """The conversation's documents that are being read now."""
         mine = (job.record for job in self._jobs.values() if job.record.owner_id == owner)
@@ -120,6 +127,10 @@ class Intake:
                 for one in either:
                     one.cancel()
         return await self.records(owner, document_ids)
+
+    async def shelved_and_unread(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+        """The first few documents of the conversation's named libraries that are still being read."""
+        return await self._documents.still_read(owner, conversation_id, _NAMED)
 
     async def records(self, owner: str, document_ids: Collection[str]) -> list[DocumentRecord]:
         """Documents as they are now. Raises NotFoundError."""
@@ -193,6 +204,7 @@ class Intake:
         tasks = {task for job in jobs for task in (job.task, job.reading) if task is not None}
         if tasks:
             await asyncio.wait(tasks)
+        await self._preparing.aclose()
 
     # ---- inside
 
@@ -255,6 +267,8 @@ class Intake:
                 raise
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
+        if not known:
+            self._preparing.watch(record.owner_id, record.id, library)
         facts = _facts(document, job.progress, known=known)
         ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}
         if document.note:

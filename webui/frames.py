@@ -157,6 +157,7 @@ class Frames:
             anchor=view.anchor,
             documents=scene.documents,
             readings=self._readings(scene),
+            preparing=self._engine.intake.preparing(view.owner),
             rendered=self._rendered,
         )
         state = self._state(view, scene, run)
@@ -183,10 +184,11 @@ class Frames:
 
     def _waits(self, view: View, scene: _Scene) -> bool:
         """Whether anything may still change by itself that this tab shows."""
+        preparing = self._engine.intake.preparing(view.owner)
         return (
             bool(self._engine.runs.live_conversations(view.owner))
             or scene.readiness["model"].state == "loading"
-            or any(document.status == "reading" for document in scene.documents)
+            or any(document.status == "reading" or document.id in preparing for document in scene.documents)
         )
 
 

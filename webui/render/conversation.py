@@ -11,7 +11,7 @@ from webui.render.reading import DocumentState, Waiting, state_line
 from webui.render.reply import reply_entries
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
@@ -50,6 +50,7 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     anchor: str | None = None,
     documents: Sequence[DocumentRecord] = (),
     readings: Mapping[str, ReadingProgress] | None = None,
+    preparing: Collection[str] = (),
     rendered: Rendered | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """What the Chatbot shows of a conversation.
@@ -62,6 +63,7 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
         anchor: The turn to begin with instead.
         documents: Those of the conversation: how far their reading is stands on a card with the question.
         readings: How far those are that are being read, by the document's id.
+        preparing: The ids of those that search by meaning does not know yet.
         rendered: Keeps what does not change from frame to frame.
 
     Returns:
@@ -69,7 +71,7 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     """
     first = _first(thread, window, anchor)
     now = readings or {}
-    states = {document.file_id: DocumentState(document, now.get(document.id)) for document in documents}
+    states = {one.file_id: DocumentState(one, now.get(one.id), one.id in preparing) for one in documents}
     entries: list[Entry] = []
     owners: list[str] = []
     if first:

@@ -23,10 +23,17 @@ _FOR_GOOD = frozenset(f"document_{what}" for what in ("unsupported", "empty", "n
 
 @dataclass(frozen=True, slots=True)
 class DocumentState:
-    """A document of a conversation, and how far its reading is; `progress` is `None` while it waits for its turn."""
+    """A document of a conversation.
+
+    Args:
+        record: As it is stored.
+        progress: How far its reading is; `None` while it waits for its turn.
+        preparing: Search by meaning does not know it yet.
+    """
 
     record: DocumentRecord
     progress: ReadingProgress | None = None
+    preparing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +56,7 @@ def state_line(state: DocumentState, words: Words) -> str:
         case "reading":
             return _going(record.name, state.progress, words)
         case "ready":
-            return _joined(_facts(record, words))
+            return _joined([*_facts(record, words), words("reading.vectors") if state.preparing else ""])
         case "failed":
             return words.error(record.error) if record.error else words("reading.failed")
         case "cancelled":

@@ -94,6 +94,13 @@ def test_what_would_end_the_same_way_is_not_offered_again() -> None:
     assert "#do-reread" not in card(failed("document_empty"))
 
 
+def test_a_document_that_waits_for_its_vectors_says_so() -> None:
+    ready = replace(LONG, status="ready", library_id="hash", facts=FACTS)
+    [entry], _ = shown([question("long.pdf")], {}, words=EN, documents=[ready], preparing={"d1"})
+    assert "31 s · search by meaning is being prepared" in unescape(entry["content"][0]["text"])
+    assert "being prepared" not in card(ready)
+
+
 def test_names_and_errors_of_documents_are_no_markup() -> None:
     evil = replace(LONG, name="<b>[x](#do-delete-1)</b>.pdf")
     [entry], _ = shown([question(evil.name)], {}, words=EN, documents=[evil], readings={"d1": HALF})

@@ -61,7 +61,7 @@ class House:
 @pytest.fixture
 async def house(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator[House]:
     turns = getattr(request, "param", ("Herons fish.",))
-    settings = Settings.load(home=tmp_path / "home")
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
     async with Engine(settings, model=ScriptedModel(*turns)) as engine:
         yield House(engine, Uploads(tmp_path / "tmp", 1_000_000))
 

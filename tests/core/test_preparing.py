@@ -1,0 +1,63 @@
+"""What is said of vectors while they are made, and until when."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from core.preparing import Preparing
+
+pytestmark = pytest.mark.anyio
+
+
+class Vectors:
+    """A library whose vectors are made when a test says so, or never."""
+
+    def __init__(self) -> None:
+        self.over = threading.Event()
+        self.made = True
+
+    def wait_for_vectors(self, seconds: float) -> bool:
+        return self.over.wait(seconds) and self.made
+
+
+async def until(holds: Callable[[], bool], change: asyncio.Event) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await change.wait()
+            change.clear()
+
+
+@pytest.mark.parametrize("made", [True, False])
+async def test_documents_wait_until_vectors_are_made_or_will_not_be(*, made: bool) -> None:
+    told: list[str] = []
+    change = asyncio.Event()
+
+    def changed(owner: str) -> None:
+        told.append(owner)
+        change.set()
+
+    library, preparing = Vectors(), Preparing(changed)
+    library.made = made
+    for document in ("one", "two"):
+        preparing.watch("alice", document, cast("Any", library))
+    assert preparing.of("alice") == {"one", "two"}
+    assert preparing.of("bob") == frozenset()
+    library.over.set()
+    await until(lambda: not preparing.of("alice"), change)
+    assert told == ["alice"]
+    preparing.watch("alice", "three", cast("Any", library))
+    await until(lambda: told == ["alice", "alice"], change)
+
+
+async def test_nobody_waits_when_the_house_closes() -> None:
+    change = asyncio.Event()
+    library, preparing = Vectors(), Preparing(lambda _: change.set())
+    preparing.watch("alice", "one", cast("Any", library))
+    await preparing.aclose()
+    await until(lambda: not preparing.of("alice"), change)
+    library.over.set()
