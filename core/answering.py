@@ -103,7 +103,8 @@ class Answering:
         reading = self._intake.being_read(self._owner, self._conversation_id)
         records = await self._intake.records(self._owner, self._needed)
         unread = [record for record in records if record.status in {"failed", "cancelled"}]
-        return [self._told(record) for record in [*unread, *reading]]
+        shelved = await self._intake.shelved_and_unread(self._owner, self._conversation_id)
+        return [self._told(record) for record in [*unread, *reading, *shelved]]
 
     def _told(self, record: DocumentRecord) -> dict[str, Any]:
         progress = self._intake.progress(record.id)

@@ -129,10 +129,22 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[str]:
             conversation_of(connection, owner, conversation_id)
-            query = select(conversation_libraries.c.library_id)
-            used = query.where(conversation_libraries.c.conversation_id == conversation_id)
             own = library_ids(connection, documents.c.conversation_id == conversation_id)
-            return list(dict.fromkeys([*own, *library_ids(connection, documents.c.collection_id.in_(used))]))
+            return list(dict.fromkeys([*own, *library_ids(connection, _is_shelved_for(conversation_id))]))
+
+        return await self._database.read(load)
+
+    async def still_read(self, owner: str, conversation_id: str, most: int) -> list[DocumentRecord]:
+        """Documents of the libraries that a conversation uses, which are still being read; `most` at most.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+
+        def load(connection: Connection) -> list[DocumentRecord]:
+            conversation_of(connection, owner, conversation_id)
+            reading = documents.c.status == "reading"
+            return _documents_where(connection, _is_shelved_for(conversation_id) & reading, most)
 
         return await self._database.read(load)
 
@@ -174,9 +186,17 @@ class DocumentStore:
         await self._database.write(remove)
 
 
-def _documents_where(connection: Connection, condition: ColumnElement[bool]) -> list[DocumentRecord]:
+def _is_shelved_for(conversation_id: str) -> ColumnElement[bool]:
+    """Whether a document stands in a library that the conversation uses."""
+    query = select(conversation_libraries.c.library_id)
+    return documents.c.collection_id.in_(query.where(conversation_libraries.c.conversation_id == conversation_id))
+
+
+def _documents_where(
+    connection: Connection, condition: ColumnElement[bool], most: int | None = None
+) -> list[DocumentRecord]:
     """Documents, the oldest first, inside a transaction."""
-    query = select(documents).where(condition).order_by(documents.c.created_at, documents.c.id)
+    query = select(documents).where(condition).order_by(documents.c.created_at, documents.c.id).limit(most)
     return [_record(row) for row in connection.execute(query).all()]
 
 

@@ -14,6 +14,7 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
+from tests.core.held_reading import PAGES, Gate, long_pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -85,6 +86,27 @@ async def test_a_reply_is_found_in_a_library_that_the_conversation_uses_and_only
     assert set(await passages()) == {tower.library_id}
     await engine.libraries.use("alice", talk.id, library.id, on=False)
     assert await passages() == []
+
+
+async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_read(engine: Engine) -> None:
+    gate = Gate(await engine.library("alice"))
+    library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
+    await engine.libraries.use("alice", talk.id, library.id, on=True)
+    record = await engine.libraries.add("alice", library.id, long_pdf(), "policy.pdf")
+    change = asyncio.Event()
+    engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while not await engine.documents.within_reach("alice", talk.id):
+            await change.wait()
+            change.clear()
+    run = await engine.send("alice", talk.id, "What is the deductible for water damage?")
+    assert await run.wait() == "complete", run.error
+    (result,) = [block.result for block in run.reply().blocks if block.kind == "call"]
+    assert result is not None
+    (told,) = (result.extra or {})["left_out"]
+    assert (told["name"], told["status"], told["total"]) == ("policy.pdf", "reading", PAGES)
+    gate.opened.set()
+    assert (await is_read(engine, record.id)).status == "ready"
 
 
 async def test_deleting_a_library_leaves_what_a_conversation_still_needs(engine: Engine) -> None:

@@ -100,7 +100,11 @@ async def test_a_conversation_is_answered_from_its_own_documents_and_those_of_th
     opened = await stores.documents.opened("alice", talk.id)
     assert [one.name for one in opened.libraries] == ["papers"]
     assert opened.documents == [own]
+    file = await stores.files.put("alice", "c.txt", b"unread")
+    unread = await stores.documents.add("alice", None, file.id, file.name, collection_id=library.id)
+    assert await stores.documents.still_read("alice", talk.id, 3) == [unread]
     await stores.libraries.use("alice", talk.id, library.id, on=False)
+    assert await stores.documents.still_read("alice", talk.id, 3) == []
     assert await stores.documents.within_reach("alice", talk.id) == [own.library_id]
 
 
