@@ -32,13 +32,15 @@ class KeptEmbedder:
 
     Args:
         name: As in `core.rag.embedding.local`.
+
+    Set `remembers_questions` to false to see what a question costs.
     """
 
     def __init__(self, name: LocalName) -> None:
         self._name = name
         self.model = LocalEmbedder(name).model
         self.at_once = 8
-        self.missed = 0
+        self.remembers_questions = True
         self._guard = threading.Lock()
         self._encode: Any = None
         folder = Path(os.environ.get("BENCH_CACHE") or tempfile.gettempdir())
@@ -58,13 +60,15 @@ class KeptEmbedder:
         """Vectors to be found."""
         return np.stack([self._one(text, is_question=False) for text in texts])
 
+    def close(self) -> None:
+        """Others may ask it still."""
+
     def _one(self, text: str, *, is_question: bool) -> Floats:
         key = hashlib.sha256(f"{self.model}|{is_question}|{text}".encode()).digest()
         with self._guard:
             row = self._db.execute("SELECT vector FROM vectors WHERE key = ?", (key,)).fetchone()
-            if row:
+            if row and (self.remembers_questions or not is_question):
                 return np.frombuffer(row[0], np.float32)
-            self.missed += 1
             self._encode = self._encode or loaded(self._name)
             vector: Floats = self._encode([text[:4_000]], is_question=is_question)[0]
             self._db.execute("INSERT OR IGNORE INTO vectors VALUES (?, ?)", (key, vector.tobytes()))
