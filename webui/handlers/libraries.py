@@ -109,9 +109,8 @@ class LibraryRoutes:
 
         async def take(owner: str, words: Words) -> dict[str, Any]:
             await self._engine.libraries.opened(owner, library)  # asked before anything is written
-            uploads = await self._uploads.receive(
-                owner, request.headers.get("content-type", ""), request.stream(), request.query_params.get("id", "")
-            )
+            kind = request.headers.get("content-type", "")
+            uploads = await self._uploads.receive(owner, kind, request.stream())
             known = {record.id for record in (await self._engine.libraries.opened(owner, library)).documents}
             fresh: set[str] = set()
             try:

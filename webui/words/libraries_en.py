@@ -34,7 +34,6 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_add": "Add files",
     "js.libraries_filter": "Find a document by its name",
     "js.libraries_drop": "or drop them here",
-    "js.libraries_drop_now": "Let go to add them to “{name}”",
     "js.libraries_sending": "Sending {name}, {n} %",
     "js.libraries_added_one": "1 file added; it can be asked as soon as it is read.",
     "js.libraries_added": "{n} files added; each can be asked as soon as it is read.",

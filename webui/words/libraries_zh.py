@@ -33,7 +33,6 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_add": "添加文件",
     "js.libraries_filter": "按名称查找文档",
     "js.libraries_drop": "或把文件拖到这里",
-    "js.libraries_drop_now": "松开即可添加到“{name}”",
     "js.libraries_sending": "正在发送 {name}，{n}%",
     "js.libraries_added_one": "已添加 1 个文件，读完即可提问。",
     "js.libraries_added": "已添加 {n} 个文件，读完即可提问。",
