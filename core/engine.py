@@ -16,6 +16,7 @@ from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
 from core.readiness import Readiness
+from core.runs.checking import Checking
 from core.runs.manager import Runs
 from core.runs.run import as_dict
 from core.storage.base import folder_name
@@ -100,7 +101,9 @@ class Engine:
                 index=self.library,
                 changed=self._changed,
             )
-            self.runs = Runs(RunStore(database))
+            by_meaning = self.settings.retrieval == "hybrid"
+            check = Checking(by_meaning=by_meaning) if self.settings.check_claims else None
+            self.runs = Runs(RunStore(database), check=check)
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
             await self.runs.recover()
