@@ -10,6 +10,7 @@ import json
 import os
 import secrets
 import stat
+import time
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PIECE = 1 << 20
+_FORGOTTEN = 24 * 3600.0  # seconds after which nobody works on a copy any more
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +53,7 @@ class Originals:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._is_tidy = False
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def path(self, document_id: str) -> Path:
@@ -92,6 +95,7 @@ class Originals:
             raise translated(error) from error
 
     def _copied(self, pieces: Iterator[bytes], most: int, head: int) -> Taken:
+        self._tidy()
         target = self._folder / f".{secrets.token_hex(8)}"
         digest = hashlib.sha256()
         size, first = 0, b""
@@ -110,6 +114,18 @@ class Originals:
             target.unlink(missing_ok=True)
             raise
         return Taken(target, digest.hexdigest(), size, first)
+
+    def _tidy(self) -> None:
+        """Delete copies that a process left that was killed; once, for the folder may be large."""
+        if self._is_tidy:
+            return
+        self._is_tidy = True
+        for path in self._folder.glob(".*"):
+            try:
+                if time.time() - path.stat().st_mtime > _FORGOTTEN:
+                    path.unlink()
+            except OSError:
+                continue  # another process was faster
 
     def keep(self, taken: Taken, document_id: str) -> Path:
         """Give the copy its place."""

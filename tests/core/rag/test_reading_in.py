@@ -157,6 +157,19 @@ def test_what_a_killed_process_left_can_be_taken_out(tmp_path: Path, long_pdf: P
         assert nothing_stays(library, folder)
 
 
+def test_a_lost_index_forgets_what_a_killed_process_left_and_it_is_read_anew(tmp_path: Path, long_pdf: Path) -> None:
+    folder = tmp_path / "library"
+    with Library.open(folder) as library:
+        library.add_text("The lantern is green.", name="a.txt")
+        document = library.add(long_pdf)
+    (folder / "originals" / f"{document.id}.json").unlink()  # it is written last
+    (folder / "library.sqlite").write_bytes(b"rubbish" * 2000)
+    with Library.open(folder) as library:
+        assert [one.name for one in library.documents()] == ["a.txt"]
+        assert library.add(long_pdf).chunks == PAGES
+        assert len(library.find("lamp", 100)) == PAGES
+
+
 def test_two_who_add_the_same_at_once_read_it_once_and_both_hear_of_it(
     library: Library, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -366,6 +379,17 @@ def test_a_disk_that_fills_while_a_document_is_read_keeps_the_others(
     assert len(originals) == 2  # those of the other
     full.clear()
     assert library.add(long_pdf).status == "ready"
+
+
+def test_copies_that_a_killed_process_left_are_deleted_after_a_day(tmp_path: Path) -> None:
+    folder = tmp_path / "library" / "originals"
+    folder.mkdir(parents=True)
+    for name in (".old", ".new"):
+        (folder / name).write_bytes(b"half a file")
+    os.utime(folder / ".old", (1, 1))
+    with Library.open(tmp_path / "library") as library:
+        document = library.add_text("The lamp is green.", name="a.txt")
+    assert sorted(path.name for path in folder.iterdir()) == [".new", document.id, f"{document.id}.json"]
 
 
 def test_removing_what_is_not_there_says_so(library: Library) -> None:
