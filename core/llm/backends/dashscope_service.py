@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from pydantic_core import from_json
 from core.errors import SettingsError
 from core.llm.backends.dashscope_media import policy_of
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
+from core.llm.backends.patience import Patience
 from core.llm.backends.time_limits import AFTER_END_SECONDS
 from core.llm.backends.translator import HTTP_ERRORS
 from core.llm.retry_after import seconds_until
@@ -141,19 +141,19 @@ async def in_time(
     once, so that the connection can serve the next question.
     """
     limit = limits.first
-    async with aclosing(source):
-        while reader.error is None:
-            try:
-                async with asyncio.timeout(limit):
-                    piece = await anext(source, None)
-            except HTTP_ERRORS:
-                if reader.reason is None:
-                    raise
-                return
-            if piece is None:
-                return
-            yield piece
-            limit = limits.idle if reader.reason is None else AFTER_END_SECONDS
+    with Patience() as patience:
+        async with aclosing(source):
+            while reader.error is None:
+                try:
+                    piece = await patience.next(source, limit)
+                except HTTP_ERRORS:
+                    if reader.reason is None:
+                        raise
+                    return
+                if piece is None:
+                    return
+                yield piece
+                limit = limits.idle if reader.reason is None else AFTER_END_SECONDS
 
 
 def _said(response: httpx2.Response) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from core.llm.backends.openai_config import OpenAIConfig, address_of, usual_key
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 from core.llm.backends.openai_meanings import NO_CALLS
 from core.llm.backends.openai_quirks import Quirks
+from core.llm.backends.patience import Patience
 from core.llm.backends.read_config import read_config
 from core.llm.backends.time_limits import AFTER_END_SECONDS, FIRST_BYTE_SECONDS, Limits
 from core.llm.base import BaseChatModel
@@ -132,9 +133,10 @@ class OpenAIModel(BaseChatModel):
                 response = await self._opened(stack, body, limits)
                 if request.notes is not None:
                     request.notes.response_id = response.headers.get("x-request-id")
-                pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
-                limit = limits.first
-                while not reader.over and (piece := await _next(pieces, limit)) is not None:
+                async with asyncio.timeout(limits.first):
+                    pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
+                patience, limit = stack.enter_context(Patience()), limits.first
+                while not reader.over and (piece := await patience.next(pieces, limit)) is not None:
                     for event in reader.feed(piece):
                         yield event
                     limit = limits.idle
@@ -232,10 +234,11 @@ class OpenAIModel(BaseChatModel):
             extra_body=whole,
             extra_headers=headers,
             extra_query=query,
-            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # reading has a limit of ours
         )
         try:
-            return (await stack.enter_async_context(opening)).http_response
+            async with asyncio.timeout(limits.first):
+                return (await stack.enter_async_context(opening)).http_response
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             if not self._quirks.learn(error.response.text, whole):
                 raise
@@ -253,11 +256,6 @@ class OpenAIModel(BaseChatModel):
         if "json" in kind and "event" not in kind:  # a service that does not stream, or an error it calls a success
             return one_event(await response.aread())
         return response.aiter_bytes()
-
-
-async def _next(pieces: AsyncGenerator[bytes, None], limit: float) -> bytes | None:
-    async with asyncio.timeout(limit):
-        return await anext(pieces, None)
 
 
 async def _drained(pieces: AsyncGenerator[bytes, None]) -> None:
