@@ -12,7 +12,7 @@ from core.errors import ParlourError
 from core.llm.at_hand import BUILT_IN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Awaitable, Callable, Generator
 
     from core.llm.base import BaseChatModel
     from core.llm.request import Progress
@@ -31,13 +31,22 @@ class ModelLoader:
         make: Makes the model; called in a thread, since it may import a vendor's package.
         readiness: Is told.
         label: What to call the model before it is made.
+        room: Awaited before a model of this process is loaded: memory that is being freed is free by then.
     """
 
-    def __init__(self, make: Callable[[], BaseChatModel], readiness: Readiness, label: str = "") -> None:
+    def __init__(
+        self,
+        make: Callable[[], BaseChatModel],
+        readiness: Readiness,
+        label: str = "",
+        *,
+        room: Callable[[], Awaitable[object]] | None = None,
+    ) -> None:
         self.model: BaseChatModel | None = None
         self._make = make
         self._readiness = readiness
         self._label = label
+        self._room = room
         self._users = 0
         self._when_unused: Callable[[ModelLoader], None] | None = None
         self._task: asyncio.Task[BaseChatModel] | None = None
@@ -128,6 +137,8 @@ class ModelLoader:
         model = self.model
         built_in = model.in_process and model.model_type == BUILT_IN
         self._readiness.mark("model", "loading", label=model.label, in_process=model.in_process, built_in=built_in)
+        if model.in_process and self._room is not None:
+            await self._room()
         loop = asyncio.get_running_loop()
         await model.prepare(lambda progress: _in_loop(loop, self._tell, progress))
         return model

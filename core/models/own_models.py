@@ -143,7 +143,7 @@ class OwnModels:
         readiness = Readiness(changed=partial(self._tell, owner))
         place = urlsplit(kept.address).hostname or ""
         label = f"{kept.model} · {place}" if place else kept.model
-        loader = ModelLoader(partial(self._remade, owner, kept), readiness, label)
+        loader = ModelLoader(partial(self._remade, owner, kept), readiness, label, room=self._freed)
         loader.start()
         return Chosen(loader, readiness, kept.service)
 
@@ -171,6 +171,11 @@ class OwnModels:
         if chosen.loader is not self.default.loader:
             self._retired.add(chosen.loader)
             chosen.loader.retire(self._close)
+
+    async def _freed(self) -> None:
+        """Wait for models that nobody works with any more to be out of memory."""
+        if self._closing:
+            await asyncio.wait(set(self._closing))
 
     def _close(self, loader: ModelLoader) -> None:
         self._retired.discard(loader)

@@ -89,6 +89,41 @@ async def test_who_begins_while_another_is_chosen_has_the_model_and_it_is_closed
     assert house.model.closed == 2
 
 
+class Heavy(ScriptedModel):
+    """A model that takes its time to leave the memory."""
+
+    def __init__(self, name: str, memory: list[str], *, in_process: bool = True) -> None:
+        super().__init__(name)
+        self.name, self.memory, self.in_process = name, memory, in_process
+        self.may_leave = asyncio.Event()
+
+    async def prepare(self, progress: Any = None) -> None:
+        self.memory.append(f"{self.name} in")
+
+    async def aclose(self) -> None:
+        await self.may_leave.wait()
+        self.memory.append(f"{self.name} out")
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+async def test_a_model_of_this_process_is_loaded_when_the_one_before_it_is_out_of_memory(
+    house: House, monkeypatch: pytest.MonkeyPatch, in_process: bool
+) -> None:
+    memory: list[str] = []
+    old, new = Heavy("old", memory), Heavy("new", memory, in_process=in_process)
+    made = iter([old, new])
+    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: next(made))
+    await house.chosen()
+    await house.choosing.save(ME, Draft("ollama", "", "another"), use=True)
+    loader = await house.models.loader(ME)
+    while loader.model is not new:
+        await asyncio.sleep(0)
+    asyncio.get_running_loop().call_soon(old.may_leave.set)
+    await loader.ready()
+    assert memory[:2] == (["old in", "old out"] if in_process else ["old in", "new in"])
+    new.may_leave.set()
+
+
 async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house: House) -> None:
     loader = await house.chosen()
     with loader.in_use():
