@@ -6,7 +6,7 @@ const root = document.documentElement;
 const wide = matchMedia('(min-width: 1200px)');
 const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
-let shown = '';
+let shown = { place: '', desk: null, at: null };
 let listed = '';
 
 // Of the marks of a reply that say the same, which one this is: each may stand behind another sentence.
@@ -37,6 +37,7 @@ export function unfold(button) {
 }
 
 function toMark(page) {
+  shown.at = null;
   const desk = page?.querySelector('.p-desk');
   const mark = desk && MARKS.map((one) => desk.querySelector(one)).find(Boolean);
   if (!mark) return;
@@ -59,15 +60,20 @@ function toListed(page) {
 
 function showMark() {
   const page = document.querySelector('#page .p-evidence');
-  const open = toListed(page);
+  const desk = page?.querySelector('.p-desk') ?? null;
   const now = page ? page.dataset.open + page.dataset.place : '';
-  if (now === shown) return;
-  shown = now;
+  if (now === shown.place && desk === shown.desk) return;
+  const isSame = now === shown.place;
+  shown = { ...shown, place: now, desk };
   if (!page) return;
-  page.querySelector('.p-desk')?.scrollTo(0, 0);
-  toMark(page);
-  open?.scrollIntoView({ block: 'nearest' });
-  if (!wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
+  if (isSame && shown.at) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded
+  else toMark(page);
+  toListed(page)?.scrollIntoView({ block: 'nearest' });
+  if (!isSame && !wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
+}
+
+function scrolled({ target }) {
+  if (target === shown.desk) shown.at = [target.scrollLeft, target.scrollTop];
 }
 
 // A button that was pressed is drawn anew with its page: the keyboard stays on it.
@@ -87,4 +93,5 @@ function pressed(event) {
 export function start() {
   onChange(showMark);
   addEventListener('keydown', pressed);
+  addEventListener('scroll', scrolled, true);
 }

@@ -1,0 +1,267 @@
+"""Marks lead to the page of any document, at once and after a restart; nothing is taken from the page on trust."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import xlsxwriter
+from selectolax.lexbor import LexborHTMLParser
+
+from core.engine import Engine
+from core.errors import NotFoundError
+from core.rag.bearing import cited_numbers
+from core.settings import Settings
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from webui.handlers.act import act
+from webui.handlers.desk import Desk
+from webui.handlers.send import start
+from webui.uploads import Uploads
+from webui.views import View, Views
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+FIRE = "Fire damage has a deductible of three hundred euros."
+WATER = "The deductible for water damage is four hundred and twenty euros."
+QUESTION = "What is the deductible for water damage and for fire damage?"
+
+
+def answer(request: Any) -> Reply:
+    """Both sentences, with a mark each, that says the number of the passage where they stand."""
+    asked = "\n".join(message.get_text_content() for message in request.messages)
+    number = re.findall(r"\[(\d+)\] \(policy", asked[: asked.find(WATER)])[-1]
+    return Reply(text=f"You asked about damage. {WATER} [{number}]\n\nAnd more: {FIRE} [{number}]")
+
+
+@dataclass
+class House:
+    """An engine, and a tab that a question was asked in."""
+
+    engine: Engine
+    desk: Desk
+    view: View
+    reply: str = ""
+
+    async def asks(self, *files: Path) -> None:
+        """Hand over files with the question, and wait for the reply."""
+        await start(self.desk, self.view, QUESTION, [(file, file.name) for file in files])
+        async with asyncio.timeout(60):
+            while not await self._ended():
+                await asyncio.sleep(0.02)  # between two looks
+
+    async def _ended(self) -> bool:
+        if self.engine.runs.live(self.view.conversation_id):
+            return False
+        thread = await self.engine.conversations.thread(self.view.owner, self.view.conversation_id)
+        last = thread[-1] if thread else None
+        self.reply = last.id if last and last.role == "assistant" else ""
+        return bool(self.reply)
+
+    async def does(self, **asked: Any) -> LexborHTMLParser:
+        """What the panel shows after the page's script asked for something."""
+        return LexborHTMLParser(await act(self.desk, self.view, json.dumps(asked)))
+
+    async def cites(self, at: int = 0) -> LexborHTMLParser:
+        """What a mark of the reply opens: the first or the second."""
+        message = await self.engine.conversations.message(self.view.owner, self.reply)
+        reply = await self.engine.runs.reply(self.view.owner, message)
+        return await self.does(do="cite", message=self.reply, n=cited_numbers(reply.text)[0], at=at)
+
+
+@asynccontextmanager
+async def opened(home: Path, conversation_id: str = "") -> AsyncIterator[House]:
+    model = ScriptedModel(answer)
+    settings = Settings.load(home=home, retrieval="keyword")
+    async with Engine(settings, model=model) as engine:
+        views = Views(Words.of)
+        headers = {"referer": f"http://127.0.0.1/?c={conversation_id}"}
+        request: Any = SimpleNamespace(session_hash="one", username="alice", headers=headers)
+        uploads = Uploads(home.parent / "tmp", 1_000_000)
+        yield House(engine, Desk(engine, uploads, views), views.of(request))
+
+
+@pytest.fixture
+async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+    async with opened(tmp_path / "home") as house:
+        yield house
+
+
+def policy_text(folder: Path) -> Path:
+    path = folder / "policy.txt"
+    path.write_text("\n\n".join([f"Clause {n} says little." for n in range(150)] + [f"{WATER}\n{FIRE}"]), "utf-8")
+    return path
+
+
+def policy_pdf(folder: Path) -> Path:
+    import pymupdf
+
+    document: Any = pymupdf.open()
+    document.new_page().insert_text((72, 72), "Nothing of interest stands here.", fontsize=11)
+    page = document.new_page()
+    page.insert_text((72, 100), "This is the policy of one flat and of its cellar.", fontsize=11)
+    page.insert_text((72, 116), WATER, fontsize=11)
+    page.insert_text((72, 132), FIRE, fontsize=11)
+    document.save(folder / "policy.pdf")
+    return folder / "policy.pdf"
+
+
+def policy_sheet(folder: Path) -> Path:
+    path = folder / "policy.xlsx"
+    with xlsxwriter.Workbook(str(path)) as book:
+        book.add_worksheet("Empty words").write_row(0, 0, ["Nothing", "of interest"])
+        sheet = book.add_worksheet("Damage")
+        sheet.write_row(0, 0, ["Kind", "Rule"])
+        for number in range(400):
+            sheet.write_row(number + 1, 0, [f"Clause {number}", "says little"])
+        sheet.write_row(401, 0, ["Water", WATER])
+        sheet.write_row(402, 0, ["Fire", FIRE])
+    return path
+
+
+def policy_slides(folder: Path) -> Path:
+    from pptx import Presentation
+    from pptx.util import Pt
+
+    deck: Any = Presentation()
+    for text in ("Nothing of interest.", f"Our policy\n{WATER}\n{FIRE}"):
+        slide = deck.slides.add_slide(deck.slide_layouts[6])
+        slide.shapes.add_textbox(Pt(100), Pt(50), Pt(500), Pt(200)).text_frame.text = text
+    deck.save(folder / "policy.pptx")
+    return folder / "policy.pptx"
+
+
+def strongest(panel: LexborHTMLParser) -> list[str]:
+    return [mark.text() or "" for mark in panel.css(".p-desk mark.p-m3")]
+
+
+async def test_a_text_opens_at_the_sentence_that_the_mark_stands_for(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_text(tmp_path))
+    panel = await house.cites(at=0)
+    assert strongest(panel) == [WATER]
+    assert [mark.text() for mark in panel.css(".p-quotes .p-here mark")] == [WATER]
+    assert strongest(await house.cites(at=1)) == [FIRE]
+    assert strongest(await house.cites(at=99)) == [WATER]
+    before = await house.does(do="page", document=panel_document(panel), n=0, part=1)
+    assert before.css(".p-line .p-no")[0].text() == "1"
+    assert not strongest(before)
+
+
+def panel_document(panel: LexborHTMLParser) -> str:
+    return panel.css("[data-do=page]")[0].attributes["data-document"] or ""
+
+
+async def test_on_a_picture_the_sentence_is_marked_stronger_than_the_passage(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_pdf(tmp_path))
+
+    def tops(panel: LexborHTMLParser) -> list[float]:
+        styles = [mark.attributes["style"] or "" for mark in panel.css(".p-hl.p-strong")]
+        return [float(style.split("top:")[1].split("%")[0]) for style in styles]
+
+    (water,), (fire,) = tops(await house.cites(at=0)), tops(await house.cites(at=1))
+    assert fire - water == pytest.approx(16 / 842 * 100, abs=0.2)
+    panel = await house.cites()
+    assert panel.css(".p-hl.p-on")
+    assert panel.css(".p-sheet img")[0].attributes["src"] == f"./pages/{panel_document(panel)}/2.png"
+
+
+async def test_a_sheet_opens_at_the_cited_row_and_leads_to_earlier_ones(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_sheet(tmp_path))
+    panel = await house.cites()
+    row = panel.css("tr.p-m3")[0]
+    assert (row.css("th")[0].text(), row.css("td")[1].text()) == ("402", WATER)
+    assert panel.css(".p-name")[0].text() == "Damage"
+    earlier = panel.css(".p-rows")[0].attributes
+    asked = {
+        "document": earlier["data-document"],
+        "n": int(earlier["data-n"] or 0),
+        "part": int(earlier["data-part"] or 0),
+    }
+    rows = [int(head.text()[:3]) for head in (await house.does(do="page", **asked)).css("tbody th")]
+    assert rows
+    assert max(rows) < 402
+    other = await house.does(do="page", document=earlier["data-document"], n=1)
+    assert other.css(".p-name")[0].text() == "Empty words"
+
+
+async def test_a_slide_is_shown_with_the_sentence_marked(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_slides(tmp_path))
+    panel = await house.cites()
+    assert strongest(panel) == [WATER]
+    assert panel.css(".p-turner span")[0].text() == "Slide 2 of 2"
+    assert "policy.pptx, slide 2" in html.unescape(panel.css(".p-here .p-where")[0].text() or "")
+
+
+async def test_any_passage_of_the_document_can_be_looked_at(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    panel = await house.cites(at=1)
+    assert panel.css(".p-all [data-do=passages]")
+    listed = await house.does(do="passages", n=0)
+    chunks = listed.css(".p-chunk button")
+    assert len(chunks) == 2
+    assert listed.css(".p-hl.p-strong"), "what was open stays open"
+    shown = await house.does(do="chunk", n=int(chunks[0].attributes["data-n"] or 0))
+    assert shown.css(".p-turner span")[0].text() == "Page 1 of 2"
+    assert shown.css(".p-hl.p-on")
+    assert shown.css(".p-chunk.p-here")
+    assert not shown.css(".p-quotes .p-here")
+    assert (await house.cites()).css(".p-chunk"), "the list stays unfolded"
+    assert not (await house.does(do="passages", n=-1)).css(".p-chunk")
+
+
+async def test_a_mark_leads_to_its_page_after_a_restart(tmp_path: Path, anyio_backend: str) -> None:
+    async with opened(tmp_path / "home") as first:
+        await first.asks(policy_slides(tmp_path), policy_pdf(tmp_path))
+        before = (await first.cites(at=1)).html
+    async with opened(tmp_path / "home", first.view.conversation_id) as second:
+        second.reply = first.reply
+        assert (await second.cites(at=1)).html == before
+
+
+async def test_a_document_that_is_gone_leaves_its_words(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_text(tmp_path))
+    panel = await house.cites()
+    library = await house.engine.library(house.view.owner)
+    library.remove(panel.css("[data-document]")[0].attributes["data-document"] or "")
+    gone = await house.cites()
+    assert "cannot be shown" in (gone.css(".p-none")[0].text() or "")
+    assert WATER in " ".join((gone.css(".p-here .p-quote")[0].text() or "").split())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"do": "chunk", "n": 1},
+        {"do": "passages", "n": 0},
+        {"do": "page", "document": "x", "n": 1},
+        {"do": "cite", "message": "x", "n": 1},
+    ],
+)
+async def test_where_nothing_is_open_nothing_can_be_asked_for(house: House, asked: dict[str, Any]) -> None:
+    with pytest.raises(NotFoundError):
+        await house.does(**asked)
+
+
+async def test_only_what_belongs_to_the_reply_is_shown(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    library = await house.engine.library(house.view.owner)
+    other = library.add_text("Somebody's other text.", name="other.txt")
+    await house.cites()
+    for asked in (
+        {"do": "page", "document": other.id, "n": 1},
+        {"do": "chunk", "n": library.pages.chunks(other.id)[0].chunk_id},
+        {"do": "cite", "message": house.reply, "n": 9},
+        {"do": "cite", "message": house.reply, "n": -1},
+    ):
+        with pytest.raises(NotFoundError):
+            await house.does(**asked)
