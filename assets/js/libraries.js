@@ -223,6 +223,7 @@ class Dialog {
     const { name } = this.data.opened;
     const text = make('p', { textContent: say('libraries_delete_ask', { name }) });
     question('', text, say('delete'), async () => {
+      this.tell('run', say('libraries_deleting'));
       await this.run('delete', {}, { changes: true });
       if (open) (this.parts.list.querySelector('[data-library]') ?? this.parts.fresh).focus();
     }, { kind: 'p-danger' });

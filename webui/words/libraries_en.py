@@ -30,6 +30,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_delete": "Delete library",
     "js.libraries_delete_ask": "“{name}” will be deleted with its documents, for good. Conversations that use it then "
     "answer without it.",
+    "js.libraries_deleting": "Deleting …",
     "js.libraries_documents": "Documents",
     "js.libraries_add": "Add files",
     "js.libraries_filter": "Find a document by its name",

@@ -29,6 +29,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_rename": "重命名",
     "js.libraries_delete": "删除文档库",
     "js.libraries_delete_ask": "将永久删除“{name}”及其中的文档。正在使用它的对话，之后的回答不再依据它。",
+    "js.libraries_deleting": "正在删除……",
     "js.libraries_documents": "文档",
     "js.libraries_add": "添加文件",
     "js.libraries_filter": "按名称查找文档",
