@@ -75,7 +75,7 @@ class ReplyReader:
         events: list[Event] = []
         if self._untagged is not None:
             calls = self._untagged.calls(cut=cut)
-            if calls and (calls[0].readable or self._request.answers_calls):
+            if calls and (self._request.answers_calls or all(call.readable for call in calls)):
                 return self._called(calls)
             events, self._untagged = self._events(self._scanner.feed(self._untagged.held()), cut=False), None
         events += self._events(self._scanner.close(cut=cut), cut=cut)

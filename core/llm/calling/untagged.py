@@ -1,4 +1,4 @@
-"""A call without its tag: only where the whole reply is that one object, bare or in a fence, for a declared tool."""
+"""Calls without tags: only where the whole reply is such objects, bare or in a fence, each for a declared tool."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MARK: Final = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 
 @dataclass(slots=True)
 class Untagged:
-    """Holds a reply back while all of it may be one call.
+    """Holds a reply back while all of it may be calls.
 
     Args:
         functions: The tools on offer.
@@ -37,6 +37,7 @@ class Untagged:
     _string: bool = False
     _rest: str = ""  # of the text before, what must be looked at again
     _tail: str = ""
+    _earlier: list[str] = field(default_factory=list[str])  # the calls before the last one
 
     def feed(self, text: str) -> str | None:
         """`None` while the reply may still be a call; else all that was held back, which is to be read as text."""
@@ -56,11 +57,14 @@ class Untagged:
         return "".join(self._pieces)
 
     def calls(self, *, cut: bool) -> list[CallText]:
-        """The call, now that the reply is over; one of a reply that was `cut` off is not mended."""
-        body = "".join([*self._body, self._rest])
-        calls = read_calls(body, self.functions, mend=not cut and may_be_mended(body))
+        """The calls, now that the reply is over; the last of a reply that was `cut` off is not mended."""
+        last = "".join([*self._body, self._rest])
+        found = [read_calls(body, self.functions) for body in self._earlier]
+        found.append(read_calls(last, self.functions, mend=not cut and may_be_mended(last)))
         names = {f.get("name") for f in self.functions}
-        return calls if len(calls) == 1 and calls[0].name in names else []
+        calls = [call for each in found for call in each]
+        one_each = all(len(each) == 1 for each in found)
+        return calls if one_each and all(call.name in names for call in calls) else []
 
     def _begin(self, text: str) -> None:
         """Tell from the first characters whether this may be a call."""
@@ -130,7 +134,12 @@ class Untagged:
         self._end(text[at:])
 
     def _end(self, text: str) -> None:
-        """After the call only the end of a fence, a stray bracket or a stray closing tag may follow."""
+        """After a call only the next, the end of a fence, a stray bracket or a stray closing tag may follow."""
         self._tail += text
-        if not _END_CALL.startswith(self._tail.strip("`}]) \t\r\n")):
+        if (following := self._tail.lstrip("}]), \t\r\n")).startswith("{"):
+            self._earlier.append("".join(self._body))
+            self._body, self._start, self._tail, self._depth = [], "", "", 0
+            self._place = "start"
+            self._begin(following)
+        elif not _END_CALL.startswith(self._tail.strip("`}]), \t\r\n")):
             self._place = "no"

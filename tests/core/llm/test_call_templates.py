@@ -135,8 +135,30 @@ def test_an_untagged_call_is_one_where_it_is_the_whole_reply(template: str, repl
         assert calls(read(template, *chunks)) == [("f", {"x": "}"})]
 
 
+TWO = '{"name": "f", "arguments": {"x": 2}}'
+
+
+@pytest.mark.parametrize("template", HOW)
+@pytest.mark.parametrize(
+    "reply",
+    [
+        f"```json\n{ONE}\n\n{TWO}\n\n{ONE}\n```",
+        f"{ONE}\n{TWO}\n{ONE}",
+        f"{ONE}, {TWO}, {ONE}",
+        f"{ONE}}}\n{TWO}\n{ONE[:-1]}",
+    ],
+)
+def test_several_untagged_calls_are_calls_where_they_are_the_whole_reply(template: str, reply: str) -> None:
+    for chunks in ([reply], list(reply)):
+        assert calls(read(template, *chunks)) == [("f", {"x": "}"}), ("f", {"x": 2}), ("f", {"x": "}"})]
+
+
 NO_CALL = [
     f"Like this: {ONE}",
+    f"{ONE}\n{TWO}\nThat is how.",
+    f'{ONE}\n{{"title": "f"}}',
+    f"{ONE}\n{TWO.replace('f', 'nobody', 1)}",
+    f"{ONE} and {TWO}",
     f"{ONE}\nThat is how.",
     f"```json\n{ONE}\n```\nThat is how.",
     '{"name": "nobody", "arguments": {}}',

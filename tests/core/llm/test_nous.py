@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.llm.calling.base import CallReader
 from core.llm.calling.nous import NousTemplate
 from core.llm.request import ChatRequest
-from core.messages.events import CallDelta, CallStarted, Event, MessageFinished
+from core.messages.events import CallDelta, CallStarted, Event, MessageFinished, TextDelta
 from core.messages.message import FunctionCall, Message
 from core.messages.transcript import Transcript
 
@@ -118,6 +118,20 @@ def test_half_an_untagged_call_is_not_mended_where_the_reply_was_cut_off() -> No
     reader = reader_of("f", answers_calls=True)
     assert reader.feed(half) == []
     assert reader.close(cut=True) == [CallStarted("1", "f"), CallDelta("1", f"(unreadable) {half}")]
+
+
+def test_of_several_untagged_calls_the_last_is_not_mended_where_the_reply_was_cut_off() -> None:
+    whole, half = '{"name": "f", "arguments": {}}', '{"name": "f", "arguments": {"path": "/home/a'
+    reader = reader_of("f", answers_calls=True)
+    assert reader.feed(f"{whole}\n{half}") == []
+    assert reader.close(cut=True)[1:] == [
+        CallDelta("1", "{}"),
+        CallStarted("2", "f"),
+        CallDelta("2", f"(unreadable) {half}"),
+    ]
+    reader = reader_of("f")
+    assert reader.feed(f"{whole}\n{half}") == []
+    assert reader.close(cut=True) == [TextDelta(f"{whole}\n{half}")]
 
 
 def test_thoughts_become_reasoning() -> None:

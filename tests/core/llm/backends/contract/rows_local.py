@@ -18,8 +18,14 @@ LEFT_OUT = {
     "unreachable": SERVICE,
     "refusal": SERVICE,
     "reasoning": "this model does not think before it speaks",
-    "three_calls": "models of this size make one call at a time",
 }
+ONE_CHOICE = {"three_calls": "what it is told of tools asks for one choice; the row with tools in the prompt keeps it"}
+ONE_CALL = {"three_calls": "models of this size make one call at a time, if they are not told word for word"}
+ABOVE = "the row of the same model without that keeps it, by the same way"
+SAME: dict[str, str] = dict.fromkeys(
+    ("text", "one_call", "usage", "stop", "close", "picture", "no_picture", "next_question"), ABOVE
+)
+THREE = "Call weather for Oslo, then for Beijing, then for Rome. Write three <tool_call> blocks."
 
 
 @lru_cache
@@ -30,21 +36,26 @@ def _loaded(model_type: str, name: str) -> BaseChatModel:
 
 def _shared(settings: dict[str, Any]) -> BaseChatModel:
     model = _loaded(settings["model_type"], settings["model"])
-    model.generate_cfg = {**model.generate_cfg, "temperature": 0, "max_tokens": 60, **settings["generate_cfg"]}
+    model.generate_cfg = {"temperature": 0, "max_tokens": 60, **settings["generate_cfg"]}
     return model
 
 
-def _row(model_type: str) -> BackEnd:
+def _row(model_type: str, what: str, leaves_out: dict[str, str], **native: Any) -> BackEnd:
     return BackEnd(
-        f"{model_type}, for real",
+        f"{model_type}, {what}",
         lambda _: {"model_type": model_type, "model": DEFAULT},
         scripted=False,
-        native={},
+        native=native,
         open=_shared,
         closes=False,
-        leaves_out=LEFT_OUT,
+        leaves_out={**LEFT_OUT, **leaves_out},
+        questions={"three_calls": THREE},
         marks=("slow", "weights"),
     )
 
 
-ROWS = [_row("llama_cpp"), _row("transformers")]
+ROWS = [
+    _row("llama_cpp", "for real", ONE_CHOICE),
+    _row("llama_cpp", "for real, tools in the prompt", SAME, fncall_prompt_type="nous", max_tokens=160),
+    _row("transformers", "for real", ONE_CALL),
+]
