@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -12,13 +13,15 @@ from core.rag.document import strokes
 from core.rag.sentences import count_tokens
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Collection, Iterable, Sequence
 
     from core.rag.document import Passage
     from core.rag.index_file import IndexFile
 
 _MOST_TOGETHER = 3  # chunks in one passage: its number has to stand for something that can be looked at
-_SHORTEST_TOKEN = 0.25  # of a letter: no estimate counts less
+_SHORTEST_TOKEN = 0.25  # a letter is this much of a token, or more
+_SAID_ONCE = 0.5  # of the text of chunks at least; the rest may be what the chunk before has too
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,18 +75,16 @@ class Gathering:
         Raises:
             StorageError: The library cannot be read.
         """
-        wanted = json.dumps(list(documents))
-        within = "WHERE document_id IN (SELECT value FROM json_each(?))"
+        wanted = frozenset(documents)
         with self._file.reading() as db:
-            (letters,) = db.execute(f"SELECT total(length(text)) FROM chunks {within}", (wanted,)).fetchone()  # noqa: S608 - literal
-            if not letters or letters * _SHORTEST_TOKEN * 0.5 > most_tokens:  # half of it may be said twice
+            if not _may_fit(db, wanted, most_tokens):
                 return None
-            there = {one.id: one for one in records.everything(db) if one.id in documents}
-            if any(one.status == "reading" for one in there.values()):
+            there = [one for one in records.everything(db) if one.id in wanted]
+            if any(one.status == "reading" for one in there):
                 return None
             ids = [
                 chunk_id
-                for document_id in there
+                for document_id in (one.id for one in there)
                 for (chunk_id,) in db.execute(
                     "SELECT id FROM chunks WHERE document_id = ? ORDER BY position", (document_id,)
                 )
@@ -105,6 +106,18 @@ class Gathering:
         once = {passage.chunk_id: passage for passage in reversed(passages)}
         first = [passage for passage in passages if once.pop(passage.chunk_id, None) is not None]
         return [_Placed(one, *places[one.chunk_id]) for one in first if one.chunk_id in places]
+
+
+def _may_fit(db: sqlite3.Connection, documents: Collection[str], most_tokens: int) -> bool:
+    """Whether there is something, and not so much that it cannot fit; a large library is not looked through for it."""
+    letters = 0
+    sql = "SELECT length(text) FROM chunks WHERE document_id IN (SELECT value FROM json_each(?))"
+    with closing(db.execute(sql, (json.dumps(list(documents)),))) as rows:
+        for (length,) in rows:
+            letters += length
+            if letters * _SHORTEST_TOKEN * _SAID_ONCE > most_tokens:
+                return False
+    return letters > 0
 
 
 def _runs(placed: Iterable[_Placed]) -> list[list[_Placed]]:

@@ -118,6 +118,13 @@ def test_what_does_not_fit_is_not_given_whole(small: Library) -> None:
     assert small.gathering.whole(["0" * 64], 1000) is None
 
 
+def test_what_is_still_being_read_is_not_taken_for_whole(small: Library) -> None:
+    document = small.add_text("The lamp is old.", name="a.txt")
+    with small._file.writing() as db:  # pyright: ignore[reportPrivateUsage]
+        db.execute("UPDATE documents SET status = 'reading'")
+    assert small.gathering.whole([document.id], 1000) is None
+
+
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
