@@ -26,7 +26,7 @@ const BUTTONS = {
     ask({ do: 'page', document: button.dataset.document, n: Number(button.dataset.n), part: Number(button.dataset.part ?? 0) });
   },
   passages: (button) => { stay(button); ask({ do: 'passages', n: Number(button.dataset.n) }); },
-  chunk: (button) => ask({ do: 'chunk', n: Number(button.dataset.n) }),
+  chunk: (button) => { stay(button); ask({ do: 'chunk', n: Number(button.dataset.n) }); },
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,

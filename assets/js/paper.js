@@ -8,6 +8,7 @@ const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
 let shown = { place: '', desk: null, at: null };
 let listed = '';
+let stayed = 0;
 
 // Of the marks of a reply that say the same, which one this is: each may stand behind another sentence.
 export function occurrence(link) {
@@ -69,7 +70,8 @@ function showMark() {
   if (isSame && shown.at) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded
   else toMark(page);
   toListed(page)?.scrollIntoView({ block: 'nearest' });
-  if (!isSame && !wide.matches && root.dataset.evidence === 'open') page.querySelector('.p-close')?.focus({ preventScroll: true });
+  if (isSame || wide.matches || root.dataset.evidence !== 'open' || Date.now() - stayed < 3000) return;
+  page.querySelector('.p-close')?.focus({ preventScroll: true });
 }
 
 function scrolled({ target }) {
@@ -78,6 +80,8 @@ function scrolled({ target }) {
 
 // A button that was pressed is drawn anew with its page: the keyboard stays on it.
 export function stay(button) {
+  stayed = Date.now();
+  if (button.dataset.do === 'chunk') return keepFocus('#page .p-chunks .p-here button');
   const name = ['p-before', 'p-after', 'p-unfold', 'p-rows'].find((one) => button.classList.contains(one));
   if (name) keepFocus(`#page .${button.parentElement.classList[0]} .${name}:not([disabled])`, '#page .p-desk');
 }
