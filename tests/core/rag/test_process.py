@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -45,6 +47,17 @@ def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
     with pytest.raises(BrokenDocumentError) as caught:
         parse(path, "a.txt", "plain", Limits(seconds=0.5))
     assert caught.value.words_key == "document_too_slow"
+
+
+def test_the_time_in_which_pages_are_indexed_is_not_the_readers(
+    make_pdf: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = 0.0
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
+    found = process.stream(make_pdf(*["The lamp is green."] * 9), "a.pdf", "pdf", Limits())
+    assert next(found)
+    passed = 3600.0  # somebody worked on that for an hour
+    assert len(list(found)) == 18
 
 
 def test_a_file_that_unpacks_without_end_is_given_up(tmp_path: Path) -> None:
