@@ -1,34 +1,39 @@
 // Cards of documents are drawn anew while these are read: a press and the keyboard's place outlive that.
 import { keepFocus } from './focus.js';
-import { onChange } from './state.js';
 
 const LINKS = '#chat :is(.p-doc, .p-wait-read) a.p-do';
 let held = '';      // the address of the link that the keyboard is on
+let leaving = 0;
 let pressed = null; // the link that the mouse went down on
 
 const named = (address) => document.querySelector(`#chat a.p-do[href="${CSS.escape(address)}"]`);
 
+const lost = () => held && document.activeElement === document.body && !document.querySelector('dialog[open]');
+const link = () => named(held) ?? named(held.replace('#do-cancel-', '#do-reread-')) ?? named(held.replace('#do-reread-', '#do-cancel-'));
+
 function restore() {
-  if (!held || document.activeElement !== document.body || document.querySelector('dialog[open]')) return;
-  const link = named(held) ?? named(held.replace('#do-cancel-', '#do-reread-')) ?? named(held.replace('#do-reread-', '#do-cancel-'));
-  if (link) return link.focus({ preventScroll: true });
-  held = '';
-  keepFocus('#composer textarea');
+  if (!lost()) return;
+  if (link()) return link().focus({ preventScroll: true });
+  clearTimeout(leaving);
+  leaving = setTimeout(() => {  // nothing more can be done with it
+    if (lost() && !link()) { held = ''; keepFocus('#composer textarea'); }
+  }, 500);
 }
 
 export function start() {
   addEventListener('focusin', (event) => { held = event.target.closest?.(LINKS)?.getAttribute('href') ?? ''; });
   addEventListener('pointerdown', (event) => {
-    const link = event.target.closest?.(LINKS) ?? null;
-    if (!link) held = '';
-    pressed = event.pointerType === 'mouse' && event.button === 0 ? link : null;
+    const target = event.target.closest?.(LINKS) ?? null;
+    if (!target) held = '';
+    pressed = event.pointerType === 'mouse' && event.button === 0 ? target : null;
   }, true);
   addEventListener('pointerup', (event) => {
     const before = pressed;
     pressed = null;
     if (!before || before.isConnected) return;  // the browser makes a click of it
-    const link = document.elementFromPoint(event.clientX, event.clientY)?.closest(LINKS);
-    if (link?.getAttribute('href') === before.getAttribute('href')) link.click();
+    const target = document.elementFromPoint(event.clientX, event.clientY)?.closest(LINKS);
+    if (target?.getAttribute('href') === before.getAttribute('href')) target.click();
   }, true);
-  onChange(restore);
+  // At once: the next key may be on its way.
+  new MutationObserver(restore).observe(document.body, { subtree: true, childList: true });
 }

@@ -35,14 +35,18 @@ def test_a_long_document_is_seen_being_read_asked_before_its_end_and_called_off(
     expect(chat(page)).to_contain_text("Answered without broken.pdf, which could not be read.")
     expect(chat(page)).to_contain_text(re.compile(r"book\.pdf was still being read: only \d+ of its 4000 pages"))
     expect(chat(page)).to_contain_text("four hundred and twenty euros")
+    wait_for_state(page, "idle")
     cancel, far = book_card.get_by_role("button", name="Cancel"), book_card.locator(".p-far")
     cancel.hover()
     page.mouse.down()
     expect(far).not_to_have_text(far.inner_text())  # the card is drawn anew under the finger
     page.mouse.up()
     expect(book_card).to_contain_text("reading was cancelled · page")
-    expect(book_card.get_by_role("button", name="Try again")).to_be_visible()
-    wait_for_state(page, "idle")
+    book_card.get_by_role("button", name="Try again").press("Enter")
+    expect(cancel).to_be_focused()
+    expect(far).to_contain_text(re.compile(r"page \d+ of 4000 · \d+ passages"))
+    page.keyboard.press("Enter")  # the keyboard is where it was, on a card that was drawn anew many times
+    expect(book_card).to_contain_text("reading was cancelled · page")
 
 
 def test_an_encrypted_document_is_opened_with_its_password(page: Page, server: AppProcess, tmp_path: Path) -> None:
