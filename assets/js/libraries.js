@@ -289,6 +289,7 @@ class Dialog {
     if (!open || library !== this.at) return;
     hint.textContent = answer.failed ?? answer.said;
     found.replaceChildren(...(answer.found ?? []).map(foundRow));
+    if (found.childElementCount) trying.scrollIntoView({ block: 'start' });  // else they would stand below the edge
   }
 }
 
