@@ -27,8 +27,18 @@ export function larger(steps) {
   zoomTo(ZOOMS[Math.max(0, Math.min(ZOOMS.length - 1, at))]);
 }
 
+// A page that is shown large gets a finer picture, once that has come.
+function sharpen() {
+  const picture = document.querySelector('#page .p-sheet img');
+  if (!picture || Number(root.dataset.zoom ?? 1) < 2 || picture.src.includes('?')) return;
+  const finer = new Image();
+  finer.addEventListener('load', () => { picture.src = finer.src; });
+  finer.src = `${picture.src}?zoom=4`;
+}
+
 function zoomTo(zoom) {
   root.dataset.zoom = zoom;
+  sharpen();
   toMark(document.querySelector('#page .p-evidence'));
 }
 
@@ -67,6 +77,7 @@ function showMark() {
   const isSame = now === shown.place;
   shown = { ...shown, place: now, desk };
   if (!page) return;
+  sharpen();
   if (isSame && shown.at) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded
   else toMark(page);
   toListed(page)?.scrollIntoView({ block: 'nearest' });

@@ -25,7 +25,7 @@ _FOUND, _OPEN, _CITED = 1, 2, 3  # how strong the marker is
 _LETTERS = (7.0, 28.0)  # points, smallest and largest on a slide
 _TITLE = 40.0
 _LINE = 1.28
-_WIDEST_CELL = 400
+_WIDEST_CELL = 300
 _SLIDE = (960.0, 540.0)
 
 

@@ -29,6 +29,7 @@ _AT_ONCE = 100  # lines or rows in a block
 _LONGEST = 2_000  # letters of a line; what is longer goes on in a line without a number
 _CELL = 2_000
 _COLUMNS = 100
+_CELLS, _FEWEST = 2_500, 20  # of a block, and rows of the widest
 _LETTERS = 26
 
 
@@ -93,8 +94,9 @@ def _workbook(path: Path) -> Iterator[Found]:
 def _grid(rows: Iterable[tuple[int, list[str]]], left: int, page: int | None) -> Iterator[Block]:
     """Rows below the letters of their columns; blank ones are passed over, their numbers show it."""
     filled = ((number, row) for number, row in rows if any(cell.strip() for cell in row))
-    while some := list(islice(filled, _AT_ONCE)):
-        columns = min(max(len(row) for _, row in some), _COLUMNS)
+    wide = 1
+    while some := list(islice(filled, max(_FEWEST, min(_AT_ONCE, _CELLS // wide)))):
+        wide = columns = min(max(len(row) for _, row in some), _COLUMNS)
         letters = ("", *(_letters(left + at) for at in range(columns)))
         cells = tuple((str(number), *(_cell(cell) for cell in row[:columns])) for number, row in some)
         yield Block("table", "", page, cells=(letters, *cells))
