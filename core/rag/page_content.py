@@ -48,7 +48,8 @@ _KEPT = "content-1.json"
 _FOOT = 16  # bytes at the end that say where the table of parts begins
 _BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
 _ROWS = 100  # of a table in a text
-_WHOLE, _TRACE = 0.99, 0.04  # of a quotation: as good as all of it, more than a heading that stands everywhere
+# Of a quotation: as good as all of it, enough to look no farther, more than a heading that stands everywhere.
+_WHOLE, _SOME, _TRACE = 0.99, 0.3, 0.04
 _CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
 
 
@@ -314,7 +315,7 @@ class _Reader:
             share, there = self._share(part, quote)
             if share > best:
                 best, at, edges = share, part, there
-            if best >= _WHOLE:
+            if best >= _WHOLE or (best > _SOME and abs(part - at) > 2):
                 break
         if best >= _WHOLE:
             # At both edges it fills the part, and what follows matters more than what came before.
