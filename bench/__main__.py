@@ -26,6 +26,10 @@ NAMES = (
     "frames",
     "long_document",
     "large_library",
+    "budget",
+    "page_hits",
+    "real_documents",
+    "evidence",
     "small_model",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 LOOKED_AT = 20
 _STRETCH = 12  # terms: of a sentence or so, without its stop words
-_WEIGHT = 0.6  # what all of them within one stretch add to the score, as a share of it
+_WEIGHT = 0.5  # what all of them within one stretch add to the score, as a share of it
 
 
 def nearest_first(
