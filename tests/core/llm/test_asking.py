@@ -163,3 +163,19 @@ def test_a_language_that_parlour_does_not_speak_is_said() -> None:
     with pytest.raises(SettingsError, match="lang") as caught:
         ScriptedModel("never").chat(ASK, stream=False, extra_generate_cfg={"lang": "fr"})
     assert "zh" in caught.value.hint
+
+
+WRITTEN = {
+    "nous": '<tool_call>\n{"name": "look up", "arguments": {"x": 1}}\n</tool_call>',
+    "qwen": '✿FUNCTION✿: look up\n✿ARGS✿: {"x": 1}',
+    "json_schema": '{"name": "look up", "arguments": {"x": 1}}',
+}
+
+
+@pytest.mark.parametrize("template", WRITTEN)
+def test_a_tool_whose_name_has_spaces_is_called_by_it_in_every_template(template: str) -> None:
+    tool = {"name": "look up", "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}
+    model = ScriptedModel(WRITTEN[template], native=False)
+    [message] = model.chat(ASK, [tool], stream=False, extra_generate_cfg={"fncall_prompt_type": template})
+    assert message["function_call"] == {"name": "look up", "arguments": '{"x": 1}'}
+    assert "look up" in str(model.requests[0])
