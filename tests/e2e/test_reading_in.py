@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pymupdf
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, chat, wait_for_state
+from tests.e2e.chat_steps import NAMED, ask, chat, wait_for_state
 from tests.e2e.test_documents import CLAUSE, add, make_pdf
 
 
-def test_a_long_document_is_seen_being_read_asked_before_its_end_and_called_off(page: Page, tmp_path: Path) -> None:
+def test_a_long_document_is_seen_being_read_asked_before_its_end_and_called_off(
+    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
+) -> None:
+    first = open_page(server)
     sheet: Any = pymupdf.open()
     for number in range(1, 21):
         text = f"Section {number}. {CLAUSE} " + "This policy covers the contents of one flat. " * 40
@@ -25,17 +29,19 @@ def test_a_long_document_is_seen_being_read_asked_before_its_end_and_called_off(
     book.save(tmp_path / "book.pdf")
     broken = tmp_path / "broken.pdf"
     broken.write_bytes(b"%PDF-1.7\n1 0 obj")
-    add(page, tmp_path / "book.pdf", broken)
-    ask(page, "What is the deductible for water damage?")
+    add(first, tmp_path / "book.pdf", broken)
+    ask(first, "What is the deductible for water damage?")
+    expect(first).to_have_url(NAMED)
+    page = open_page(server, first.url.removeprefix(server.url), context=first.context)
     book_card = chat(page).locator(".p-doc", has_text="book.pdf")
     expect(book_card).to_contain_text(re.compile(r"page \d+ of 4000 · \d+ passages"))
     expect(chat(page)).to_contain_text("Waiting until book.pdf is read")
-    page.reload(wait_until="domcontentloaded")
     chat(page).get_by_role("button", name="Ask now with what is ready").click()
     expect(chat(page)).to_contain_text("Answered without broken.pdf, which could not be read.")
     expect(chat(page)).to_contain_text(re.compile(r"book\.pdf was still being read: only \d+ of its 4000 pages"))
     expect(chat(page)).to_contain_text("four hundred and twenty euros")
     wait_for_state(page, "idle")
+    first.close()
     cancel, far = book_card.get_by_role("button", name="Cancel"), book_card.locator(".p-far")
     cancel.hover()
     page.mouse.down()
