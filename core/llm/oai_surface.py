@@ -10,6 +10,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.bridge.snapshots import listed, read, snapshots
+from core.errors import BadMessagesError
 from core.messages.content import ContentItem
 from core.messages.events import MessageFinished
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, FunctionCall, Message
@@ -134,11 +135,20 @@ def _ours(open_calls: dict[str, str], given: Mapping[str, Any]) -> list[Message]
     if content or not (calls or reasoning):
         ours.append(Message(role, content, name=given.get("name")))
     for call in calls:
-        function, call_id = call["function"], str(call.get("id") or f"call_{token_hex(8)}")
+        function, call_id = _function(call), str(call.get("id") or f"call_{token_hex(8)}")
         open_calls[call_id] = str(function["name"])
         made = FunctionCall(function["name"], function.get("arguments") or "{}")
         ours.append(Message(ASSISTANT, "", function_call=made, extra={"function_id": call_id}))
     return ours
+
+
+def _function(call: Any) -> Mapping[str, Any]:
+    """What a call of OpenAI's is about."""
+    function = cast("Json", call).get("function") if isinstance(call, dict) else None
+    if not isinstance(function, dict) or not isinstance(cast("Json", function).get("name"), str):
+        hint = 'Give calls such as {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}.'
+        raise BadMessagesError(code="400", message="A tool call names no function.", hint=hint)
+    return cast("Json", function)
 
 
 def _answered(given: Mapping[str, Any], open_calls: dict[str, str]) -> tuple[str, str]:

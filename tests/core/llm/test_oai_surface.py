@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from core.errors import BadMessagesError
 from core.llm.oai_surface import from_oai
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -76,6 +77,13 @@ def test_parts_of_a_content_become_items() -> None:
     assert [item.get_type_and_value()[0] for item in message.items] == ["text", "image", "audio", "video"]
     (developer,) = from_oai([{"role": "developer", "content": "be kind"}])
     assert developer.role == "system"
+
+
+@pytest.mark.parametrize("call", ["f", {}, {"function": "f"}, {"function": {"arguments": "{}"}}])
+def test_a_call_that_names_no_function_is_refused_with_its_form(call: Any) -> None:
+    with pytest.raises(BadMessagesError, match="names no function") as caught:
+        from_oai([*ASK, {"role": "assistant", "content": None, "tool_calls": [call]}])
+    assert '"function"' in caught.value.hint
 
 
 def test_closing_it_stops_the_model() -> None:
