@@ -178,4 +178,4 @@ def _act(record: DocumentRecord, words: Words) -> str:
         return ""
     label, about = escaped(words(f"reading.{act}")), escaped(words(f"reading.{act}_it", name=record.name))
     address = f"#do-{'reread' if act == 'again' else act}-{escaped(record.id)}"
-    return f'<a class="p-do p-word" role="button" href="{address}" title="{about}" aria-label="{about}">{label}</a>'
+    return f'<a class="p-do p-word" role="button" href="{address}" title="{about}">{label}</a>'
