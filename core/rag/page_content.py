@@ -240,6 +240,8 @@ class Contents:
         path = self._folder / document.id / _KEPT
         for _ in range(2):
             if not path.is_file():
+                if kind == "page" and document.status == "reading":  # it is on its way; twice at once helps nobody
+                    raise NotFoundError(f"Page {page} is being read.")
                 self._make(document, original, kind)
             try:
                 with path.open("rb") as file:

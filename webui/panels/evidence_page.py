@@ -96,7 +96,7 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> s
     across, down = right - left, bottom - top
     place = f"left:{-left / across:.4%};top:{-top / down:.4%};width:{width / across:.4%}"
     return (
-        f'<div class="p-desk" tabindex="0">'
+        f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}">'
         f'<div class="p-page" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}">'
         f'<div class="p-paper"><div class="p-sheet" style="{place}">{inside}</div></div>{tabs_html}</div>{below}</div>'
     )

@@ -121,7 +121,10 @@ def text_page(
         return _slide(sheet, here)
     body = {"sheet": _grid, "lines": _lines}.get(content.kind, _paragraphs)(sheet)
     before, after = (_more(sheet, way) for way in ("before", "after"))
-    return f'<div class="p-desk p-read p-of-{content.kind}" tabindex="0">{before}{body}{after}</div>'
+    return (
+        f'<div class="p-desk p-read p-of-{content.kind}" tabindex="0" role="region" '
+        f'aria-label="{escaped(shown.document)}">{before}{body}{after}</div>'
+    )
 
 
 def _marked(units: Sequence[Unit], found: Sequence[Found]) -> _Marked:

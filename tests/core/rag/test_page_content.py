@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,9 @@ import pytest
 import xlsxwriter
 
 from core.errors import NotFoundError
-from core.rag.document import Passage
+from core.rag.document import Document, Passage
 from core.rag.library import Library
-from core.rag.page_content import PageContent
+from core.rag.page_content import Contents, PageContent
 from core.rag.places import Places, units_of
 
 NUMBERS = {"sheet", "lines"}
@@ -153,6 +154,17 @@ def test_what_is_kept_of_a_pdf_is_kept_while_it_is_read(
     document = library.add(make_pdf("First page", "Second page"))
     next(tmp_path.rglob(f"originals/{document.id}")).unlink()
     assert [block.text for block in library.pages.content(document.id, 2).blocks] == ["Second page"]
+
+
+def test_a_pdf_that_is_still_being_read_is_not_read_a_second_time(
+    tmp_path: Path, make_pdf: Callable[..., Path]
+) -> None:
+    contents = Contents(tmp_path / "pictures")
+    document = Document("a" * 64, "made.pdf", "application/pdf", 1, 0, status="reading")
+    with pytest.raises(NotFoundError):
+        contents.get(document, make_pdf("First page"), 1)
+    read = contents.get(replace(document, status="ready"), tmp_path / "made.pdf", 1)
+    assert [block.text for block in read.blocks] == ["First page"]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]" * 40])
