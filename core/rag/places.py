@@ -162,7 +162,8 @@ def _part(line: str, rectangle: Rectangle, start: int, end: int) -> Rectangle:
     """About where the letters from `start` to `end` of a printed line stand; where that is not known, all of it."""
     x0, y0, x1, y1 = rectangle
     whole = text_width(line.rstrip())
-    if not whole or x1 - x0 < y1 - y0 or _TO_THE_LEFT.search(line):
+    # A table, or a slide's box, is one place for many lines.
+    if not whole or x1 - x0 < y1 - y0 or "\n" in line.rstrip() or _TO_THE_LEFT.search(line):
         return rectangle
     left = text_width(line[: max(0, start)]) / whole
     right = min(1.0, text_width(line[: max(0, end)]) / whole)

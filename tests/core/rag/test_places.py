@@ -87,6 +87,13 @@ def test_on_a_page_that_stands_on_its_head_lines_begin_at_the_right() -> None:
     assert 55 < x0 < 65
 
 
+def test_where_a_row_stands_in_a_table_is_not_guessed() -> None:
+    rows = table([("Fire", "300"), ("Water", "420")], 1)
+    block = Block("table", rows.text, 1, ((0, (10, 10, 200, 60)),), cells=rows.cells)
+    units = units_of([block])
+    assert rectangles([block], units, Places(units).find("Water | 420")) == [(10, 10, 200, 60)]
+
+
 def test_a_line_that_runs_upwards_is_marked_whole() -> None:
     block = paragraph(("aaaa bbbb", (10, 10, 20, 100)))
     units = units_of([block])
