@@ -6,6 +6,7 @@ same column.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from core.rag.document import union
@@ -52,6 +53,9 @@ def _is_above(one: Rectangle, other: Rectangle) -> bool:
 
 
 def _is_lying(runs: Runs) -> bool:
-    """Whether the text lies on its side, so that "above" means nothing."""
+    """Whether the text lies on its side or stands on its head, so that "above" does not mean "before"."""
+    steps = [below.rectangle[1] - line.rectangle[1] for run in runs for line, below in pairwise(run)]
+    if sum(step < 0 for step in steps) > sum(step > 0 for step in steps):
+        return True
     boxes = [line.rectangle for run in runs for line in run if len(line.text) > 2]
     return sum(x1 - x0 < y1 - y0 for x0, y0, x1, y1 in boxes) * 2 > len(boxes)

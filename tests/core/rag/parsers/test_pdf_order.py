@@ -55,6 +55,14 @@ def test_text_that_lies_on_its_side_stays_as_it_is_drawn() -> None:
     assert top_down(runs) == runs
 
 
+def test_text_that_stands_on_its_head_stays_as_it_is_drawn() -> None:
+    paragraphs = [
+        [*block(f"{at} first", BOTH, 700 - 100 * at, 12), *block(f"{at} second", BOTH, 680 - 100 * at, 12)]
+        for at in range(3)
+    ]
+    assert top_down(paragraphs) == paragraphs
+
+
 def test_nothing_is_lost_on_a_page_of_thousands_of_pieces() -> None:
     runs = [run(str(at), 10, 800 - at / 10, 30, 801 - at / 10) for at in range(5_000)]
     assert top_down(runs) == runs
