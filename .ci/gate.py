@@ -15,6 +15,8 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
+# The browser's tests stay one after another: they wait for what a busy machine does late.
+_ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
 _CODE = ["core", "webui", "tests", "bench", "app.py", "set_up.py", ".ci"]
 
 
@@ -28,7 +30,7 @@ def stages(*, everything: bool) -> list[tuple[str, list[str]]]:
         ("lint", [str(_BIN / "ruff"), "check", *_CODE]),
         ("layers", [str(_BIN / "lint-imports"), "--no-logo"]),
         ("types", [str(_BIN / "pyright")]),
-        ("tests", [*pytest, "--ignore=tests/e2e", *coverage, "tests"]),
+        ("tests", [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", *coverage, "tests"]),
         ("page", [*pytest, "tests/e2e"]),
     ]
 
