@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.rag.library import Library
+
+_LOG = logging.getLogger(__name__)
 
 _LOOK = 1.0  # seconds
 
@@ -29,8 +32,8 @@ class Preparing:
         """A document was read: note it until its vectors are made."""
         self._waiting.setdefault(owner, set()).add(document_id)
         if owner not in self._tasks:
-            task = asyncio.create_task(self._wait(library), name="vectors")
-            task.add_done_callback(lambda _: self._over(owner))
+            task = asyncio.create_task(self._wait(owner, library), name="vectors")
+            task.add_done_callback(lambda ended: self._over(owner, ended))
             self._tasks[owner] = task
 
     def of(self, owner: str) -> frozenset[str]:
@@ -45,15 +48,19 @@ class Preparing:
         if tasks:
             await asyncio.wait(tasks)
 
-    async def _wait(self, library: Library) -> None:
+    async def _wait(self, owner: str, library: Library) -> None:
         clock = asyncio.get_running_loop().time
-        while True:
+        while waiting := self.of(owner):  # what comes during a look is not what it was asked about
             began = clock()
             made = await asyncio.to_thread(library.wait_for_vectors, _LOOK)
             if made or clock() - began < _LOOK / 2:  # nobody makes them any more: they failed, or the house closes
-                return
+                self._waiting[owner] -= waiting
+                self._changed(owner)
 
-    def _over(self, owner: str) -> None:
+    def _over(self, owner: str, ended: asyncio.Task[None]) -> None:
         self._tasks.pop(owner, None)
-        self._waiting.pop(owner, None)
-        self._changed(owner)
+        left = self._waiting.pop(owner, None)
+        if not ended.cancelled() and (error := ended.exception()) is not None:
+            _LOG.error("Nobody can say when the vectors are made.", exc_info=error)
+        if left:
+            self._changed(owner)

@@ -41,6 +41,7 @@ class View:
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
         place: What the evidence panel shows.
+        looks: Counts what the evidence panel was asked for; what was asked for earlier comes too late.
         libraries: What a new conversation will be answered from, besides what comes with its questions.
         stale: What it shows must be read from the store again.
         urgent: What changed does not wait for the next frame.
@@ -60,6 +61,7 @@ class View:
     stopping: bool = False
     evidence: str = ""
     place: Place | None = None
+    looks: int = 0
     libraries: tuple[str, ...] = ()
     stale: bool = True
     urgent: asyncio.Event = field(default_factory=asyncio.Event)
@@ -79,9 +81,14 @@ class View:
         """Turn to another conversation."""
         self.conversation_id = conversation_id
         self.window, self.anchor = WINDOW, None
-        self.stopping, self.evidence, self.place = False, "", None
-        self.libraries = ()
+        self.stopping, self.libraries = False, ()
+        self.close_evidence()
         self.poke(stale=True)
+
+    def close_evidence(self) -> None:
+        """Show no evidence, nor any that was asked for before."""
+        self.evidence, self.place = "", None
+        self.looks += 1
 
 
 class Views:

@@ -6,6 +6,7 @@ import { sent } from './libraries_sending.js';
 import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
 import { make } from './models_form.js';
 import { drawer } from './places.js';
+import { request as requested } from './request.js';
 import { onChange } from './state.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
@@ -17,15 +18,7 @@ const BELIEVED = 3000; // and until a switch shows what the server says, whateve
 let open = null;
 let listening = false;
 
-async function request(what, body) {
-  const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
-  try {
-    const answer = await fetch(`./libraries/${what}`, { cache: 'no-store', credentials: 'same-origin', ...options });
-    return answer.ok ? await answer.json() : { failed: say('libraries_failed') };
-  } catch {
-    return { failed: say('libraries_failed') };
-  }
-}
+const request = (what, body) => requested(`./libraries/${what}`, 'libraries_failed', body);
 
 // Those that the conversation uses, by the chip above it.
 const used = () => (document.querySelector('#top .p-uses')?.dataset.uses ?? '').split(' ').filter(Boolean);
@@ -42,10 +35,11 @@ export function openLibraries() {
 class Dialog {
   constructor() {
     this.data = { libraries: [], opened: null, limit: 0 };
-    this.at = used()[0] ?? '';
+    this.at = used()[0] ?? '';  // which is asked for; shown is `data.opened`, and only that is acted upon
     this.turn = 0;       // of the newest request: an older answer shows nothing any more
     this.meant = null;   // what was switched, until the server says so too
     this.timer = 0;
+    this.going = new Set();  // acts that are not answered yet
     this.sending = null;
     this.shown = used().join(' ');
     this.parts = parts();
@@ -70,11 +64,12 @@ class Dialog {
     const { element, fresh } = this.parts;
     document.body.append(element);
     element.showModal();
+    const first = document.activeElement;
     this.tell('run', say('libraries_loading'));
     await this.look();
     const { libraries, opened } = this.data;
     if (!this.at && libraries.length === 1 && !narrow()) await this.choose(libraries[0].id, { quiet: true });
-    if (!element.isConnected) return;
+    if (!element.isConnected || !this.free(first)) return;
     if (!libraries.length) fresh.focus();
     else if (opened) this.parts.name.focus();
     else (element.querySelector('[aria-current], [data-library]') ?? fresh).focus();
@@ -93,27 +88,40 @@ class Dialog {
   async look() {
     const turn = ++this.turn;
     const answer = await request(`state?library=${encodeURIComponent(this.at)}`);
-    if (turn !== this.turn || !open) return;
-    if (answer.failed) { this.tell('bad', answer.failed); return this.plan(); }
+    if (turn !== this.turn || open !== this) return;
+    if (answer.failed) {
+      this.tell('bad', answer.failed);
+      this.at = this.data.opened?.id ?? '';
+      this.parts.section.inert = false;
+      return this.plan();
+    }
     if (this.parts.told.textContent === say('libraries_loading')) this.tell();
     this.taken(answer);
   }
 
-  // Only the newest answer is shown; what was changed shows in the page too.
+  // The same act pressed twice is one; what was changed shows in the page too. Only the newest answer is shown: another
+  // has changed something that the newest may not know yet, so that is looked at anew.
   async run(what, body, { changes = false } = {}) {
+    const act = JSON.stringify([what, body]);
+    if (this.going.has(act)) return null;
+    this.going.add(act);
+    clearTimeout(this.timer);
     const turn = ++this.turn;
-    const answer = await request(what, { library: this.at, ...body });
+    const answer = await request(what, body);
     if (changes && !answer.failed) { ask({ do: 'look' }); tellOthers(); }
-    if (!open) return null;
-    if (answer.failed) { this.tell('bad', answer.failed); this.plan(); return null; }
-    this.tell();
+    if (open !== this) return null;
+    this.tell(answer.failed ? 'bad' : '', answer.failed);
     if (turn === this.turn && answer.libraries) this.taken(answer);
-    return answer;
+    else await this.look();
+    this.going.delete(act);
+    return answer.failed ? null : answer;
   }
 
   taken(answer) {
+    if (answer.opened?.id !== this.data.opened?.id) this.forget();
     this.data = answer;
     this.at = answer.opened?.id ?? '';
+    this.parts.section.inert = false;
     this.draw();
     this.plan();
   }
@@ -133,7 +141,7 @@ class Dialog {
     const { libraries, opened } = this.data;
     element.dataset.view = opened ? 'one' : 'list';
     const mine = used();
-    keyed(list, libraries, shelfRow, (row, one) => changeShelfRow(row, one, one.id === this.at, mine.includes(one.id)));
+    keyed(list, libraries, shelfRow, (row, one) => changeShelfRow(row, one, one.id === opened?.id, mine.includes(one.id)));
     none.textContent = libraries.length ? say('libraries_choose') : say('libraries_none');
     none.hidden = Boolean(opened);
     section.hidden = !opened;
@@ -155,32 +163,40 @@ class Dialog {
   }
 
   drawUse() {
-    if (!this.at) return;
-    const { at, meant } = this;
-    const isUsed = used().includes(at);
-    const trust = meant?.library === at && meant.on !== isUsed && Date.now() < meant.until;
+    const { meant, data: { opened } } = this;
+    if (!opened) return;
+    const isUsed = used().includes(opened.id);
+    const trust = meant?.library === opened.id && meant.on !== isUsed && Date.now() < meant.until;
     this.parts.use.checked = trust ? meant.on : isUsed;
   }
 
   actsOf(one) {
-    const { id, name } = one;
-    const take = ['trash', say('libraries_remove', { name }), () => this.remove(one)];
-    if (one.state === 'reading') return [['stop', say('libraries_cancel', { name }), () => this.run('cancel', { document: id })], take];
-    if (one.locked) return [['key', say('libraries_unlock', { name }), () => this.unlock(one)], take];
-    return [['again', say('libraries_again', { name }), () => this.run('again', { document: id })], take];
+    const { id: document, name } = one;
+    const body = { library: this.data.opened.id, document };
+    const take = ['trash', say('libraries_remove', { name }), () => this.remove(one, body)];
+    if (one.state === 'reading') return [['stop', say('libraries_cancel', { name }), () => this.run('cancel', body)], take];
+    if (one.locked) return [['key', say('libraries_unlock', { name }), () => this.unlock(one, body)], take];
+    return [['again', say('libraries_again', { name }), () => this.run('again', body)], take];
   }
 
   tell(kind = '', said = '') {
     this.parts.told.replaceChildren(...(said ? [shape(kind), make('span', { textContent: said })] : []));
   }
 
+  // Whether the keyboard may be put elsewhere: it is nowhere, on what is gone, or still where it was before.
+  free(...before) {
+    const now = document.activeElement ?? document.body;
+    return now === document.body || now === this.parts.element || !now.checkVisibility() || before.includes(now);
+  }
+
   // ---- libraries
 
   async choose(library, { quiet = false } = {}) {
     if (!library || library === this.at) return;
+    clearTimeout(this.timer);
     this.at = library;
+    this.parts.section.inert = true;  // it shows another one until the answer is here
     this.tell();
-    this.forget();
     await this.look();
     if (!quiet && narrow()) this.parts.name.focus();
   }
@@ -189,17 +205,19 @@ class Dialog {
     const { at } = this;
     this.at = '';
     this.data.opened = null;
+    this.turn += 1;
     this.draw();
+    this.plan();
     this.parts.list.querySelector(`[data-library="${CSS.escape(at)}"]`)?.focus();
   }
 
   async create() {
-    const { fresh, add } = this.parts;
-    const made = await this.run('create', { name: fresh.value });
-    if (!made) return fresh.focus();
-    fresh.value = '';
-    this.forget();
-    add.focus();
+    const { fresh, add, making } = this.parts;
+    const name = fresh.value;
+    const made = await this.run('create', { name });
+    const typed = fresh.value !== name;  // meanwhile: the next one
+    if (made && !typed) fresh.value = '';
+    if (this.free(...making.children) && !(typed && fresh.checkVisibility())) (made ? add : fresh).focus();
   }
 
   // What was tried in another library.
@@ -210,29 +228,30 @@ class Dialog {
   }
 
   rename() {
-    const { name } = this.data.opened;
+    const { id, name } = this.data.opened;
     const input = make('input', { value: name, maxLength: 80, autocomplete: 'off' });
     question(say('libraries_name'), input, say('save'), () => {
       const given = input.value.trim();
-      if (given && given !== name) this.run('rename', { name: given }, { changes: true });
+      if (given && given !== name) this.run('rename', { library: id, name: given }, { changes: true });
     }, { name: say('libraries_rename') });
     input.select();
   }
 
   delete() {
-    const { name } = this.data.opened;
+    const { id, name } = this.data.opened;
     const text = make('p', { textContent: say('libraries_delete_ask', { name }) });
     question('', text, say('delete'), async () => {
       this.tell('run', say('libraries_deleting'));
-      await this.run('delete', {}, { changes: true });
-      if (open) (this.parts.list.querySelector('[data-library]') ?? this.parts.fresh).focus();
+      await this.run('delete', { library: id }, { changes: true });
+      if (this.free()) (this.parts.list.querySelector('[data-library]') ?? this.parts.fresh).focus();
     }, { kind: 'p-danger' });
   }
 
   use() {
-    const { at, parts: { use } } = this;
-    this.meant = { library: at, on: use.checked, until: Date.now() + BELIEVED };
-    ask({ do: 'use', id: at, on: use.checked });
+    const { use } = this.parts;
+    const { id } = this.data.opened;
+    this.meant = { library: id, on: use.checked, until: Date.now() + BELIEVED };
+    ask({ do: 'use', id, on: use.checked });
     tellOthers();
     setTimeout(() => { if (open === this) this.draw(); }, BELIEVED);
   }
@@ -240,42 +259,49 @@ class Dialog {
   // ---- documents
 
   async take(files) {
-    if (!files.length || !this.at) return;
-    const all = [...(this.sending ?? []), ...files];
-    if (this.sending) { this.sending.push(...files); return; }
-    this.sending = all;
-    const library = this.at;
-    await sent(this.sending, library, this.data.limit, {
+    const library = this.data.opened?.id;
+    if (!files.length || !library) return;
+    const more = files.map((file) => ({ file, library }));
+    if (this.sending) { this.sending.push(...more); return; }
+    this.sending = more;
+    await sent(this.sending, this.data.limit, {
       tell: (kind, said) => { if (open === this) this.tell(kind, said); },
-      taken: (answer) => { if (open === this && this.at === library) { this.turn += 1; this.taken(answer); } },
+      taken: (answer, where) => { if (open === this) this.arrived(answer, where); },
     });
     this.sending = null;
+  }
+
+  // A file, in the library that is open or in another one.
+  arrived(answer, library) {
+    if (library !== this.at) { this.look(); return; }
+    this.turn += 1;
+    this.taken(answer);
   }
 
   dragged(event) {
     if (![...(event.dataTransfer?.types ?? [])].includes('Files')) return;
     event.preventDefault();
-    const over = this.at && event.target.closest?.('.p-one');
+    const over = this.data.opened && !this.parts.section.inert && event.target.closest?.('.p-one');
     event.dataTransfer.dropEffect = over ? 'copy' : 'none';
     const leaves = event.type === 'drop' || event.type === 'dragleave' && !this.parts.element.contains(event.relatedTarget);
     this.parts.section.classList.toggle('p-over', Boolean(over) && !leaves);
     if (event.type === 'drop' && over) this.take([...event.dataTransfer.files]);
   }
 
-  remove({ id, name }) {
+  remove({ name }, body) {
     const text = make('p', { textContent: say('libraries_remove_ask', { name }) });
     question('', text, say('libraries_remove_do'), async () => {
-      await this.run('remove', { document: id });
-      if (open) (this.parts.documents.querySelector('[data-act]') ?? this.parts.add).focus();
+      await this.run('remove', body);
+      if (this.free()) (this.parts.documents.querySelector('[data-act]') ?? this.parts.add).focus();
     }, { kind: 'p-danger' });
   }
 
-  unlock({ id, name }) {
+  unlock({ name }, body) {
     const input = make('input', { type: 'password', attributes: { autocomplete: 'off', 'data-1p-ignore': '', 'data-lpignore': 'true' } });
     question(say('libraries_unlock', { name }), input, say('libraries_unlock_do'), () => {
       const password = input.value;
       input.value = '';
-      if (password) this.run('again', { document: id, password });
+      if (password) this.run('again', { ...body, password });
     }, { name: say('libraries_unlock', { name }), note: window.isSecureContext ? say('unlock_note') : say('unlock_open_way') });
   }
 
@@ -283,10 +309,10 @@ class Dialog {
     const { question: field, hint, found, trying } = this.parts;
     if (!field.value.trim() || trying.dataset.busy) return;
     trying.dataset.busy = 'true';
-    const library = this.at;
+    const library = this.data.opened.id;
     const answer = await request('try', { library, question: field.value });
     delete trying.dataset.busy;
-    if (!open || library !== this.at) return;
+    if (open !== this || library !== this.data.opened?.id) return;
     hint.textContent = answer.failed ?? answer.said;
     found.replaceChildren(...(answer.found ?? []).map(foundRow));
     if (found.childElementCount) trying.scrollIntoView({ block: 'start' });  // else they would stand below the edge

@@ -53,7 +53,7 @@ function opened() {
 export function keyed(list, items, born, changed) {
   const old = new Map([...list.children].map((row) => [row.dataset.key, row]));
   items.forEach((item, index) => {
-    const row = old.get(item.id) ?? Object.assign(born(item), {});
+    const row = old.get(item.id) ?? born(item);
     row.dataset.key = item.id;
     old.delete(item.id);
     changed(row, item);
@@ -64,14 +64,16 @@ export function keyed(list, items, born, changed) {
 
 export function shelfRow() {
   return make('li', {}, make('button', { type: 'button' },
-    make('span', { className: 'p-name', attributes: { dir: 'auto' } }), shape('run'), make('span', { className: 'p-count' })));
+    make('span', { className: 'p-name', attributes: { dir: 'auto' } }), shape('run'), make('span', { className: 'p-count' }),
+    make('span', { className: 'p-sr' })));
 }
 
 export function changeShelfRow(row, one, here, isUsed) {
   const [choose] = row.children;
-  const [name, ring, count] = choose.children;
+  const [name, ring, count, use] = choose.children;
   text(name, one.name);
   text(count, one.said);
+  text(use, isUsed ? say('libraries_used') : '');
   ring.hidden = !one.reading;
   choose.dataset.library = one.id;
   choose.classList.toggle('p-used', isUsed);

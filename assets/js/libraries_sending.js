@@ -3,19 +3,19 @@ import { say } from './words.js';
 
 const MIB = 1024 * 1024;
 
-// Sends what stands in `files`, which may grow meanwhile, and tells how far it is and how it went.
-export async function sent(files, library, limit, { tell, taken }) {
+// Sends each file in `files` to its library; more may be added meanwhile. Tells how far it is and how it went.
+export async function sent(files, limit, { tell, taken }) {
   const sum = { fresh: 0, known: 0 };
   const refused = [];
   for (let next = 0; next < files.length; next += 1) {
-    const file = files[next];
+    const { file, library } = files[next];
     const answer = limit && file.size > limit * MIB
       ? { failed: say('libraries_too_large', { name: file.name, limit }) }
       : await send(file, library, (n) => tell('run', say('libraries_sending', { name: file.name, n })));
     if (answer.failed) { refused.push(answer.failed); continue; }
     sum.fresh += answer.fresh;
     sum.known += answer.known;
-    taken(answer);
+    taken(answer, library);
   }
   const added = sum.fresh && say(sum.fresh === 1 ? 'libraries_added_one' : 'libraries_added', { n: sum.fresh });
   const known = sum.known && say(sum.known === 1 ? 'libraries_known_one' : 'libraries_known', { n: sum.known });

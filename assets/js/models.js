@@ -3,20 +3,13 @@ import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
 import { hint } from './hint.js';
 import { fields, grouped, make } from './models_form.js';
+import { request as requested } from './request.js';
 import { tellOthers } from './tabs.js';
 import { lang, say } from './words.js';
 
 let open = null;
 
-async function request(what, body) {
-  const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
-  try {
-    const answer = await fetch(`./models/${what}`, { cache: 'no-store', credentials: 'same-origin', ...options });
-    return answer.ok ? await answer.json() : { failed: say('models_failed') };
-  } catch {
-    return { failed: say('models_failed') };
-  }
-}
+const request = (what, body) => requested(`./models/${what}`, 'models_failed', body);
 
 export function openModels() {
   if (open) return;

@@ -2,18 +2,11 @@
 import { ask } from './bus.js';
 import { make } from './models_form.js';
 import { keepFocus } from './focus.js';
+import { request } from './request.js';
 import { tellOthers } from './tabs.js';
 import { say } from './words.js';
 
-async function opened(id, password) {
-  const options = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ id, password }) };
-  try {
-    const answer = await fetch('./documents/unlock', { cache: 'no-store', credentials: 'same-origin', ...options });
-    return answer.ok ? await answer.json() : { failed: say('unlock_failed') };
-  } catch {
-    return { failed: say('unlock_failed') };
-  }
-}
+const opened = (id, password) => request('./documents/unlock', 'unlock_failed', { id, password });
 
 function parts(name) {
   const plain = { autocomplete: 'off', spellcheck: 'false', autocapitalize: 'none', 'data-1p-ignore': '', 'data-lpignore': 'true' };

@@ -20,13 +20,15 @@ Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 PORTS = frozenset({80, 443, 8080, 8443})
 _TRANSLATED = ip_network("64:ff9b::/96")  # IPv4 behind IPv6
 _OWN = tuple(map(ip_network, ("127.0.0.0/8", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "::1/128", "fc00::/7")))
-_CLOUD = frozenset(map(ip_address, ("169.254.169.254", "100.100.100.200", "192.0.0.192", "fd00:ec2::254")))
+_CLOUD = frozenset(
+    map(ip_address, ("169.254.169.254", "100.100.100.200", "192.0.0.192", "168.63.129.16", "fd00:ec2::254"))
+)
 
 
 def is_public(address: str) -> bool:
     """Whether an IP address is of the open internet, and not of this machine, its network or its cloud."""
     ip = _plain(address)
-    if ip is None or (isinstance(ip, IPv6Address) and ip.is_site_local):
+    if ip is None or ip in _CLOUD or (isinstance(ip, IPv6Address) and ip.is_site_local):
         return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
 

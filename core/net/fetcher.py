@@ -15,6 +15,7 @@ import asyncio
 import re
 import ssl
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from core.errors import FetchError
@@ -102,7 +103,7 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
             asyncio.timeout(limits.seconds),
             # Neither proxies nor certificates nor passwords of the environment: what was checked is what is called.
             httpx.AsyncHTTPTransport(
-                verify=reach.trusted or True, trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
+                verify=reach.trusted or _trusted(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
             ) as transport,
         ):
             for _ in range(limits.redirects + 1):
@@ -138,9 +139,10 @@ def checked(url: str) -> httpx.URL:
     try:
         parts = httpx.URL(url) if fine else None
         port = parts.port if parts else None
+        host = parts.host if parts else ""
     except (httpx.InvalidURL, ValueError, UnicodeError):
-        parts, port = None, None
-    if parts is None or parts.scheme not in _SCHEMES or not _HOST.fullmatch(parts.host) or not _is_port(port):
+        parts, port, host = None, None, ""
+    if parts is None or parts.scheme not in _SCHEMES or not _HOST.fullmatch(host) or not _is_port(port):
         raise FetchError(
             "This is not the address of a web page or file.",
             hint="Give an address that begins with https://.",
@@ -159,16 +161,25 @@ def _is_port(port: int | None) -> bool:
     return port is None or 0 < port < 65536
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """The certificates that the web trusts, read once."""
+    import httpx
+
+    return httpx.create_ssl_context(trust_env=False)
+
+
 async def _sent(transport: httpx.AsyncHTTPTransport, url: httpx.URL, reach: Reach) -> httpx.Response:
     """The beginning of the answer, from a checked address of the host."""
     import httpx
 
     port = url.port or _SCHEMES[url.scheme]
-    addresses = await _addresses(url.host, port, reach)
+    host = url.raw_host.decode("ascii")  # the name as it is sent, which systems would spell in another way
+    addresses = await _addresses(host, port, reach)
     times: dict[str, Any] = httpx.Timeout(None, connect=_CONNECT_SECONDS).as_dict()
     for number, address in enumerate(addresses[:_MOST_TRIED], 1):
         # The certificate must be the name's, whatever the address; the Host header comes from the name too.
-        request = httpx.Request("GET", url, headers=_HEADERS, extensions={"sni_hostname": url.host, "timeout": times})
+        request = httpx.Request("GET", url, headers=_HEADERS, extensions={"sni_hostname": host, "timeout": times})
         request.url = url.copy_with(host=address)
         try:
             return await transport.handle_async_request(request)

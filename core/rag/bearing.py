@@ -9,7 +9,10 @@ from core.rag.markup import Markup
 from core.rag.sentences import sentence_spans
 from core.rag.support import words_of
 
-_MARK = re.compile(r"[ \t\u00a0]*(?:\[(\d{1,3}(?:[,，、;] ?\d{1,3}){0,9})\](?!\()|【(\d{1,3})[^】\n]{0,40}】)")
+# A run of spaces is tried once, from its start.
+_MARK = re.compile(
+    r"(?<![ \t\u00a0])[ \t\u00a0]*+(?:\[(\d{1,3}(?:[,，、;] ?\d{1,3}){0,9})\](?!\()|【(\d{1,3})[^】\n]{0,40}】)"
+)
 _NUMBERS = re.compile(r"\d+")
 _FEWEST = 2  # words that both have
 _SHARE = 0.25  # of the sentence's words

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.markup import Markup
@@ -26,6 +27,8 @@ Verdict: TypeAlias = Literal["supported", "weak", "unsupported"]
 Embed: TypeAlias = "Callable[[Sequence[str]], Floats]"
 
 _WINDOW = 5  # sentences of a passage that are taken together
+_BESIDE = 2  # of them, in which a figure and what it is said of stand
+_PLACED = 0.45  # of a sentence's words that stand beside its figure
 _SECOND_ADDS = 0.2  # of the words, before a second passage counts too
 _CLEAR = 0.6  # share of words that needs no vectors
 # From where on a sentence is supported, and weak: by words and meaning, by meaning alone, by words alone.
@@ -34,8 +37,10 @@ _ACROSS = (0.5, 0.0)  # cosines across scripts say less, and never that there is
 _WORDS = (0.6, 0.4)
 _FEWEST = 3
 _MOST_COMPARED = 80  # sentences of passages that vectors are made of
-_MARK = re.compile(r"[ \t]*(?:\[\d{1,3}\])+")
+# A run of spaces is tried once, from its start: models that loop write many.
+_MARK = re.compile(r"(?<![ \t])[ \t]*+(?:\[\d{1,3}\])+")
 _NO_CLAIM = re.compile(r"[:：?？]\W*\Z")
+_ENDING = 40  # letters in which the sign that ends a sentence is looked for
 _BULLET = re.compile(r"\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)*")
 
 
@@ -55,22 +60,23 @@ class Claim:
 
 
 def claims_of(
-    text: str, passages: Sequence[Passage], *, other: Sequence[str] = (), embed: Embed | None = None
+    text: str, passages: Sequence[Passage], *, asked: str = "", told: Sequence[str] = (), embed: Embed | None = None
 ) -> list[Claim]:
     """The sentences of an answer, each with what the passages say to it.
 
     Left out is what claims nothing about them: code, headings, tables, questions, short phrases, sentences that say
-    that something is not in the documents, and those that what stands in `other` bears out.
+    that something is not in the documents, that only repeat the question, or that the result of a tool bears out.
 
     Args:
         text: Markdown, with its marks.
         passages: As they are numbered in it.
-        other: What else the answer was made from: the question, results of tools.
+        asked: The question: that its words come back in the answer says nothing.
+        told: What else the answer was made from: results of tools.
         embed: Texts to vectors of unit length; without it words alone decide.
     """
     if not passages:
         return []
-    checker = _Checker(passages, other)
+    checker = _Checker(passages, asked, told)
     weighed = [one for sentence, end in sentences_of(text) if (one := checker.weighed(sentence, end)) is not None]
     wanted = [one for one in weighed if one.is_open]
     near = checker.nearest([one.sentence for one in wanted], embed) if embed is not None else []
@@ -112,6 +118,7 @@ class _Weighed:
         share: Of its words that stand together in the passages `numbers`.
         is_across: It is written in another script than the passages.
         invents: It has a figure that stands nowhere.
+        misplaces: It has a figure that stands beside other things than those that it is said of.
     """
 
     sentence: str
@@ -120,18 +127,21 @@ class _Weighed:
     numbers: tuple[int, ...]
     is_across: bool
     invents: bool
+    misplaces: bool
 
     @property
     def is_open(self) -> bool:
         """Whether its words alone do not decide."""
-        return not self.invents and (self.is_across or self.share < _CLEAR)
+        return not self.invents and not self.misplaces and (self.is_across or self.share < _CLEAR)
 
 
 class _Checker:
-    def __init__(self, passages: Sequence[Passage], other: Sequence[str]) -> None:
+    def __init__(self, passages: Sequence[Passage], asked: str, told: Sequence[str]) -> None:
         self._sentences: list[tuple[int, str]] = []
         self._windows: list[list[set[str]]] = []
-        self._known = self._other = words_of("\n".join(other))
+        self._pairs: list[set[str]] = []
+        self._asked, self._told = words_of(asked), words_of("\n".join(told))
+        self._known = self._asked | self._told
         for number, passage in enumerate(passages, 1):
             inside = [passage.text[a:b].strip() for a, b in sentence_spans(passage.text)]
             sets = [words_of(sentence) for sentence in inside]
@@ -139,19 +149,27 @@ class _Checker:
             self._sentences += [(number, sentence) for sentence in inside if sentence]
             starts = range(max(1, len(sets) - _WINDOW + 1))
             self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])
+            self._pairs += [about.union(*sets[at : at + _BESIDE]) for at in range(len(sets))]
             self._known = self._known.union(about, *sets)
         self._is_wide = _is_wide("".join(passage.text for passage in passages))
 
     def weighed(self, sentence: str, end: int) -> _Weighed | None:
         """What the words of a sentence say; `None` where it claims nothing that the passages could bear out."""
-        if DENIAL.search(sentence) or _NO_CLAIM.search(sentence):
+        if DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
             return None
         said = words_of(ORDINAL.sub("", sentence, count=1))
-        if len(said) < _FEWEST or len(said & self._other) >= _CLEAR * len(said):
+        new = said - self._asked
+        if len(said) < _FEWEST or not new or len(said & self._told) >= _CLEAR * len(said):
             return None
-        share, numbers = self._share(said)
-        invents = any(_is_figure(word) for word in said - self._known)
-        return _Weighed(sentence, end, share, numbers, _is_wide(sentence) != self._is_wide, invents)
+        share, numbers = max((self._share(words) for words in (said, new) if len(words) > 1), key=itemgetter(0))
+        figures = {word for word in new if _is_figure(word)}
+        is_across = _is_wide(sentence) != self._is_wide
+        misplaces = not is_across and any(self._beside(figure, said) < _PLACED for figure in figures - self._told)
+        return _Weighed(sentence, end, share, numbers, is_across, bool(figures - self._known), misplaces)
+
+    def _beside(self, figure: str, said: set[str]) -> float:
+        """The largest share of a sentence's words that stand close to one of its figures."""
+        return max((len(said & pair) / len(said) for pair in self._pairs if figure in pair), default=0.0)
 
     def nearest(self, sentences: Sequence[str], embed: Embed) -> list[tuple[float, int]]:
         """The cosine of each to the sentence of a passage that is most like it, and the number of that passage."""
@@ -177,6 +195,8 @@ class _Checker:
 def _claim(one: _Weighed, near: tuple[float, int] | None) -> Claim | None:
     if one.invents:
         return Claim(one.end, "unsupported")
+    if one.misplaces:
+        return Claim(one.end, "weak", one.numbers)
     if near is None:
         if one.is_across:  # words say nothing across scripts
             return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Rectangle: TypeAlias = tuple[float, float, float, float]
 _SAME_EDGE = 3.0  # points
+_CLOSE = 0.2  # of a line's height: the white between lines further apart is not marked
 _SLIDES = frozenset({".pptx", ".pptm", ".ppsx"})
 _SHEETS = frozenset({".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"})
 BlockKind: TypeAlias = Literal["heading", "paragraph", "table", "code"]
@@ -29,13 +30,13 @@ def union(rectangles: tuple[Rectangle, ...]) -> Rectangle | None:
 
 
 def strokes(lines: Iterable[Rectangle]) -> tuple[Rectangle, ...]:
-    """Printed lines as a marker would go over them: none over another, lines of the same width in one."""
+    """Printed lines as a marker would go over them: none over another, close lines of the same width in one."""
     found: list[Rectangle] = []
     for left, top, right, bottom in lines:
         start = top
         if found:
             x0, y0, x1, y1 = found.pop()
-            below = y0 < top and top - y1 < bottom - top
+            below = y0 < top and top - y1 < _CLOSE * (bottom - top)
             if below and abs(x0 - left) < _SAME_EDGE and abs(x1 - right) < _SAME_EDGE:
                 found.append((min(x0, left), y0, max(x1, right), bottom))
                 continue

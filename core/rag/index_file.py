@@ -186,7 +186,7 @@ class IndexFile:
         db = db or self._connected()
         try:
             yield db
-        except sqlite3.DatabaseError:
+        except BaseException:  # whatever it was: nobody knows how the connection stands
             db.close()
             raise
         with self._guard:
@@ -237,7 +237,9 @@ def translated(error: sqlite3.DatabaseError | OSError) -> ParlourError:
         return DamagedIndexError(f"The library's file is damaged: {error}.")
     if "malformed" in str(error) or "not a database" in str(error):
         return DamagedIndexError(f"The library's file is damaged: {error}.")
-    return StorageError(f"The library cannot be used: {error}.")
+    # An error of the system names the file with its whole path, which is nobody's business.
+    why = error.strerror or type(error).__name__ if isinstance(error, OSError) else error
+    return StorageError(f"The library cannot be used: {why}.")
 
 
 def move_aside(path: Path) -> Path:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 
-from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError
+from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,9 +23,18 @@ class JsonService:
         url: Where to send everything.
         key: Sent as a bearer token; "" for none.
         seconds: How long an answer may take.
+
+    Raises:
+        SettingsError: No request can carry the key.
     """
 
     def __init__(self, what: str, url: str, key: str, seconds: float) -> None:
+        if not (key.isascii() and key.isprintable()):
+            # Nothing may show the key, and the error that sending it ends in would.
+            raise SettingsError(
+                f"The key of the {what} has a letter that no key can have.",
+                hint="Copy it again from where it was made.",
+            )
         self._what = what
         self._url = url
         self._client = httpx.Client(timeout=seconds, headers={"authorization": f"Bearer {key}"} if key else {})
@@ -38,7 +48,9 @@ class JsonService:
             ModelMisbehavedError: Its answer is none.
         """
         try:
-            answer = self._client.post(self._url, json=body)
+            # A letter that is only half there, as text cut in the middle may have it, has no bytes.
+            data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", errors="replace")
+            answer = self._client.post(self._url, content=data, headers={"content-type": "application/json"})
         except (httpx.HTTPError, httpx.InvalidURL, RuntimeError) as error:  # the last where it was closed meanwhile
             raise ModelUnavailableError(
                 f"The {self._what} at {self._url} cannot be reached.", hint="Check its address."

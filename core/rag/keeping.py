@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from core.errors import ParlourError
+from core.errors import DocumentError, ParlourError
 from core.rag import records
 from core.rag.index_file import translated
 from core.rag.page_content import kind_of
@@ -106,6 +106,26 @@ class Keeping:
                 self._delete(db, document_id)
             raise
 
+    def renew(self, document_id: str, known: Known, job: Job) -> Document | None:
+        """Read a document anew from its original, which asks for no password; `None` if it is not here with both.
+
+        Its text stays until the new one is complete, and whatever happens before that. Errors as in `take_in`.
+        """
+        path = self._originals.path(document_id)
+        with self._file.reading() as db:
+            before = records.get(db, document_id)
+        if before is None or before.status != "ready" or not path.is_file():
+            return None
+        try:
+            document = self._read(path, before.size, document_id, known, job, at_once=True)
+            self._originals.describe(document_id, known)
+        except BaseException as error:
+            job.check()  # a reader that is stopped may say anything
+            if isinstance(error, OSError):
+                raise translated(error) from error
+            raise
+        return document
+
     def take_out(self, document_id: str) -> bool:
         """Delete a document, whether it was read to its end or not; whether it was there."""
         with self._file.writing() as db:
@@ -114,10 +134,13 @@ class Keeping:
         self._finder.changed()
         return is_there
 
-    def _read(self, path: Path, size: int, document_id: str, known: Known, job: Job) -> Document:
+    def _read(
+        self, path: Path, size: int, document_id: str, known: Known, job: Job, *, at_once: bool = False
+    ) -> Document:
         if known.is_text:
             media_type, blocks = text_found(path.read_text(encoding="utf-8"), known.name, known.page)
-            return self._drawn(Draft(document_id, known.name, media_type, size, self._config), blocks, job)
+            draft = Draft(document_id, known.name, media_type, size, self._config)
+            return self._drawn(draft, blocks, job, at_once=at_once)
         with path.open("rb") as stream:
             parser, media_type = parser_for(known.name, stream.read(HEAD), self._config.pdf_reader)
         draft = Draft(document_id, known.name, media_type, size, self._config)
@@ -125,14 +148,20 @@ class Keeping:
             closing(process.stream(path, known.name, parser, self._limits, stopped=job.stopped)) as found,
             closing(self._written_down(found, document_id, media_type)) as noted,
         ):
-            return self._drawn(draft, noted, job)
+            return self._drawn(draft, noted, job, at_once=at_once)
 
     def _written_down(self, found: Iterable[Found], document_id: str, media_type: str) -> Generator[Found]:
         """The same; what will be shown of its pages is kept on the way, so that it is not read again for that."""
         if kind_of(media_type) in _SHOWN_OTHERWISE:
             yield from found
             return
-        with closing(self._pages.writer(document_id, media_type)) as writer:
+        try:
+            opened = self._pages.writer(document_id, media_type)
+        except OSError as error:
+            _log.warning("What stands on pages is not kept: %s", error)
+            yield from found
+            return
+        with closing(opened) as writer:
             is_whole = True
             for one in found:
                 is_whole = is_whole and _done(partial(writer.take, one))
@@ -140,17 +169,20 @@ class Keeping:
             if is_whole:
                 _done(writer.finish)
 
-    def _drawn(self, draft: Draft, found: Iterable[Found], job: Job) -> Document:
+    def _drawn(self, draft: Draft, found: Iterable[Found], job: Job, *, at_once: bool) -> Document:
+        """Keep it piece by piece, or `at_once` when all is read: then it replaces what was there in one step."""
         for _ in draft.steps(found):
             job.check()
-            if draft.is_due():
+            if draft.is_due() and not at_once:
                 is_first, was_found = not draft.is_begun, draft.is_found()
                 self._keep(draft.piece(), job, is_first=is_first)
                 job.tell(draft.progress, always=draft.is_found() and not was_found)
             else:
                 job.tell(draft.progress)
-        is_first = not draft.is_begun
-        return self._keep(draft.last(), job, is_first=is_first)
+        is_first, last = not draft.is_begun, draft.last()
+        if at_once and last.document.status != "ready":
+            raise DocumentError("No text was found this time.", key=last.document.note)
+        return self._keep(last, job, is_first=is_first)
 
     def _keep(self, piece: Piece, job: Job, *, is_first: bool) -> Document:
         """Make a piece searchable: all of it, or nothing."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -21,12 +20,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
-from core.errors import DocumentError, NotFoundError
 from core.rag import records
 from core.rag.config import RAGConfig
 from core.rag.finding import Finder
 from core.rag.gathering import Gathering
-from core.rag.index_file import DamagedIndexError, IndexFile, move_aside
 from core.rag.keeping import Keeping, Parts
 from core.rag.originals import Known, Originals, Taken
 from core.rag.pages import Pages
@@ -35,6 +32,7 @@ from core.rag.parsers.process import Limits
 from core.rag.pictures import Pictures
 from core.rag.reading import display_name, progress_of
 from core.rag.readings import Readings, Wish
+from core.rag.restoring import opened, restore
 from core.rag.web import file_here
 
 if TYPE_CHECKING:
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from core.rag.document import Document, PageShape, Passage, Rectangle
     from core.rag.progress import ReadingProgress
 
-_log = logging.getLogger(__name__)
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -67,8 +64,8 @@ class Library:
         self._limits = limits or Limits()
         self._originals = Originals(folder / "originals")
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
-        self._file, lost = _opened(folder / "library.sqlite")
-        self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader)
+        self._file = opened(folder / "library.sqlite")
+        self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
         self._finder = Finder(self._file, config)
         self.gathering = Gathering(self._file)
         self._readings = Readings(folder / "reading")
@@ -76,8 +73,11 @@ class Library:
         self._keeping = Keeping(parts, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
-        if lost:
-            self._restore()
+        try:
+            restore(self._file, self._originals, self._readings, self._keeping)
+        except BaseException:
+            self.close()
+            raise
 
     @classmethod
     def open(
@@ -85,9 +85,11 @@ class Library:
     ) -> Library:
         """Open the library in `folder`, making it where there is none.
 
-        A damaged file is moved aside, and everything is read again from the originals: nothing is lost.
+        A damaged file is moved aside, and everything is read again from the originals: nothing is lost. Where that is
+        cut short, by a full disk or because the process is killed, the next opening goes on with it.
 
         Raises:
+            NoSpaceError: The disk is full, and there is something to read again.
             SettingsError: The config is wrong.
             StorageError: The folder cannot be used.
         """
@@ -119,6 +121,7 @@ class Library:
         password: str = "",
         progress: Callable[[ReadingProgress], None] | None = None,
         cancelled: threading.Event | None = None,
+        again: bool = False,
     ) -> Document:
         """Read a file in; all of it is searchable when this returns, the first pages of a long one much sooner.
 
@@ -137,6 +140,7 @@ class Library:
             password: Opens it, if it is encrypted; other kinds of encrypted files are not read.
             progress: Told how far reading is, in this thread; ten times a second at most, and once at the end.
             cancelled: Ends reading within a second when it is set.
+            again: Read it anew from what is kept of it (no password is asked); until all is read, the old text stays.
 
         Raises:
             NotFoundError: There is no such file.
@@ -147,7 +151,7 @@ class Library:
                 of it stays.
             NoSpaceError: The disk is full; nothing of it stays.
         """
-        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else ()))
+        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else (), again))
 
     def add_text(self, text: str, *, name: str, page: int | None = None) -> Document:
         """Take in a text.
@@ -192,7 +196,7 @@ class Library:
             NotFoundError: It is not here.
         """
         with self._file.reading() as db:
-            return _present(records.get(db, document_id))
+            return records.present(db, document_id)
 
     def find(
         self,
@@ -293,10 +297,11 @@ class Library:
         password: str = "",
         progress: Callable[[ReadingProgress], None] | None = None,
         cancelled: threading.Event | None = None,
+        again: bool = False,
     ) -> Document:
         """`add`, in a thread; at most two files are read at once. Cancelling the task does what `cancelled` does."""
         over = threading.Event()
-        wish = Wish(progress, (over, cancelled) if cancelled else (over,))
+        wish = Wish(progress, (over, cancelled) if cancelled else (over,), again)
         work = self._readers.submit(self._add_file, path, name, password, wish)
         reading = asyncio.wrap_future(work)
         reading.add_done_callback(lambda end: end.cancelled() or end.exception())  # who is cancelled asks no more
@@ -354,8 +359,8 @@ class Library:
     def _add(self, taken: Taken, document_id: str, known: Known, password: str, wish: Wish) -> Document:
         try:
             with self._readings.alone(document_id, wish) as job:
-                document = self._same(document_id, known)
-                document = document or self._keeping.take_in(taken, document_id, known, password, job)
+                here = self._keeping.renew(document_id, known, job) if wish.again else self._same(document_id, known)
+                document = here or self._keeping.take_in(taken, document_id, known, password, job)
                 job.tell(partial(progress_of, document), always=True)
                 return document
         finally:
@@ -373,27 +378,3 @@ class Library:
             db.execute("UPDATE documents SET name = ? WHERE id = ?", (known.name, document_id))
         self._originals.describe(document_id, known)
         return replace(document, name=known.name)
-
-    def _restore(self) -> None:
-        """Read every original again, after the index was lost."""
-        for document_id, known in self._originals.known():
-            try:
-                with self._readings.alone(document_id, Wish()) as job:
-                    self._keeping.read_again(document_id, known, job)
-            except (DocumentError, OSError):
-                _log.exception("A document could not be read again.")
-
-
-def _opened(path: Path) -> tuple[IndexFile, bool]:
-    """The library's file, and whether a damaged one had to make way for it."""
-    try:
-        return IndexFile(path), False
-    except DamagedIndexError:
-        move_aside(path)
-        return IndexFile(path), True
-
-
-def _present(document: Document | None) -> Document:
-    if document is None:
-        raise NotFoundError("There is no such document.")
-    return document

@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import logging
 import secrets
-from contextlib import closing
+import threading
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from weakref import WeakValueDictionary
 
 from core.errors import NotFoundError
 from core.rag.document import Block, PageShape, row_text
@@ -153,8 +155,10 @@ class ContentWriter:
 
     def close(self) -> None:
         """Let go; what is not finished is gone."""
-        self._out.close()
-        self._waiting.unlink(missing_ok=True)
+        with suppress(OSError):  # what is left in memory has no room
+            self._out.close()
+        with suppress(OSError):
+            self._waiting.unlink(missing_ok=True)
 
     def _add(self, block: Block) -> None:
         if self._held and self._is_full(block):
@@ -201,10 +205,13 @@ class Contents:
     Args:
         folder: That of the pictures.
         pdf_reader: As in `RAGConfig`.
+        limits: What reading one file again may cost.
     """
 
-    def __init__(self, folder: Path, pdf_reader: str = "pymupdf") -> None:
-        self._folder, self._pdf_reader = folder, pdf_reader
+    def __init__(self, folder: Path, pdf_reader: str = "pymupdf", limits: Limits | None = None) -> None:
+        self._folder, self._pdf_reader, self._limits = folder, pdf_reader, limits or Limits()
+        self._guard = threading.Lock()
+        self._making: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
         """What a document's blocks are handed to while it is read; raises OSError where nothing can be written."""
@@ -242,7 +249,9 @@ class Contents:
             if not path.is_file():
                 if kind == "page" and document.status == "reading":  # it is on its way; twice at once helps nobody
                     raise NotFoundError(f"Page {page} is being read.")
-                self._make(document, original, kind)
+                with self._alone(document.id):
+                    if not path.is_file():  # somebody else made it meanwhile
+                        self._make(document, original, kind)
             try:
                 with path.open("rb") as file:
                     return _Reader(file, kind, page).get(part, quote, near)
@@ -250,6 +259,11 @@ class Contents:
                 _log.warning("What was kept of a page is damaged and is made again.")
                 path.unlink(missing_ok=True)
         raise NotFoundError(f"Page {page} cannot be shown.")
+
+    def _alone(self, document_id: str) -> threading.Lock:
+        """Held by whoever reads a document again; the others wait for what comes of it."""
+        with self._guard:
+            return self._making.setdefault(document_id, threading.Lock())
 
     def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
         """Read the file again, for this. Words in pictures are not recognised a second time: that takes too long."""
@@ -259,7 +273,7 @@ class Contents:
                 parser, _ = parser_for(document.name, file.read(HEAD), self._pdf_reader)
         try:
             with closing(self.writer(document.id, document.media_type)) as writer:
-                for found in stream(original, document.name, parser, Limits(), Wishes(pictures=False)):
+                for found in stream(original, document.name, parser, self._limits, Wishes(pictures=False)):
                     writer.take(found)
                 writer.finish()
         except OSError as error:

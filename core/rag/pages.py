@@ -12,10 +12,11 @@ if TYPE_CHECKING:
     import sqlite3
     from pathlib import Path
 
-    from core.rag.document import Document, Passage
+    from core.rag.document import Passage
     from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
+    from core.rag.parsers.process import Limits
 
 
 class Pages:
@@ -26,11 +27,14 @@ class Pages:
         originals: The files themselves.
         folder: That of the pictures of pages.
         pdf_reader: As in `RAGConfig`.
+        limits: What reading one file again may cost.
     """
 
-    def __init__(self, file: IndexFile, originals: Originals, folder: Path, pdf_reader: str) -> None:
+    def __init__(
+        self, file: IndexFile, originals: Originals, folder: Path, pdf_reader: str, limits: Limits | None = None
+    ) -> None:
         self._file, self._originals = file, originals
-        self._contents = Contents(folder, pdf_reader)
+        self._contents = Contents(folder, pdf_reader, limits)
 
     def content(
         self, document_id: str, page: int | None = None, part: int | None = None, *, passage: Passage | None = None
@@ -49,7 +53,7 @@ class Pages:
             StorageError: It cannot be kept.
         """
         with self._file.reading() as db:
-            document = _present(db, document_id)
+            document = records.present(db, document_id)
             near = _near(db, passage) if passage and part is None else 0.0
         quote = passage.text if passage else ""
         return self._contents.get(document, self._originals.path(document_id), page, part, quote=quote, near=near)
@@ -69,7 +73,7 @@ class Pages:
             NotFoundError: There is no such document.
         """
         with self._file.reading() as db:
-            _present(db, document_id)
+            records.present(db, document_id)
             ids = db.execute(
                 "SELECT id FROM chunks WHERE document_id = ? ORDER BY position LIMIT ? OFFSET ?",
                 (document_id, most, max(0, start)),
@@ -97,13 +101,6 @@ class Pages:
                 return row[0] if row else 0
             asked = "SELECT count(*) FROM chunks WHERE document_id = ? AND page < ?"
             return db.execute(asked, (document_id, page or 0)).fetchone()[0]
-
-
-def _present(db: sqlite3.Connection, document_id: str) -> Document:
-    document = records.get(db, document_id)
-    if document is None:
-        raise NotFoundError("There is no such document.")
-    return document
 
 
 def _near(db: sqlite3.Connection, passage: Passage) -> float:

@@ -57,6 +57,8 @@ class Pictures:
         except OSError:
             png = process.picture(original, drawer_of(document.media_type, self._pdf_reader), page, zoom, marks)
         self._keep(kept, png)
+        if not original.exists():  # taken out while this was drawn, and what was kept of it deleted before this was
+            self.drop(document.id)
         return png
 
     @staticmethod

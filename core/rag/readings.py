@@ -34,10 +34,12 @@ class Wish:
     Args:
         progress: Told how far it is, ten times a second at most and once at the end.
         stops: Any of them set means that it is not wanted any more.
+        again: It is to be read even if it was read already.
     """
 
     progress: Callable[[ReadingProgress], None] | None = None
     stops: tuple[threading.Event, ...] = ()
+    again: bool = False
 
     def is_over(self) -> bool:
         """Whether it is not wanted any more."""

@@ -80,6 +80,18 @@ def get(db: sqlite3.Connection, document_id: str) -> Document | None:
     return Document(*row) if row else None
 
 
+def present(db: sqlite3.Connection, document_id: str) -> Document:
+    """One document.
+
+    Raises:
+        NotFoundError: It is not here.
+    """
+    document = get(db, document_id)
+    if document is None:
+        raise NotFoundError("There is no such document.")
+    return document
+
+
 def everything(db: sqlite3.Connection) -> list[Document]:
     """All documents in the order in which they came."""
     rows = db.execute(f"{_SELECT} ORDER BY number").fetchall()

@@ -79,7 +79,7 @@ class ServiceReranker:
             said = self._service.asked({"model": self._model, **asked, "top_n": len(texts)})
         try:
             return _scores(said, len(texts))
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, OverflowError) as error:
             raise self._service.misbehaved() from error
 
     def close(self) -> None:
@@ -95,7 +95,7 @@ def _is_dashscope(config: RerankConfig, address: str) -> bool:
 
 
 def _scores(said: Any, count: int) -> list[float]:
-    """The scores in the order of the texts. Raises LookupError, TypeError or ValueError."""
+    """The scores in the order of the texts. Raises LookupError, TypeError, ValueError or OverflowError."""
     found: dict[int, float] = {int(one["index"]): float(one["relevance_score"]) for one in said["results"]}
     if not found or min(found) < 0 or max(found) >= count or not all(map(math.isfinite, found.values())):
         raise ValueError("not a score for each text")

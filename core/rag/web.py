@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import re
 import tempfile
 from contextlib import contextmanager
@@ -29,8 +30,18 @@ _MOST = 50 * 1024 * 1024
 _SECONDS = 30.0
 _OFTEN = 0.1  # seconds between two looks at whether it is still wanted
 _PAGES = frozenset({"text/html", "application/xhtml+xml"})
-_TITLE = re.compile(r"<title(?:\s[^>]*)?>([^<]{1,1000})</title", re.IGNORECASE)
-_CHARSET = re.compile(r"(<meta[^>]{1,200}charset\s*=\s*[\"']?\s*)([\w-]+)", re.IGNORECASE)
+_TITLE = re.compile(r"<title(?:\s[^<>]*)?>([^<]{1,1000})</title", re.IGNORECASE)
+_CHARSET = re.compile(r"(<meta[^>]{1,200}charset\s{0,9}=\s{0,9}[\"']?\s{0,9})([\w-]+)", re.IGNORECASE)
+# Encodings of pages, as `codecs` calls them. A server could name others, which take hours or are no encodings of text.
+_ENCODINGS = frozenset(
+    (
+        *("ascii", "utf-16", "utf-16-le", "utf-16-be", "gb18030", "big5", "big5hkscs", "cp950", "hz"),
+        *("shift_jis", "cp932", "euc_jp", "iso2022_jp", "euc_kr", "cp949", "johab", "tis-620", "cp874"),
+        *("koi8-r", "koi8-u", "cp866", "mac-roman", "mac-cyrillic"),
+        *(f"cp{number}" for number in range(1250, 1259)),
+        *(f"iso8859-{number}" for number in (*range(1, 12), *range(13, 17))),
+    )
+)
 _HEAD = 64 * 1024
 _LONGEST_TITLE = 120
 
@@ -84,7 +95,7 @@ async def page(
         FetchError: It cannot be fetched, or may not be.
     """
     fetched = await fetch(url, limits=limits or FetchLimits(), reach=reach or Reach())
-    data, title = _page(fetched)
+    data, title = await asyncio.to_thread(_page, fetched)  # 10 MB take a while
     return data, with_ending(name or title or fetched.name, fetched.media_type)
 
 
@@ -109,15 +120,23 @@ def _page(fetched: Fetched) -> tuple[bytes, str]:
     data = fetched.data
     if fetched.charset not in {"", "utf-8", "utf8"}:
         try:
-            text = data.decode({"gb2312": "gb18030", "gbk": "gb18030"}.get(fetched.charset, fetched.charset))
-        except (LookupError, UnicodeDecodeError):
+            text = data.decode(_encoding(fetched.charset))
+        except (LookupError, UnicodeError):
             pass
         else:
             if is_page:
-                text = _CHARSET.sub(r"\1utf-8", text, count=1)
+                text = _CHARSET.sub(r"\1utf-8", text[:_HEAD], count=1) + text[_HEAD:]
             data = text.encode()
     if not is_page:
         return data, ""
     found = _TITLE.search(decode(data[:_HEAD]))
     title = " ".join(unescape(found[1]).split()) if found else ""
     return data, title.replace("/", "-").replace("\\", "-")[:_LONGEST_TITLE]
+
+
+def _encoding(charset: str) -> str:
+    """What a server calls an encoding, as `codecs` calls it. Raises LookupError for what pages are not written in."""
+    name = codecs.lookup({"gb2312": "gb18030", "gbk": "gb18030"}.get(charset, charset)).name
+    if name not in _ENCODINGS:
+        raise LookupError(name)
+    return name

@@ -35,10 +35,10 @@ class Checking:
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
         asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]
-        return await asyncio.to_thread(self._checked, texts, list(reply.passages), [asked, *told])
+        return await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
 
     def _checked(
-        self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], other: Sequence[str]
+        self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]
     ) -> list[Checked]:
         from core.rag.claims import claims_of
         from core.rag.document import Passage
@@ -47,7 +47,7 @@ class Checking:
         return [
             Checked(index, claim.end, claim.verdict, claim.numbers)
             for index, text in texts
-            for claim in claims_of(text, passages, other=other, embed=self._embed)
+            for claim in claims_of(text, passages, asked=asked, told=told, embed=self._embed)
         ]
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
+
 def _claims(claims: list[tuple[int, int, Verdict, list[int]]]) -> ClaimsChecked:
     return ClaimsChecked(tuple(Checked(block, end, said, tuple(numbers)) for block, end, said, numbers in claims))
 

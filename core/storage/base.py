@@ -98,7 +98,8 @@ class DocumentRecord:
     """A document of a conversation or of a named library: `conversation_id` or `collection_id`, never both.
 
     Args:
-        library_id: Its id in the index of all the owner's documents once it was read, the hash of its content.
+        library_id: Its id in the index of all the owner's documents, the hash of its content, as soon as a search
+            finds some of it: of a ready one always, of one that is being read perhaps, else `None`.
         error: Why a failed one failed; in a ready one, what is wrong with it all the same.
         facts: What reading it found: `pages`, `total`, `scanned`, `tables`, `chunks`, `seconds`.
     """

@@ -5,18 +5,22 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
 
 from core.errors import NotFoundError
 from core.storage.base import DocumentRecord, Opened, new_id
 from core.storage.conversations import conversation_of, thread_of, use_files
 from core.storage.libraries import collection_of, libraries_used
-from core.storage.needs import library_ids
+from core.storage.needs import library_ids, unneeded
 from core.storage.tables import conversation_libraries, documents, files
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from core.storage.base import DocumentStatus
     from core.storage.database import Database
+
+_AT_ONCE = 500  # values that a query may name
 
 
 class DocumentStore:
@@ -84,13 +88,27 @@ class DocumentStore:
         pages: int | None = None,
         error: dict[str, Any] | None = None,
         facts: dict[str, Any] | None = None,
+        only_if: Collection[DocumentStatus] = (),
     ) -> DocumentRecord:
-        """Note how reading went; what is left out is cleared. Raises NotFoundError."""
+        """Note how reading went; what is left out is cleared.
+
+        Args:
+            only_if: The document stays as it is unless it has one of these states at that very moment; any by default.
+
+        Returns:
+            The document as it is then.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
 
         def note(connection: Connection) -> DocumentRecord:
             _document_of(connection, owner, document_id)
             values = {"status": status, "library_id": library_id, "pages": pages, "error": error, "facts": facts}
-            connection.execute(update(documents).where(documents.c.id == document_id).values(values))
+            change = update(documents).where(documents.c.id == document_id)
+            if only_if:
+                change = change.where(documents.c.status.in_(only_if))
+            connection.execute(change.values(values))
             return _document_of(connection, owner, document_id)
 
         return await self._database.write(note)
@@ -165,25 +183,20 @@ class DocumentStore:
         )
         return await self._database.read(lambda c: c.execute(query).first()) is not None
 
-    async def of_text(self, owner: str, library_id: str) -> list[DocumentRecord]:
-        """All the owner's documents with this id in the owner's index: the same bytes, in several places."""
-        same = (documents.c.owner_id == owner) & (documents.c.library_id == library_id)
-        return await self._database.read(lambda c: _documents_where(c, same))
+    async def unneeded(self, owner: str, library_ids: Sequence[str]) -> list[str]:
+        """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""
+
+        def load(connection: Connection) -> list[str]:
+            parts = (library_ids[start : start + _AT_ONCE] for start in range(0, len(library_ids), _AT_ONCE))
+            return [found for part in parts for found in unneeded(connection, owner, part)]
+
+        return await self._database.read(load)
 
     async def unread(self) -> list[DocumentRecord]:
         """Every document still to be read, of all owners: for the start of a process."""
         query = select(documents).where(documents.c.status == "reading").order_by(documents.c.created_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_record(row) for row in rows]
-
-    async def delete(self, owner: str, document_id: str) -> None:
-        """Take it out of its conversation; its file stays where messages name it. Raises NotFoundError."""
-
-        def remove(connection: Connection) -> None:
-            _document_of(connection, owner, document_id)
-            connection.execute(delete(documents).where(documents.c.id == document_id))
-
-        await self._database.write(remove)
 
 
 def _is_shelved_for(conversation_id: str) -> ColumnElement[bool]:

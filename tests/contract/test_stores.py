@@ -84,7 +84,6 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "document": lambda h: h.documents.get("bob", h.document.id),
     "add document": lambda h: h.documents.add("bob", h.talk_id, h.file.id, "mine"),
     "update document": lambda h: h.documents.update("bob", h.document.id, "ready"),
-    "delete document": lambda h: h.documents.delete("bob", h.document.id),
     "within reach": lambda h: h.documents.within_reach("bob", h.talk_id),
     "still read": lambda h: h.documents.still_read("bob", h.talk_id, 1),
     "library": lambda h: h.libraries.get("bob", h.library_id),

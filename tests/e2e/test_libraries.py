@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, chat, wait_for_state
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
 PHONE = {"width": 360, "height": 740}
-DROP = """(element) => {
+DROP = """(element, name) => {
     const dataTransfer = new DataTransfer();
-    dataTransfer.items.add(new File(['# Tower\\n\\nThe tower of Brenn is 321 metres tall.'], 'tower.md'));
+    dataTransfer.items.add(new File(['# Tower\\n\\nThe tower of Brenn is 321 metres tall.'], name));
     const around = { bubbles: true, cancelable: true, dataTransfer };
     element.dispatchEvent(new DragEvent('dragover', around));
     element.dispatchEvent(new DragEvent('drop', around));
@@ -33,7 +33,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     page.keyboard.press("Enter")
     expect(dialog.get_by_role("button", name="Add files")).to_be_focused()
     dialog.locator("input[type=file]").set_input_files(SAMPLES / "policy.pdf")
-    dialog.locator(".p-one section").evaluate(DROP)
+    dialog.locator(".p-one section").evaluate(DROP, "tower.md")
     expect(dialog.get_by_role("status").last).to_contain_text("added")
     ready = dialog.locator(".p-docs li[data-state=ready]")
     expect(ready).to_have_count(2)
@@ -43,6 +43,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     dialog.get_by_label("Use in this conversation").focus()
     page.keyboard.press("Space")
     expect(page.locator("#top .p-uses")).to_have_text("Policies1")
+    expect(dialog.get_by_role("button", name="2 documents used in this conversation")).to_be_attached()
     page.keyboard.press("Escape")
     expect(dialog).to_be_hidden()
     expect(page.get_by_role("button", name="Libraries")).to_be_focused()
@@ -65,6 +66,80 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     page.keyboard.press("Escape")
     for tab in (page, other):
         expect(tab.locator("#top .p-uses")).to_have_count(0)
+
+
+def held(page: Page, address: str) -> list[Route]:
+    """Requests to this address wait from now on, until a test lets them go."""
+    routes: list[Route] = []
+
+    def hold(route: Route) -> None:
+        routes.append(route)
+
+    page.route(address, hold)
+    return routes
+
+
+def shelf(dialog: Locator, name: str) -> Locator:
+    return dialog.locator(".p-shelf-list li button", has_text=name)
+
+
+def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_is_shown(
+    server: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(server)
+    page.get_by_role("button", name="Libraries").click()
+    dialog = page.get_by_role("dialog", name="Libraries")
+    fresh, told, section = (
+        dialog.get_by_label("New library"),
+        dialog.locator(".p-told"),
+        dialog.locator(".p-one section"),
+    )
+    creates = held(page, "**/libraries/create")
+    fresh.fill("Acts")
+    for _ in range(2):
+        page.keyboard.press("Enter")
+    fresh.fill("Bills")
+    assert len(creates) == 1
+    creates[0].continue_()
+    expect(shelf(dialog, "Acts")).to_have_attribute("aria-current", "true")
+    expect(fresh).to_be_focused()
+    expect(fresh).to_have_value("Bills")
+    expect(told).to_have_text("")
+    page.unroute("**/libraries/create")
+    page.keyboard.press("Enter")
+    expect(shelf(dialog, "Bills")).to_have_attribute("aria-current", "true")
+
+    files = held(page, "**/libraries/*/files")
+    section.evaluate(DROP, "tower.md")
+    shelf(dialog, "Acts").click()
+    expect(dialog.get_by_role("heading", name="Acts")).to_be_visible()
+    section.evaluate(DROP, "acts.md")
+    files[0].continue_()
+    page.unroute("**/libraries/*/files")
+    expect(told).to_contain_text("2 files added")
+    for name in ("Acts", "Bills"):
+        expect(shelf(dialog, name)).to_contain_text("1 document")
+
+    removes = held(page, "**/libraries/remove")
+    dialog.get_by_role("button", name="Remove acts.md").click()
+    page.get_by_role("dialog", name="acts.md").get_by_role("button", name="Remove").click()
+    for name in ("Bills", "Acts"):
+        shelf(dialog, name).click()
+        expect(dialog.get_by_role("heading", name=name)).to_be_visible()
+    removes[0].continue_()
+    expect(dialog.locator(".p-docs li")).to_have_count(0)
+
+    looks = held(page, "**/libraries/state*")
+    shelf(dialog, "Bills").click()
+    expect(section).to_have_attribute("inert", "")
+    looks[0].fulfill(json={"failed": "Gone astray."})
+    expect(told).to_have_text("Gone astray.")
+    page.unroute("**/libraries/state*")
+    dialog.get_by_role("button", name="Delete library").click()
+    expect(page.get_by_role("dialog", name="“Acts” will be deleted")).to_be_visible()
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(shelf(dialog, "Acts")).to_have_count(0)
+    expect(shelf(dialog, "Bills")).to_have_count(1)
 
 
 def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_page: Callable[..., Page]) -> None:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
+from webui.asked import text_of
 from webui.assets_folder import assets_folder
 from webui.handlers.documents import ask_now, cancel, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged
@@ -45,9 +46,7 @@ async def act(desk: Desk, view: View, message: str) -> str:
 
 
 def _text(asked: Asked, name: str) -> str:
-    """A text of the message, fit to be stored: half a character is none."""
-    value = asked.get(name)
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+    return text_of(asked.get(name))
 
 
 def _number(asked: Asked, name: str = "n") -> int:
@@ -94,7 +93,7 @@ async def _cite(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _close(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
-    view.evidence, view.place = "", None
+    view.close_evidence()
 
 
 async def _page(desk: Desk, view: View, asked: Asked) -> None:

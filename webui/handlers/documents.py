@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ParlourError
+from webui.asked import asked, text_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -61,11 +61,11 @@ class DocumentRoutes:
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
-        asked = await _asked(request)
-        if asked is None:
+        wanted = await _asked(request)
+        if wanted is None:
             return JSONResponse({}, 400, _PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
-        document_id, password = asked
+        document_id, password = wanted
         failed: ParlourError | dict[str, Any] = ParlourError()
         try:
             record = await self._engine.read_again(owner, document_id, words.lang, password=password)
@@ -81,25 +81,8 @@ class DocumentRoutes:
 
 async def _asked(request: Request) -> tuple[str, str] | None:
     """Which document, and its password; `None` where the request is not one of the page's own."""
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        return None  # a form of another site could send anything else
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > _LONGEST:
-            return None
-    try:
-        given = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(given, dict):
-        return None
-    document_id, password = (cast("dict[str, Any]", given).get(name) for name in ("id", "password"))
+    given = await asked(request, _LONGEST)
+    document_id, password = ((given or {}).get(name) for name in ("id", "password"))
     if not isinstance(document_id, str) or not isinstance(password, str) or not password:
         return None
-    return _whole(document_id), _whole(password)
-
-
-def _whole(text: str) -> str:
-    """A text fit to be passed on: half a character is none."""
-    return text.encode(errors="replace").decode()
+    return text_of(document_id), text_of(password)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from webui.handlers.desk import Desk
     from webui.panels.evidence import Shown
     from webui.views import View
+    from webui.words import Words
 
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
@@ -42,6 +43,7 @@ class Place:
         occurrence: Which of the reply's marks with this number led here, from 0.
         chunk: The chunk that was chosen from the list of all.
         listing: The first chunk that is listed; `None` where the list is folded.
+        found: What a search for one sentence of the reply found, where that is shown.
     """
 
     message_id: str
@@ -52,15 +54,24 @@ class Place:
     occurrence: int = 0
     chunk: int | None = None
     listing: int | None = None
+    found: _Reply | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class _Reply:
-    """What a reply says, and the passages it was given; `sought` is the sentence that was searched for again."""
+    """What a reply says, and the passages it was given.
+
+    Args:
+        text: With its marks.
+        passages: With their numbers.
+        sought: The sentence that was searched for again; "" for a reply itself.
+        among: The documents that were searched then.
+    """
 
     text: str
     passages: list[dict[str, Any]]
     sought: str = ""
+    among: tuple[str, ...] = ()
 
     @property
     def uncited(self) -> frozenset[int]:
@@ -82,6 +93,7 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
     Raises:
         NotFoundError: The reply is not part of the conversation that the tab shows, or has no such passage.
     """
+    look = _begun(view)
     reply = await _reply(desk, view, message_id)
     opened = next((passage for passage in reply.passages if passage["number"] == number), None)
     if opened is None:
@@ -89,7 +101,7 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
     document_id, page = str(opened.get("document_id")), opened.get("page")
     listing = view.place.listing if view.place and view.place.document_id == document_id else None
     place = Place(message_id, document_id, page, None, number, occurrence, listing=listing)
-    await _show(desk, view, reply, place)
+    await _show(desk, view, reply, place, look)
 
 
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
@@ -98,12 +110,12 @@ async def paged(desk: Desk, view: View, document_id: str, number: int, part: int
     Raises:
         NotFoundError: No evidence is open, or the document is not part of it.
     """
-    place = _open_place(view)
+    place, look = _open_place(view), _begun(view)
     reply = await _reply(desk, view, place.message_id)
     if all(passage.get("document_id") != document_id for passage in reply.passages):
         raise NotFoundError("There is no such document.")
     turned = replace(place, document_id=document_id, page=number or None, part=part or None, number=None, chunk=None)
-    await _show(desk, view, reply, turned, only_if_there=True)
+    await _show(desk, view, reply, turned, look, only_if_there=True)
 
 
 async def listed(desk: Desk, view: View, start: int) -> None:
@@ -112,11 +124,11 @@ async def listed(desk: Desk, view: View, start: int) -> None:
     Raises:
         NotFoundError: No evidence is open.
     """
-    place = _open_place(view)
+    place, look = _open_place(view), _begun(view)
     if start == 0 and place.listing is None:
         library = await desk.engine.library(view.owner)
         start = await to_thread.run_sync(_first_of, library, place)
-    await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)))
+    await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)), look)
 
 
 async def chosen(desk: Desk, view: View, chunk: int) -> None:
@@ -125,17 +137,23 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
     Raises:
         NotFoundError: No evidence is open, or the document has no such chunk.
     """
-    place = _open_place(view)
+    place, look = _open_place(view), _begun(view)
     library = await desk.engine.library(view.owner)
     found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
     shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
-    await _show(desk, view, await _reply(desk, view, place.message_id), shown)
+    await _show(desk, view, await _reply(desk, view, place.message_id), shown, look)
 
 
 def _open_place(view: View) -> Place:
     if view.place is None:
         raise NotFoundError("No evidence is open.")
     return view.place
+
+
+def _begun(view: View) -> int:
+    """The number of what the panel shall show now: it is shown unless something else was asked for meanwhile."""
+    view.looks += 1
+    return view.looks
 
 
 async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
@@ -157,34 +175,52 @@ async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
 
 
 async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
-    documents = await desk.engine.documents.within_reach(view.owner, view.conversation_id)
+    documents = tuple(await desk.engine.documents.within_reach(view.owner, view.conversation_id))
+    known = view.place.found if view.place else None
+    if known and (known.sought, known.among) == (sentence, documents):
+        return known  # a search may cost money
     library = await desk.engine.library(view.owner)
     found = await library.afind(sentence, documents=documents)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
     passages = [{**passage.as_dict(), "number": number} for number, passage in enumerate(found, 1)]
-    return _Reply(f"{sentence} {''.join(f'[{number}]' for number, _ in enumerate(found, 1))}", passages, sentence)
+    marks = "".join(f"[{number}]" for number, _ in enumerate(found, 1))
+    return _Reply(f"{sentence} {marks}", passages, sentence, documents)
 
 
-async def _show(desk: Desk, view: View, reply: _Reply, place: Place, *, only_if_there: bool = False) -> None:
+async def _show(desk: Desk, view: View, reply: _Reply, place: Place, look: int, *, only_if_there: bool = False) -> None:
     library = await desk.engine.library(view.owner)
-    shown, cited_in_text = await to_thread.run_sync(_shown, library, reply, place)
-    if shown is None and only_if_there:
+    drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words)
+    if view.looks != look or (only_if_there and not drawn.is_there):
         return
-    listing = await to_thread.run_sync(_listing, library, place, shown)
-    place = replace(place, listing=listing.start if listing and listing.chunks else None)
-    view.place = place
-    view.evidence = evidence_html(
+    view.place, view.evidence = drawn.place, drawn.markup
+
+
+# ---- in a thread
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """The panel, and whether the document has what it shows."""
+
+    place: Place
+    markup: str
+    is_there: bool
+
+
+def _drawn(library: Library, reply: _Reply, place: Place, words: Words) -> _Drawn:
+    shown, cited_in_text = _shown(library, reply, place)
+    listing = _listing(library, place, shown)
+    start = listing.start if listing and listing.chunks else None
+    markup = evidence_html(
         reply.passages,
         place.number,
-        view.words,
+        words,
         message_id=place.message_id,
         page=shown,
         lists=Lists(reply.uncited, cited_in_text, listing, reply.sought),
     )
-
-
-# ---- in a thread
+    return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
 
 
 def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:

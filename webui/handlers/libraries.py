@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
+from webui.asked import asked, text_of
 from webui.incoming import TooLargeError
 from webui.panels.libraries import found_data, opened_data, shelf_data
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LONGEST = 32 * 1024
 _PRIVATE = {"cache-control": "no-store"}
 _TEXTS = ("library", "document", "name", "question", "password")
 # A page of another site cannot send this along without asking first, and is refused then.
@@ -137,10 +136,10 @@ class LibraryRoutes:
         self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            asked = await _asked(request)
-            if asked is None:
+            wanted = await _asked(request)
+            if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
-            return await self._told(request, lambda owner, words: work(owner, asked, words))
+            return await self._told(request, lambda owner, words: work(owner, wanted, words))
 
         return answer
 
@@ -166,23 +165,5 @@ class LibraryRoutes:
 
 async def _asked(request: Request) -> Asked | None:
     """What the dialog asks; `None` where the request is not one of the page's own."""
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        return None  # a form of another site could send anything else
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > _LONGEST:
-            return None
-    try:
-        given = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(given, dict):
-        return None
-    values = cast("dict[str, Any]", given)
-    return {name: _text(values.get(name)) for name in _TEXTS}
-
-
-def _text(value: object) -> str:
-    """A text fit to be stored: half a character is none."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+    values = await asked(request)
+    return {name: text_of(values.get(name)) for name in _TEXTS} if values is not None else None

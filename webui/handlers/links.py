@@ -18,7 +18,8 @@ _URL = r"https?://[^\s<>\"“”，。；！？、（）《》【】]+"
 _ALONE = re.compile(rf"\s*{_URL}(?:\s+{_URL})*\s*", re.IGNORECASE)
 _ASKED = re.compile(
     r"\W*(?:(?:please|can you|could you|请|麻烦|帮我|你)\W*)*"
-    r"(?:read|summari[sz]e|open|fetch|load|look at|阅读|读|总结|概括|归纳|看|打开|获取|翻译|translate)"
+    r"(?:(?:read|summari[sz]e|open|fetch|load|look at|translate)(?![a-z-])|"
+    r"阅读|读|总结|概括|归纳|看|打开|获取|翻译)"
     rf"\W*(?:\w+\W+){{0,4}}?\w{{0,12}}?{_URL}",
     re.IGNORECASE,
 )

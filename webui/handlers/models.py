@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import traceback
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
@@ -13,6 +12,7 @@ from starlette.routing import Route
 from core.errors import ParlourError
 from core.models.choosing import Draft
 from core.models.own_models import is_local
+from webui.asked import asked, text_of
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-_LONGEST = 32 * 1024
 _LEAST_SAID = 0.1
 _PRIVATE = {"cache-control": "no-store"}
 
@@ -111,27 +110,11 @@ async def _draft(request: Request) -> Draft | None:
     """What was typed; `None` where the request is not one of the page's own."""
     if request.method == "GET":
         return Draft("")
-    if not request.headers.get("content-type", "").startswith("application/json"):
-        return None  # a form of another site could send anything else
-    raw = b""
-    async for piece in request.stream():
-        raw += piece
-        if len(raw) > _LONGEST:
-            return None
-    try:
-        asked = json.loads(raw)
-    except (ValueError, RecursionError):
+    given = await asked(request)
+    if given is None:
         return None
-    if not isinstance(asked, dict):
-        return None
-    given = cast("dict[str, Any]", asked)
-    texts = {name: _text(given.get(name)) for name in ("service", "address", "model")}
-    return Draft(**texts, key=_text(given["key"]) if isinstance(given.get("key"), str) else None)
-
-
-def _text(value: object) -> str:
-    """A text fit to be stored: half a character is none."""
-    return value.encode(errors="replace").decode() if isinstance(value, str) else ""
+    texts = {name: text_of(given.get(name)) for name in ("service", "address", "model")}
+    return Draft(**texts, key=text_of(given["key"]) if isinstance(given.get("key"), str) else None)
 
 
 def _without(key: str | None, text: str) -> str:

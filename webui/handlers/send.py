@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
@@ -44,6 +45,8 @@ async def send(desk: Desk, view: View, draft: Draft | None) -> None:
 async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
     """Put files, and pages that shall be read, into the store and ask, in the tab's conversation or in a new one.
 
+    It is the conversation that the tab shows now: pages take a while, and the reader may turn to another one.
+
     Raises:
         ConflictError: A reply is being written, or another message is being sent, in this tab.
         ParlourError: A file cannot be used, a page not be fetched, or storing failed; nothing is kept.
@@ -51,6 +54,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
     if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
         raise busy()
     view.sending = True
+    conversation_id, libraries = view.conversation_id, view.libraries
     kept: list[FileRecord] = []
     try:
         links = pages_to_read(text)
@@ -58,10 +62,9 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
             await desk.engine.conversations.ensure_owner(view.owner)
         for path, name in files:
             kept.append(await desk.engine.files.put(view.owner, name, path))
-        for link in links:
-            data, name = await fetched(link, desk.reach)
+        for data, name in await asyncio.gather(*(fetched(link, desk.reach) for link in links)):
             kept.append(await desk.engine.files.put(view.owner, name, data))
-        await _ask(desk, view, text, kept)
+        await _ask(desk, view, text, kept, conversation_id, libraries)
     except BaseException:
         for file in kept:
             with suppress(NotFoundError):
@@ -71,13 +74,15 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         view.sending = False
 
 
-async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord]) -> None:
+async def _ask(
+    desk: Desk, view: View, text: str, files: Sequence[FileRecord], conversation_id: str, libraries: Sequence[str]
+) -> None:
     engine, ids = desk.engine, [file.id for file in files]
     refused = await engine.check_attachments(view.owner, ids)
     if refused:
         raise ParlourError("The model cannot take a file.", key=refused[0]["key"], **refused[0]["details"])
-    fresh, libraries = not view.conversation_id, view.libraries
-    conversation = (await engine.conversations.create(view.owner)).id if fresh else view.conversation_id
+    fresh = not conversation_id
+    conversation = (await engine.conversations.create(view.owner)).id if fresh else conversation_id
     try:
         for library in libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile

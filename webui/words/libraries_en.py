@@ -26,6 +26,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_create": "Create",
     "js.libraries_back": "All libraries",
     "js.libraries_use": "Use in this conversation",
+    "js.libraries_used": "used in this conversation",
     "js.libraries_rename": "Rename",
     "js.libraries_delete": "Delete library",
     "js.libraries_delete_ask": "“{name}” will be deleted with its documents, for good. Conversations that use it then "

@@ -26,6 +26,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_create": "创建",
     "js.libraries_back": "全部文档库",
     "js.libraries_use": "在当前对话中使用",
+    "js.libraries_used": "当前对话正在使用",
     "js.libraries_rename": "重命名",
     "js.libraries_delete": "删除文档库",
     "js.libraries_delete_ask": "将永久删除“{name}”及其中的文档。正在使用它的对话，之后的回答不再依据它。",

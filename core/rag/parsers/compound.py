@@ -82,7 +82,11 @@ class Compound:
         found = [at for at in struct.unpack_from("<109I", self._data, 76) if at < _LAST]
         (more,) = struct.unpack_from("<I", self._data, 68)
         most = len(self._data) // self._size
+        left = most
         while more < _LAST and len(found) <= most:
+            if left == 0:  # a sector that names no others but itself as the next
+                raise _damaged()
+            left -= 1
             *numbers, more = self._numbers([more])
             found += [at for at in numbers if at < _LAST]
         if len(found) > most:

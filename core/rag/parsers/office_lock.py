@@ -36,11 +36,11 @@ def unlock(path: Path, target: Path, password: str) -> bool:
         LockedDocumentError: It is not this one, or nothing here knows how the file is encrypted.
         BrokenDocumentError: It is damaged.
     """
-    compound = Compound(path.read_bytes())
-    info, package = compound.get(_INFO), compound.get(_PACKAGE)
-    if info is None or package is None:
-        return False
     try:
+        compound = Compound(path.read_bytes())
+        info, package = compound.get(_INFO), compound.get(_PACKAGE)
+        if info is None or package is None:
+            return False
         size, pieces = _opened(info, package, password)
         with target.open("wb") as out:
             for piece in pieces:
@@ -56,6 +56,7 @@ def _opened(info: bytes, package: bytes, password: str) -> tuple[int, Iterator[b
     major, minor = struct.unpack_from("<HH", info)
     (size,) = struct.unpack_from("<Q", package)
     inside = memoryview(package)[8:]
+    inside = inside[: len(inside) // _BLOCK * _BLOCK]  # some writers fill the last sector up
     size = min(size, len(inside))
     if (major, minor) == (4, 4):
         return size, _since_2010(info[8:].decode("utf-8", errors="replace"), inside, password)
@@ -114,7 +115,7 @@ def _since_2010(told: str, inside: memoryview, password: str) -> Iterator[bytes]
     key = told_by("encryptedKeyValue", _KEY)[: lock.size]
     return (
         _cbc(key, data.begin(number), bytes(inside[at : at + _SEGMENT]))
-        for number, at in enumerate(range(0, len(inside) // _BLOCK * _BLOCK, _SEGMENT))
+        for number, at in enumerate(range(0, len(inside), _SEGMENT))
     )
 
 
@@ -131,8 +132,7 @@ def _of_2007(info: bytes, inside: memoryview, password: str) -> Iterator[bytes]:
     if lock.hash(_ecb(key, verifier)) != _ecb(key, check)[:20]:
         raise _wrong()
     step = 256 * _SEGMENT
-    whole = len(inside) // _BLOCK * _BLOCK
-    return (_ecb(key, bytes(inside[at : min(at + step, whole)])) for at in range(0, whole, step))
+    return (_ecb(key, bytes(inside[at : at + step])) for at in range(0, len(inside), step))
 
 
 def _slowly(lock: _Lock, password: str, rounds: int) -> bytes:

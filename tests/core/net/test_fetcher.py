@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography import x509
@@ -294,7 +295,9 @@ async def test_s9_what_runs_here_may_be_fetched_only_where_the_owner_says_so(sit
     assert (await fetch(here, reach=Reach(open_internet_and_own_network))).data == b"<html>mine</html>"
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "100.100.100.200", "fd00:ec2::254", "fe80::1", "0.0.0.0"])
+@pytest.mark.parametrize(
+    "address", ["169.254.169.254", "100.100.100.200", "168.63.129.16", "fd00:ec2::254", "fe80::1", "0.0.0.0"]
+)
 async def test_what_a_cloud_tells_its_machines_is_never_fetched(address: str) -> None:
     assert not is_public(address)
     assert not is_own(address)
@@ -326,6 +329,35 @@ async def test_the_next_address_of_a_name_is_tried_when_one_does_not_answer(site
     site.names["site.example"] = ["::1", "127.0.0.1"]  # nothing listens on the first
     reach = Reach(lambda address, port: is_own(address), site.resolve)
     assert (await fetch(site.url(), reach=reach)).data == b"<html>hello</html>"
+
+
+async def test_the_name_that_is_looked_up_is_the_one_that_the_server_is_asked_for(site: Site) -> None:
+    site.says("/", b"<html>hello</html>")
+    site.names["xn--fa-hia.de"] = ["127.0.0.1"]  # a resolver that is given the letters would ask for another's name
+    for host in ("xn--fa-hia.de", "faß.de"):
+        assert (await site.get(host=host)).data == b"<html>hello</html>"
+    assert site.looked_up == ["xn--fa-hia.de"] * 2
+    assert all(f"host: xn--fa-hia.de:{site.port}\r\n" in one.lower() for one in site.requests)
+
+
+@pytest.mark.parametrize("host", ["xn--0", "xn--a"])
+async def test_a_name_that_stands_for_no_letters_is_no_address(host: str) -> None:
+    await refused(fetch(f"https://{host}/"), "fetch_bad_address")
+
+
+async def test_the_certificates_of_the_web_are_read_once(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[ssl.SSLContext] = []
+    make = ssl.create_default_context
+
+    def counted(**given: Any) -> ssl.SSLContext:
+        made.append(make(**given))
+        return made[-1]
+
+    monkeypatch.setattr(ssl, "create_default_context", counted)
+    site.says("/", b"<html>hello</html>")
+    for _ in range(3):
+        await site.get()
+    assert len(made) < 2
 
 
 def test_an_address_is_read_once_and_its_fragment_left_out() -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.rag.bearing import cited_numbers, sentence_of
 from core.rag.claims import Claim, claims_of, sentences_of
 from core.rag.document import Passage
 from core.rag.embedding.local import LocalEmbedder
@@ -130,9 +131,38 @@ def test_what_claims_nothing_gets_no_verdict(text: str) -> None:
     assert claims_of(text, POLICY) == []
 
 
-def test_what_a_tool_or_the_question_said_is_not_looked_for_in_the_documents() -> None:
+def test_what_a_tool_said_is_not_looked_for_in_the_documents() -> None:
     said = "It is 14:05 in Tokyo now."
-    assert claims_of(said, POLICY, other=['{"time": "14:05", "city": "Tokyo", "now": true}']) == []
+    assert claims_of(said, POLICY, told=['{"time": "14:05", "city": "Tokyo", "now": true}']) == []
+
+
+def test_words_of_the_question_that_come_back_count_for_nothing() -> None:
+    asked = "What does a duck eat?"
+    (claim,) = claims_of("A duck eats insects.", POLICY, asked=asked)
+    assert claim.verdict == "unsupported"
+    assert claims_of("What a duck eats, the duck eats.", POLICY, asked=asked) == []
+    header = (Passage("Alpha | Beta | Gamma | Delta\n1 | 2 | 3 | 4", 1.0, "test.xlsx", "a", 1),)
+    said = "The first row of the table contains the column headers Alpha, Beta, Gamma, and Delta."
+    asked = "What stands in the first row of the table?"
+    (claim,) = claims_of(said, header, asked=asked, embed=LocalEmbedder("use").questions)
+    assert claim.verdict != "unsupported"
+
+
+def test_a_figure_that_is_said_of_something_else_weakens_a_sentence() -> None:
+    history = (
+        Passage(
+            "Undo and Redo: introduced in the 1980s, these allowed users to take back what they had typed. Fonts came "
+            "with the printers. Menus came with the mouse. Spell Check: early programs had none. By the 1990s, these "
+            "spotted errors automatically.",
+            1.0,
+            "history.pdf",
+            "a",
+            2,
+        ),
+    )
+    said = "Spell check was introduced in the {}s, allowing users to spot errors automatically."
+    assert verdict(said.format(1980), history) == "weak"
+    assert verdict(said.format(1990), history) == "supported"
 
 
 def test_without_passages_there_is_nothing_to_compare_with() -> None:
@@ -155,3 +185,11 @@ def test_any_text_is_read_and_every_end_lies_in_it_behind_the_last(text: str) ->
     assert all(0 < end <= len(text) for end in ends)
     claims = claims_of(text, POLICY)
     assert all(isinstance(claim, Claim) and claim.end in ends for claim in claims)
+
+
+@pytest.mark.parametrize("loop", [" ", ": - ", ":", "[1] ", "\t[", "* ", "a. ", "> "])
+def test_a_reply_that_goes_round_in_circles_is_read_in_good_time(loop: str) -> None:
+    text = f"The deductible is 300 dollars{loop * 100_000}for each claim."
+    assert all(claim.end <= len(text) for claim in claims_of(text, POLICY))
+    assert cited_numbers(text)[:1] in ([], [1])
+    assert isinstance(sentence_of(text, 1), str)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import DocumentError, NoSpaceError, NotFoundError
+from core.errors import DocumentError, NoSpaceError, NotFoundError, StorageError
 from core.rag.index_file import IndexFile
 from core.rag.library import Library
 
@@ -105,6 +105,46 @@ def test_a_disk_that_fills_while_a_document_is_read_keeps_the_others(
     assert len(originals) == 2  # those of the other
     full.clear()
     assert library.add(long_pdf).status == "ready"
+
+
+def test_a_document_is_read_where_what_is_shown_of_it_cannot_be_kept(
+    library: Library, tmp_path: Path, long_pdf: Path
+) -> None:
+    (tmp_path / "library" / "pictures").write_bytes(b"a file where a folder should be")
+    document = library.add(long_pdf)
+    assert (document.status, document.chunks) == ("ready", PAGES)
+    with pytest.raises(StorageError) as caught:
+        library.pages.content(document.id, 1)
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_what_goes_wrong_while_the_index_is_used_leaves_no_connection_open(tmp_path: Path) -> None:
+    file = IndexFile(tmp_path / "library.sqlite")
+    used: list[sqlite3.Connection] = []
+    for use in (file.reading, file.writing):
+        with pytest.raises(ValueError, match="wrong"), use() as db:
+            used.append(db)
+            raise ValueError("wrong")
+    for db in used:
+        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
+            db.execute("SELECT 1")
+    with file.reading() as db:
+        assert db.execute("SELECT count(*) FROM documents").fetchone() == (0,)
+    file.close()
+
+
+def test_a_page_that_is_drawn_while_its_document_is_taken_out_is_not_kept(
+    library: Library, tmp_path: Path, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = library.add(long_pdf)
+
+    def drawn(*_: object) -> bytes:
+        library.remove(document.id)
+        return b"a picture"
+
+    monkeypatch.setattr("core.rag.pictures.process.picture", drawn)
+    assert library.page_image(document.id, 1) == b"a picture"
+    assert not (tmp_path / "library" / "pictures" / document.id).exists()
 
 
 def test_copies_that_a_killed_process_left_are_deleted_after_a_day(tmp_path: Path) -> None:

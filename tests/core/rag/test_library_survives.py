@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from core.errors import StorageError
+from core.errors import NoSpaceError, StorageError
+from core.rag.document import Document
+from core.rag.keeping import Keeping
 from core.rag.library import Library
+from core.rag.originals import Known
+from core.rag.readings import Job
 
 Make = Callable[..., Path]
 ROOT = Path(__file__).parents[3]
@@ -88,6 +92,35 @@ def test_a_damaged_file_is_moved_aside_and_everything_read_again(tmp_path: Path,
         assert {passage.text: (passage.document, passage.page) for passage in library.find("lamp")} == before
         assert library.page_picture(library.find("green")[0]).startswith(b"\x89PNG")
     assert (folder / "library.damaged-1.sqlite").read_bytes() == bad
+
+
+@pytest.mark.parametrize("end", [NoSpaceError("The disk is full."), KeyboardInterrupt()], ids=["full disk", "killed"])
+def test_what_was_not_read_again_when_it_was_cut_short_is_so_at_the_next_opening(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    folder = tmp_path / "library"
+    with Library.open(folder) as library:
+        all_of_them = {library.add_text(f"Lamp {number}.", name=f"{number}.txt").id for number in range(3)}
+    (folder / "library.sqlite").write_bytes(b"rubbish" * 2000)
+    read_again = Keeping.read_again
+    read: list[str] = []
+
+    def cut_short(self: Keeping, document_id: str, known: Known, job: Job) -> Document:
+        if len(read) == 1:
+            raise end
+        read.append(document_id)
+        return read_again(self, document_id, known, job)
+
+    monkeypatch.setattr(Keeping, "read_again", cut_short)
+    with pytest.raises(type(end)):
+        Library.open(folder)
+    read.append("no longer cut short")
+    with Library.open(folder) as library:
+        assert {document.id for document in library.documents()} == all_of_them
+        assert len(library.find("lamp", 10)) == 3
+    assert len(read) == 4  # each document once
+    Library.open(folder).close()
+    assert len(read) == 4
 
 
 def test_a_library_of_a_newer_version_is_left_alone(tmp_path: Path) -> None:

@@ -6,16 +6,18 @@ import logging
 import shutil
 import stat
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from core.errors import LockedDocumentError, NoSpaceError
+from core.errors import DocumentError, LockedDocumentError, NoSpaceError
 from core.rag.library import Library
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PDF_READERS
+from core.rag.progress import ReadingProgress
 
 Make = Callable[..., Path]
 AES_256, RC4_128 = 5, 3  # PyMuPDF's names for them
@@ -56,6 +58,45 @@ def test_its_pages_are_found_and_shown_after_a_restart_without_asking_again(
         assert library.page_picture(passage).startswith(b"\x89PNG")
         assert library.add(locked_pdf).id == document.id  # the same bytes are known, without a password too
         assert len(library.documents()) == 1
+
+
+def test_it_is_read_again_without_the_password(tmp_path: Path, locked_pdf: Path, started: list[Any]) -> None:
+    with Library.open(tmp_path / "library") as library:
+        document = library.add(locked_pdf, password=PASSWORD)
+        processes = len(started)
+        again = library.add(locked_pdf, again=True)
+        assert len(started) == processes + 1
+        assert (again.status, again.size) == ("ready", document.size)
+        assert [passage.page for passage in library.find("red")] == [2]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_text_stays_until_it_was_read_again_to_its_end(
+    tmp_path: Path, make_pdf: Make, monkeypatch: pytest.MonkeyPatch, *, ends: bool
+) -> None:
+    monkeypatch.setattr("core.rag.readings._OFTEN", 0.0)  # told of each step
+    with Library.open(tmp_path / "library") as library:
+        source = make_pdf(*(f"Lamp number {n} is green." for n in range(60)))
+        library.add(source)
+        before = library.find("lamp", 100)
+        cancelled = threading.Event()
+        seen: list[int] = []
+
+        def look(told: ReadingProgress) -> None:
+            if told.pages < 60:
+                seen.append(len(library.find("lamp", 100)))
+                if told.pages > 10 and not ends:
+                    cancelled.set()
+
+        if ends:
+            library.add(source, again=True, progress=look)
+        else:
+            with pytest.raises(DocumentError, match="stopped"):
+                library.add(source, again=True, progress=look, cancelled=cancelled)
+        assert set(seen) == {len(before)}
+        after = library.find("lamp", 100)
+        assert [one.text for one in after] == [one.text for one in before]
+        assert (after == before) is not ends
 
 
 def test_a_lost_index_is_restored_without_the_password(tmp_path: Path, locked_pdf: Path) -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 
 from core.rag.bearing import borne_by
 from core.rag.library import Library
+from core.rag.parsers.catalog import PDF_READERS
 from core.rag.places import Places, rectangles, units_of
 
 # Width and height as printed, and how the page is turned before it is shown.
@@ -49,10 +50,10 @@ def mixed(path: Path) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
+@pytest.fixture(scope="module", params=PDF_READERS)
+def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Library]:
     folder = tmp_path_factory.mktemp("turned")
-    with Library.open(folder / "library") as opened:
+    with Library.open(folder / "library", {"pdf_reader": request.param}) as opened:
         opened.add(mixed(folder / "mixed.pdf"))
         yield opened
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from core.errors import NotFoundError
 from core.rag.document import Document, Passage
 from core.rag.library import Library
 from core.rag.page_content import Contents, PageContent
+from core.rag.parsers import process
+from core.rag.parsers.base import Found, Wishes
+from core.rag.parsers.process import Limits
 from core.rag.places import Places, units_of
 
 NUMBERS = {"sheet", "lines"}
@@ -165,6 +170,28 @@ def test_a_pdf_that_is_still_being_read_is_not_read_a_second_time(
         contents.get(document, make_pdf("First page"), 1)
     read = contents.get(replace(document, status="ready"), tmp_path / "made.pdf", 1)
     assert [block.text for block in read.blocks] == ["First page"]
+
+
+def test_however_many_look_at_once_a_file_is_read_again_once_and_within_the_limits(
+    tmp_path: Path, make_pdf: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, read, second = Limits(seconds=7), list[Limits](), threading.Event()
+
+    def counted(path: Path, name: str, parser: str, given: Limits, wishes: Wishes) -> Iterator[Found]:
+        read.append(given)
+        if len(read) > 1:
+            second.set()
+        second.wait(0.3)  # for those who do not wait
+        yield from process.stream(path, name, parser, given, wishes)
+
+    monkeypatch.setattr("core.rag.page_content.stream", counted)
+    path = make_pdf("First page")
+    contents = Contents(tmp_path / "pictures", limits=limits)
+    document = Document("a" * 64, "made.pdf", "application/pdf", 1, 1, status="ready")
+    with ThreadPoolExecutor(5) as threads:
+        seen = list(threads.map(lambda _: contents.get(document, path, 1).blocks[0].text, range(5)))
+    assert seen == ["First page"] * 5
+    assert read == [limits]
 
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]" * 40])

@@ -125,6 +125,20 @@ def test_a_whole_address_is_taken_as_it_is(service: Service) -> None:
     assert ours.scores("Who?", []) == []
 
 
+def test_half_a_letter_in_a_question_is_asked_without_it(service: Service) -> None:
+    ours = ServiceReranker(service.cfg())
+    assert ours.scores("Who\ud83d, 谁?", TEXTS) == [0.1, 0.1, 0.6]
+    ours.close()
+    assert service.asked[0]["query"] == "Who?, 谁?"
+
+
+@pytest.mark.parametrize("key", ["sk-schlüssel", "sk-key\n", "sk-\ud83d"])
+def test_a_key_that_no_request_can_carry_is_said_without_showing_it(key: str) -> None:
+    with pytest.raises(SettingsError, match="key of the reranking service") as caught:
+        ServiceReranker({"model": "a-reranker", "base_url": "http://127.0.0.1:9/v1", "api_key": key})
+    assert key not in str(caught.value)
+
+
 def test_what_the_service_leaves_out_comes_last(service: Service) -> None:
     service.answer = b'{"results": [{"index": 2, "relevance_score": 0.9}, {"index": 1, "relevance_score": -3.5}]}'
     ours = ServiceReranker(service.cfg())
@@ -145,6 +159,8 @@ def test_what_the_service_leaves_out_comes_last(service: Service) -> None:
         (200, b'{"results": [{"index": 9, "relevance_score": 1}]}', ModelMisbehavedError),
         (200, b'{"results": [{"index": 0, "relevance_score": NaN}]}', ModelMisbehavedError),
         (200, b'{"results": [{"index": 0}]}', ModelMisbehavedError),
+        (200, b'{"results": [{"index": Infinity, "relevance_score": 1}]}', ModelMisbehavedError),
+        (200, b'{"results": [{"index": 0, "relevance_score": 1%s}]}' % (b"0" * 400), ModelMisbehavedError),
     ],
 )
 def test_what_a_service_does_wrong_is_one_error_and_the_search_keeps_its_order(

@@ -35,6 +35,9 @@ class ByLot:
 
     questions = passages
 
+    def close(self) -> None:
+        """Nothing is held."""
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Iterator[IndexFile]:

@@ -14,9 +14,12 @@ from core.errors import DocumentError, FetchError, UnsupportedFormatError
 from core.messages.content import ContentItem
 from core.messages.events import ToolFinished
 from core.messages.message import Message
+from core.net.addresses import Reach, open_internet_and_own_network
 from core.rag.library import Library
+from core.rag.web import page
 from core.testing.scripted_model import ScriptedModel
 
+NEAR = Reach(open_internet_and_own_network)
 PAGE = (
     "<html><head><title>Herons &amp; lakes</title></head><body><h1>Food</h1><p>The heron eats fish.</p></body></html>"
 )
@@ -98,6 +101,57 @@ def test_the_server_knows_the_encoding_of_a_page(site: Site, near: Library, meta
     assert near.add(site.url("/zh")).name == "条款.html"
     near.add(site.url("/zh.txt"))
     assert {passage.text for passage in near.find("三百")} == {"每年保费为三百元。", "每年保費為三百元。"}
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("charset", "body"),
+    [
+        ("punycode", b"bcher-kva"),
+        ("idna", b"xn--bcher-kva"),
+        ("unicode_escape", b"b\\u00fccher"),
+        ("raw-unicode-escape", b"b\\u00fccher"),
+        ("utf-7", b"b+APw-cher"),
+        ("undefined", b"plain"),
+        ("rot13", b"plain"),
+        ("zlib", b"plain"),
+        ("martian", b"plain"),
+    ],
+)
+async def test_a_server_cannot_have_its_page_read_in_what_no_page_is_written_in(
+    site: Site, charset: str, body: bytes
+) -> None:
+    site.pages["/odd"] = (f"text/plain; charset={charset}", body)
+    assert await page(site.url("/odd"), reach=NEAR) == (body, "odd")
+
+
+@pytest.mark.anyio
+async def test_the_server_is_not_held_up_while_a_page_is_decoded(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads: list[threading.Thread] = []
+
+    def decoded(data: bytes) -> str:
+        threads.append(threading.current_thread())
+        return data.decode()
+
+    monkeypatch.setattr("core.rag.web.decode", decoded)
+    assert (await page(site.url(), reach=NEAR))[1] == "Herons & lakes.html"
+    (thread,) = threads
+    assert thread is not threading.current_thread()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("head", ["<title " * 400_000, "<meta charset=" + " " * 2_000_000])
+async def test_a_head_that_never_ends_is_read_once(site: Site, monkeypatch: pytest.MonkeyPatch, head: str) -> None:
+    monkeypatch.setattr("core.rag.web._HEAD", 2**22)  # read again for each letter, this would take an hour
+    site.pages["/endless"] = ("text/html; charset=big5", head.encode())
+    assert await page(site.url("/endless"), reach=NEAR) == (head.encode(), "endless.html")
+
+
+@pytest.mark.anyio
+async def test_what_a_page_says_of_its_encoding_far_below_its_head_is_text(site: Site) -> None:
+    body = f"<html><body>{'x' * 70_000}<meta charset=big5></body></html>".encode()
+    site.pages["/low"] = ("text/html; charset=big5", body)
+    assert (await page(site.url("/low"), reach=NEAR))[0] == body
 
 
 def test_where_nobody_may_look_nothing_is_fetched(site: Site, tmp_path: Path) -> None:

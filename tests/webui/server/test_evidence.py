@@ -6,6 +6,7 @@ import asyncio
 import html
 import json
 import re
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -26,6 +27,7 @@ from core.testing.scripted_model import ScriptedModel
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.send import start
+from webui.panels.evidence import evidence_html
 from webui.uploads import Uploads
 from webui.views import View, Views
 from webui.words import Words
@@ -217,6 +219,76 @@ async def test_any_passage_of_the_document_can_be_looked_at(house: House, tmp_pa
     assert not shown.css(".p-quotes .p-here")
     assert (await house.cites()).css(".p-chunk"), "the list stays unfolded"
     assert not (await house.does(do="passages", n=-1)).css(".p-chunk")
+
+
+@pytest.mark.parametrize("turn", ["open", "close", "cite"])
+async def test_evidence_that_comes_too_late_is_not_shown(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str
+) -> None:
+    await house.asks(policy_text(tmp_path))
+    began, may_end = asyncio.Event(), asyncio.Event()
+    reply_of = house.engine.runs.reply
+    message = await house.engine.conversations.message(house.view.owner, house.reply)
+    number = cited_numbers((await reply_of(house.view.owner, message)).text)[0]
+
+    async def slow(*asked: Any) -> Any:
+        if not began.is_set():
+            began.set()
+            await may_end.wait()
+        return await reply_of(*asked)
+
+    monkeypatch.setattr(house.engine.runs, "reply", slow)
+    first = asyncio.create_task(house.does(do="cite", message=house.reply, n=number, at=0))
+    await began.wait()
+    asked = {"open": {"id": ""}, "close": {}, "cite": {"message": house.reply, "n": number, "at": 1}}[turn]
+    shown = (await house.does(do=turn, **asked)).html
+    may_end.set()
+    assert (await first).html == shown
+    assert strongest(LexborHTMLParser(house.view.evidence)) == ([FIRE] if turn == "cite" else [])
+    assert (house.view.place is None) == (turn != "cite")
+
+
+async def test_what_was_searched_for_again_is_looked_at_without_another_search(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    library = await house.engine.library(house.view.owner)
+    searched: list[str] = []
+    find = library.afind
+
+    async def counted(question: str, **asked: Any) -> Any:
+        searched.append(question)
+        return await find(question, **asked)
+
+    monkeypatch.setattr(library, "afind", counted)
+    monkeypatch.setattr("webui.handlers.evidence.claimed", lambda reply, index: (WATER, FIRE)[index])
+    panel = await house.does(do="cite", message=f"{house.reply}.0", n=1)
+    await house.does(do="page", document=panel_document(panel), n=1)
+    chunks = (await house.does(do="passages", n=0)).css(".p-chunk button")
+    await house.does(do="chunk", n=int(chunks[0].attributes["data-n"] or 0))
+    assert (await house.does(do="cite", message=f"{house.reply}.0", n=1)).css(".p-hl.p-strong")
+    assert searched == [WATER]
+    await house.does(do="cite", message=f"{house.reply}.1", n=1)
+    assert searched == [WATER, FIRE]
+    await house.does(do="close")
+    await house.does(do="cite", message=f"{house.reply}.1", n=1)
+    assert searched == [WATER, FIRE, FIRE]
+
+
+async def test_the_panel_is_drawn_beside_the_server(
+    house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await house.asks(policy_text(tmp_path))
+    threads: list[threading.Thread] = []
+
+    def drawn(*given: Any, **more: Any) -> str:
+        threads.append(threading.current_thread())
+        return evidence_html(*given, **more)
+
+    monkeypatch.setattr("webui.handlers.evidence.evidence_html", drawn)
+    assert strongest(await house.cites()) == [WATER]
+    (thread,) = threads
+    assert thread is not threading.current_thread()
 
 
 async def test_a_mark_leads_to_its_page_after_a_restart(tmp_path: Path, anyio_backend: str) -> None:

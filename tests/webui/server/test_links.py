@@ -39,6 +39,13 @@ PAGE = b"<html><head><title>Herons</title></head><body><p>The heron eats 17 fish
         ("看看https://a.example/x，说说它讲什么。", ["https://a.example/x"]),
         ("读 https://a.example/x 和 https://a.example/x", ["https://a.example/x"]),
         (" ".join(f"https://a.example/{n}" for n in range(9)), [f"https://a.example/{n}" for n in range(3)]),
+        ("translate: https://a.example/x", ["https://a.example/x"]),
+        ("read这个 https://a.example/x", ["https://a.example/x"]),
+        ("Opening https://a.example/x gives me a 404. Why?", []),
+        ("Readers of https://a.example/x complain.", []),
+        ("Ready: https://a.example/x is up.", []),
+        ("Loading https://a.example/x takes a minute.", []),
+        ("Read-only access to https://a.example/x fails.", []),
         ("Why does curl https://a.example/x fail?", []),
         ("I put it on https://a.example/x yesterday.", []),
         ("What does httpx do? I read that it is fast; my server is https://a.example/x", []),
@@ -59,10 +66,14 @@ class Site:
     def __init__(self) -> None:
         self.asked = 0
         self.port = 0
+        self.came = asyncio.Event()
+        self.visitors = asyncio.Barrier(1)  # how many must be there before any of them is answered
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked = await reader.readuntil(b"\r\n\r\n")
         self.asked += 1
+        self.came.set()
+        await self.visitors.wait()
         start = b"HTTP/1.1 200 OK" if b" /heron " in asked else b"HTTP/1.1 403 Forbidden"
         writer.write(start + b"\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(PAGE) + PAGE)
         await writer.drain()
@@ -129,3 +140,57 @@ async def test_a_reader_reaches_nothing_of_this_machine(engine: Engine, site: Si
         await start(desk, view, f"http://127.0.0.1:{site.port}/heron", [])
     assert caught.value.words_key == "fetch_private"
     assert site.asked == 0
+
+
+async def test_a_question_goes_where_it_was_asked_wherever_the_reader_turned_meanwhile(
+    engine: Engine, site: Site, tmp_path: Path
+) -> None:
+    desk, view = tab(engine, tmp_path, site.reach)
+    await engine.conversations.ensure_owner(OWNER)
+    asked, other = [(await engine.conversations.create(OWNER)).id for _ in range(2)]
+    view.show(asked)
+    site.visitors = asyncio.Barrier(2)
+    asking = asyncio.create_task(start(desk, view, f"Read http://birds.example:{site.port}/heron", []))
+    async with asyncio.timeout(30):
+        await site.came.wait()
+        view.show(other)
+        await site.visitors.wait()
+        await asking
+    assert view.conversation_id == other
+    assert await engine.conversations.thread(OWNER, other) == []
+    run = engine.runs.live(asked)
+    assert run is not None
+    assert await run.wait() == "complete", run.error
+
+
+async def test_a_first_question_uses_the_libraries_of_its_own_tab_wherever_the_reader_turned_meanwhile(
+    engine: Engine, site: Site, tmp_path: Path
+) -> None:
+    desk, view = tab(engine, tmp_path, site.reach)
+    await engine.conversations.ensure_owner(OWNER)
+    other = (await engine.conversations.create(OWNER)).id
+    library = (await engine.libraries.create(OWNER, "Birds")).id
+    view.libraries = (library,)
+    site.visitors = asyncio.Barrier(2)
+    asking = asyncio.create_task(start(desk, view, f"Read http://birds.example:{site.port}/heron", []))
+    async with asyncio.timeout(30):
+        await site.came.wait()
+        view.show(other)
+        await site.visitors.wait()
+        await asking
+    (fresh,) = [one.id for one in await engine.conversations.list(OWNER) if one.id != other]
+    assert [one.id for one in await engine.libraries.used_by(OWNER, fresh)] == [library]
+    run = engine.runs.live(fresh)
+    assert run is not None
+    await run.wait()
+
+
+async def test_pages_are_fetched_at_the_same_time(engine: Engine, site: Site, tmp_path: Path) -> None:
+    desk, view = tab(engine, tmp_path, site.reach)
+    site.visitors = asyncio.Barrier(2)
+    pages = " ".join(f"http://{name}.example:{site.port}/heron" for name in ("birds", "fish"))
+    await start(desk, view, pages, [])
+    assert site.asked == 2
+    run = engine.runs.live(view.conversation_id)
+    assert run is not None
+    await run.wait()

@@ -210,6 +210,43 @@ def test_a_chain_that_bites_its_tail_is_given_up(tmp_path: Path) -> None:
         Compound(bytes(data)).get("EncryptionInfo")
 
 
+def test_table_sectors_that_follow_themselves_are_given_up() -> None:
+    data = bytearray(compound({"EncryptionInfo": b"x" * 5000}))
+    number = (len(data) - 512) // 512
+    struct.pack_into("<I", data, 68, number)
+    data += struct.pack("<128I", *[_FREE] * 127, number)
+    read: list[int] = []
+
+    class Counted(Compound):
+        def _sector(self, number: int) -> memoryview:
+            read.append(number)
+            assert len(read) < 1000
+            return super()._sector(number)
+
+    with pytest.raises(BrokenDocumentError):
+        Counted(bytes(data))
+
+
+def test_a_table_sector_that_is_cut_short_is_damage(tmp_path: Path) -> None:
+    data = bytearray(compound({"EncryptionInfo": b"x" * 5000}))
+    struct.pack_into("<I", data, 68, (len(data) - 512) // 512)
+    (tmp_path / "a").write_bytes(data + b"\0\0")
+    with pytest.raises(BrokenDocumentError):
+        unlock(tmp_path / "a", tmp_path / "b", PASSWORD)
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_what_follows_the_last_block_is_left_out(tmp_path: Path, lock: Lock) -> None:
+    plain = random.Random(7).randbytes(4096 + 40)
+    locked = Compound(lock(plain))
+    info, package = locked.get("EncryptionInfo"), locked.get("EncryptedPackage")
+    assert info is not None
+    assert package is not None
+    (tmp_path / "a").write_bytes(compound({"EncryptionInfo": info, "EncryptedPackage": package + b"more"}))
+    assert unlock(tmp_path / "a", tmp_path / "b", PASSWORD)
+    assert (tmp_path / "b").read_bytes() == plain
+
+
 def test_a_password_hashed_without_end_is_given_up(tmp_path: Path) -> None:
     data = since_2010(b"inside", rounds=10).replace(b'spinCount="10"', b'spinCount="99"')
     for said in (b"9999999", b"99999999999"):

@@ -6,12 +6,17 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import pymupdf
 import pytest
 
+from bench.typeset import Sheet
 from core.errors import SettingsError
 from core.rag.config import RAGConfig
+from core.rag.document import Block
 from core.rag.library import Library
+from core.rag.parsers.pdfium import PdfiumParser
 
 ROOT = Path(__file__).parents[4]
 
@@ -46,3 +51,27 @@ def test_pymupdf_is_not_loaded_by_who_cannot_take_its_licence(make_pdf: Callable
         [sys.executable, script], env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, timeout=60, check=True
     )
     assert done.stdout.strip() == "pdfium The lamp is green. True"
+
+
+@pytest.mark.parametrize("turned", [0, 90, 180, 270])
+@pytest.mark.parametrize("drawn", [0, 90, 180, 270])
+def test_lines_stay_in_order_whichever_way_they_lie(tmp_path: Path, drawn: int, turned: int) -> None:
+    """Each line is drawn in two parts, on a page that a viewer turns as well."""
+    sheet = Sheet(turned=drawn)
+    document: Any = pymupdf.open()
+    page = document.new_page(width=sheet.width, height=sheet.height)
+    for number in range(1, 5):
+        x = 80.0
+        for text in (f"Line {number} begins here ", f"and number {number} ends."):
+            page.insert_text(sheet.raw(x, 80 + 14 * number), text, fontsize=11, rotate=drawn)
+            x += pymupdf.get_text_length(text, fontsize=11)
+    page.set_rotation(turned)
+    document.save(tmp_path / "lying.pdf")
+
+    found = [one for one in PdfiumParser().parse(tmp_path / "lying.pdf", "lying.pdf") if isinstance(one, Block)]
+    said = [f"Line {number} begins here and number {number} ends." for number in range(1, 5)]
+    assert [one.text for one in found] == [" ".join(said)]
+    (block,) = found
+    upright = (turned - drawn) % 360 == 0
+    assert len(block.lines) == len(said)
+    assert not upright or block.lines[0][1][1] < block.lines[-1][1][1]

@@ -1,0 +1,12 @@
+// Requests of our own, beside Gradio's: JSON there and back. What fails is `{ failed: sentence }`.
+import { say } from './words.js';
+
+export async function request(address, failed, body) {
+  const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
+  try {
+    const answer = await fetch(address, { cache: 'no-store', credentials: 'same-origin', ...options });
+    return answer.ok ? await answer.json() : { failed: say(failed) };
+  } catch {
+    return { failed: say(failed) };
+  }
+}
