@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ParlourError
-from webui.asked import asked, text_of
+from webui.asked import asked, failure_of, text_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,8 +73,8 @@ class DocumentRoutes:
             failed = record.error or {}
         except ParlourError as error:
             failed = error
-        except Exception:
-            _log.error("A document was not opened.\n%s", traceback.format_exc().replace(password, "…"))
+        except Exception as error:
+            _log.error("A document was not opened.\n%s", failure_of(error))
         return JSONResponse({"failed": words.error(failed)}, headers=_PRIVATE)
 
 

@@ -154,8 +154,9 @@ class LibraryRoutes:
         except ClientDisconnect:
             return JSONResponse({}, 400, _PRIVATE)
         except ParlourError as error:
-            if isinstance(error, TooLargeError):
+            if isinstance(error, (TooLargeError, NotFoundError)):
                 await self._uploads.drain(request.stream())
+            if isinstance(error, TooLargeError):
                 error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
             return JSONResponse({"failed": words.error(error)}, headers=_PRIVATE)
         except Exception:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import traceback
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import JSONResponse
@@ -12,7 +11,7 @@ from starlette.routing import Route
 from core.errors import ParlourError
 from core.models.choosing import Draft
 from core.models.own_models import is_local
-from webui.asked import asked, text_of
+from webui.asked import asked, failure_of, text_of
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ class ModelRoutes:
                 return JSONResponse(await work(owner, draft, words), headers=_PRIVATE)
             except ParlourError as error:
                 said = _without(draft.key, failure(error, words))
-            except Exception:
-                _log.error("Choosing a model failed.\n%s", _without(draft.key, traceback.format_exc()))
+            except Exception as error:
+                _log.error("Choosing a model failed.\n%s", failure_of(error))
                 said = failure(ParlourError(), words)
             return JSONResponse({"failed": said}, 200, _PRIVATE)
 

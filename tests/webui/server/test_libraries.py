@@ -5,15 +5,23 @@ from __future__ import annotations
 import html
 import time
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import httpx
 import pytest
+from starlette.applications import Starlette
+from starlette.types import Message
 
+from core.errors import NotFoundError
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
+from webui.handlers.libraries import LibraryRoutes
+from webui.uploads import Uploads
+from webui.words import Words
 
 TOWER = b"# The tower\n\nThe tower of Brenn is 321 metres tall. It was built in 1889 of iron."
 OURS = {"x-parlour": "1"}
@@ -111,6 +119,32 @@ def test_a_library_of_somebody_else_does_not_exist(alice: RawPage, bob: RawPage)
     assert state(bob)["libraries"] == []
     assert is_read(alice, library) == [tower]
     ask(alice, "delete", library=library)
+
+
+@pytest.mark.anyio
+async def test_a_browser_that_is_still_sending_hears_that_the_library_is_gone(tmp_path: Path) -> None:
+    class Gone:
+        async def opened(self, owner: str, library: str) -> None:
+            raise NotFoundError("gone")
+
+    rest: list[Message] = [{"type": "http.request", "body": b"x", "more_body": number > 0} for number in range(9)]
+    left: list[int] = []  # how much was still to come when the answer went out
+    told: list[Message] = []
+
+    async def receive() -> Message:
+        return rest.pop()
+
+    async def answered(message: Message) -> None:
+        left.append(len(rest))
+        told.append(message)
+
+    context = cast("Any", SimpleNamespace(engine=SimpleNamespace(libraries=Gone()), words=Words.of))
+    app = Starlette(routes=LibraryRoutes(context, Uploads(tmp_path / "uploads", 1_000_000)).table())
+    headers = [(name.encode(), value.encode()) for name, value in OURS.items()]
+    scope = {"type": "http", "method": "POST", "path": "/libraries/gone/files", "headers": headers, "owner": "b-alice"}
+    await app({**scope, "query_string": b""}, receive, answered)
+    assert b"not here any more" in told[1]["body"]
+    assert left == [0, 0]
 
 
 def test_what_is_wrong_is_said_in_a_sentence(alice: RawPage) -> None:

@@ -187,7 +187,8 @@ def test_what_a_service_said_is_passed_on_where_nothing_better_is_known() -> Non
 
 
 @pytest.mark.anyio
-async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("key", [KEY, "sk-CANARY\\'\""])  # as text, and as `repr` writes it
+async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pytest.LogCaptureFixture, key: str) -> None:
     from types import SimpleNamespace
     from typing import cast
 
@@ -197,7 +198,7 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
 
     class Broken:
         async def save(self, owner: str, draft: Any, *, use: bool) -> None:
-            raise ZeroDivisionError(f"with {draft.key}")
+            raise ZeroDivisionError(f"with {draft.key} and {draft.key!r}")
 
     context = cast("Any", SimpleNamespace(engine=SimpleNamespace(choosing=Broken()), words=Words.of))
     routes = Starlette(routes=ModelRoutes(context).table())
@@ -207,7 +208,7 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
 
     caplog.set_level(logging.DEBUG)
     async with httpx.AsyncClient(transport=httpx.ASGITransport(owned), base_url="http://test") as client:
-        answer = await client.post("/models/save", json={"service": "openai", "key": KEY})
+        answer = await client.post("/models/save", json={"service": "openai", "key": key})
     assert answer.json()["failed"].startswith("Something went wrong")
     assert "ZeroDivisionError" in caplog.text
-    assert KEY not in caplog.text + answer.text
+    assert "CANARY" not in caplog.text + answer.text

@@ -13,13 +13,15 @@ from typing import Any, cast
 import httpx
 import pytest
 from starlette.applications import Starlette
-from starlette.types import Receive, Scope, Send
+from starlette.requests import Request
+from starlette.types import Message, Receive, Scope, Send
 
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
 from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from webui.asked import asked
 from webui.frames import Frame, Frames
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
@@ -129,6 +131,29 @@ async def test_a_password_goes_by_its_own_request_and_is_told_right_from_wrong(
     frame = await house.seen("1 page")
     assert "CANARY" not in f"{frame}{wrong.text}{strange.text}{caplog.text}"
     await house.seen("four hundred and twenty")
+
+
+async def test_a_password_in_a_failure_that_nobody_foresaw_is_not_logged(
+    house: House, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def breaks(*given: Any, password: str) -> None:
+        raise ZeroDivisionError(f"with {password} and {password!r}")
+
+    monkeypatch.setattr(house.engine, "read_again", breaks)
+    answer = await house.unlock(OWNER, json={"id": "x", "password": "CANARY\\'\""})
+    assert answer.json()["failed"].startswith("Something went wrong")
+    assert "ZeroDivisionError" in caplog.text
+    assert "CANARY" not in caplog.text + answer.text
+
+
+async def test_whoever_leaves_in_the_middle_of_asking_is_no_failure() -> None:
+    told: list[Message] = [{"type": "http.request", "body": b'{"id"', "more_body": True}, {"type": "http.disconnect"}]
+
+    async def receive() -> Message:
+        return told.pop(0)
+
+    headers = [(b"content-type", b"application/json")]
+    assert await asked(Request({"type": "http", "method": "POST", "headers": headers}, receive)) is None
 
 
 async def test_what_the_page_would_not_send_is_refused(house: House) -> None:
