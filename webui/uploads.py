@@ -58,12 +58,12 @@ class Uploads:
     """What was sent up and not used yet.
 
     Args:
-        folder: Where it lies; emptied now, for nobody knows any more whose that was.
+        folder: It lies in `uploads` there, which is emptied now: nobody knows any more whose that was.
         limit: The largest file, in bytes.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
-        self.folder = folder.resolve()
+        self.folder = folder.resolve() / "uploads"
         self.limit = limit
         self._held: dict[str, Upload] = {}
         self._progress: dict[str, _Progress] = {}

@@ -118,11 +118,14 @@ async def test_a_page_that_is_closed_in_the_middle_leaves_nothing(uploads: Uploa
 
 
 async def test_what_an_earlier_process_left_is_deleted_at_the_start(tmp_path: Path) -> None:
-    left = tmp_path / "tmp" / "abc" / "old.txt"
-    left.parent.mkdir(parents=True)
+    first = Uploads(tmp_path / "tmp", 1000)
+    left, beside = first.folder / "abc" / "old.txt", tmp_path / "tmp" / "letter.txt"
+    left.parent.mkdir()
     left.touch()
+    beside.touch()
     uploads = Uploads(tmp_path / "tmp", 1000)
     assert not left.exists()
+    assert beside.exists(), "what is not ours is left alone"
     assert uploads.folder.stat().st_mode & 0o777 == 0o700
 
 
