@@ -7,6 +7,7 @@ something out. Then it is searched for together with what it goes on from.
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 from core.messages.message import USER
@@ -34,14 +35,12 @@ _POINTS_BACK = re.compile(
     re.IGNORECASE,
 )
 # What says how one asks, or which of several is meant, and not what about.
-_GENERAL = frozenset(
-    terms(
-        "first second third fourth fifth last next previous one two three four five number part point item section "
-        "page clause paragraph row column line sentence example detail thing way case kind type reason rest else "
-        "explain tell say mean describe show give list name elaborate continue know think please much many long often "
-        "far big exactly really ok okay yes also too still again instead only another like happen apply go say true "
-        "above below former latter other others same different mean means let us get got have make"
-    )
+_GENERAL = (
+    "first second third fourth fifth last next previous one two three four five number part point item section "
+    "page clause paragraph row column line sentence example detail thing way case kind type reason rest else "
+    "explain tell say mean describe show give list name elaborate continue know think please much many long often "
+    "far big exactly really ok okay yes also too still again instead only another like happen apply go say true "
+    "above below former latter other others same different mean means let us get got have make"
 )
 _GENERAL_ZH = re.compile(
     r"第?[一二三四五六七八九十两\d]+[条个项点部分章节页段句种次行位]?|最后|下一|上一|前一|后一|那么|那|这|它们?|他们?|她们?|其中?|该|此"
@@ -84,7 +83,12 @@ def needs_more(question: str) -> bool:
 
 def own_words(question: str) -> set[str]:
     """What a question in English names, beyond how it asks."""
-    return {term for term in terms(question) if not term.isdigit()} - _GENERAL
+    return {term for term in terms(question) if not term.isdigit()} - _general()
+
+
+@cache
+def _general() -> frozenset[str]:
+    return frozenset(terms(_GENERAL))
 
 
 def names_something(question: str) -> bool:

@@ -20,9 +20,9 @@ _FINAL_WORDS: Final = frozenset({"final answer", "final_answer", "finish", "最�
 _NAME_KEYS: Final = ("action", "tool", "name", "tool_name", "action_name")
 _INPUT_KEYS: Final = ("action_input", "input", "arguments", "parameters", "args", "tool_input")
 _INLINE: Final = re.compile(
-    r"[ \t]*[*_`]*(?:(?:action|tool)[ _]?input|(?:行动|动作|工具)(?:输入|参数))[*_`]*[ \t]*[:：]", re.IGNORECASE
+    r"(?:(?:action|tool)[ _]?input|(?:行动|动作|工具)(?:输入|参数))[*_`]*[ \t]*[:：]", re.IGNORECASE
 )
-_CALLED: Final = re.compile(r"[*_`\s]*([\w.-]+)[ \t]*(?:\((.*)\)|\[(.*)\])[*_`;.\s]*", re.DOTALL)
+_CALLED: Final = re.compile(r"[*_`\s]*+([\w.-]++)[ \t]*+(?:\((.*)\)|\[(.*)\])[*_`;.\s]*", re.DOTALL)
 _FENCED: Final = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
 _JSON_BEGINS: Final = re.compile(r"\s*(?:```(?:json)?[ \t]*\n\s*)?\{")
 
@@ -47,7 +47,7 @@ def read_action(action: str, given: str | None, tools: Collection[str]) -> Said 
     """
     if given is None:
         if (inline := _INLINE.search(action)) is not None:
-            return read_action(action[: inline.start()], action[inline.end() :], tools)
+            return read_action(action[: inline.start()].rstrip(" \t*_`"), action[inline.end() :], tools)
         return _from_json(action, tools) or _from_call(action, tools) or _bare(action, tools)
     name = _name(action, tools)
     return Said(name, given.strip()) if name else None

@@ -8,7 +8,7 @@ from typing import Final
 from core.messages.json_text import read_object
 
 _FENCE: Final = re.compile(
-    r"(?P<marks>`{3,}|~{3,})[^\n`]*\n(?P<code>.*?)(?:^[ \t]*(?P=marks)|\Z)", re.DOTALL | re.MULTILINE
+    r"(?P<marks>(?<!`)`{3,}+|(?<!~)~{3,}+)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*(?P=marks)|\Z)", re.DOTALL | re.MULTILINE
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +21,8 @@ from core.testing.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.anyio
 
-SAMPLES = Path(__file__).parents[3] / "assets" / "samples"
+ROOT = Path(__file__).parents[3]
+SAMPLES = ROOT / "assets" / "samples"
 # What was asked, how it goes on, and a line of the passage that is meant.
 TALKS = [
     (("What is the deductible for water from pipes?", "And for storm?"), "4.2 For damage by storm"),
@@ -157,3 +160,8 @@ async def test_a_model_that_fails_leaves_the_words_of_the_questions(shelf: Shelf
     model = ScriptedModel(ModelRefusedError("no"), "ok")
     agent = Assistant(llm=model, library=shelf.library, rag_cfg={"follow_up": "model"})
     assert await query(agent, "Is jewellery insured?", "How much?") == "Is jewellery insured? How much?"
+
+
+def test_importing_it_takes_no_words_apart() -> None:
+    script = "import sys, core.agents.follow_up; sys.exit('snowballstemmer' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], env={"PYTHONPATH": str(ROOT)}, check=False).returncode == 0

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from core.agents.react_actions import read_action
 from core.agents.react_parser import Action, Answer, Piece, StepParser, Thought, Unreadable
 
 TOOLS = ("weather", "get_time", "code")
@@ -241,6 +242,18 @@ def test_any_split_of_a_reply_gives_the_same(parts: list[str], data: st.DataObje
     if data is not None:
         places = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=6)))
         assert read(*(text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True))) == whole
+
+
+@pytest.mark.parametrize("looping", ["_", "*", " ", "weather_", "a("])
+def test_an_action_without_end_takes_no_time_without_end(looping: str) -> None:
+    assert read_action("x" + looping * 100_000 + "?", None, TOOLS) is None
+
+
+@pytest.mark.parametrize("action", ["weather **Action Input:** x", "__weather(x)__", "weather__ToolInput: x"])
+def test_decoration_around_an_action_is_no_part_of_it(action: str) -> None:
+    said = read_action(action, None, TOOLS)
+    assert said is not None
+    assert said.name == "weather"
 
 
 @given(st.text(max_size=300))

@@ -37,6 +37,12 @@ def test_it_is_found_in_a_fence_in_json_or_bare(text: str, code: str) -> None:
     assert extract_code(text) == code
 
 
+@pytest.mark.parametrize("looping", ["`", "~", "`~"])
+def test_marks_without_end_take_no_time_without_end(looping: str) -> None:
+    text = looping * 200_000
+    assert extract_code(text) == text
+
+
 @given(st.text(alphabet=st.characters(exclude_characters="`~{", exclude_categories=["Cs"]), min_size=1))
 def test_code_comes_out_of_a_fence_as_it_went_in(code: str) -> None:
     if code.strip():
