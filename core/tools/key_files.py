@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 LONGEST_KEY: Final = 500  # characters
 _LONGEST_PART: Final = 200  # bytes; file systems take 255
 _HALF: Final = ".half-written-"  # how files begin that are being written
+_TRIES: Final = 20  # to make a folder that others remove
 _OUTSIDE: Final = re.compile(r"[\x00-\x1f\x7f\\]|\A/*[A-Za-z]:")
 _NO_FILE_NAME: Final = re.compile(r'[<>:"|?*]' if os.name == "nt" else r"\A\Z")
 _ONLY_DOTS: Final = re.compile(r"[. ]+")
@@ -62,7 +63,6 @@ class KeyFiles:
         with _explained(key):
             place = self._place(parts)
             self._check_room(place, len(data))
-            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if place.is_dir():
                 _remove_empty(place)
             _write(place, data)
@@ -91,6 +91,7 @@ class KeyFiles:
             if not place.is_file():
                 return False
             place.unlink()
+            self._tidy(place.parent)
             return True
 
     def scan(self, key: str) -> Iterator[tuple[str, str]]:
@@ -114,6 +115,14 @@ class KeyFiles:
         if os.path.normcase(place.resolve()) != os.path.normcase(place):
             raise BadArgumentsError(f"The key {'/'.join(parts)!r} leads out of the place where values are kept.")
         return place
+
+    def _tidy(self, folder: Path) -> None:
+        """Remove a folder in which nothing is left, and those around it: no limit counts them, but they take room."""
+        root = self._root.resolve()
+        with suppress(OSError):  # something is in it
+            while folder != root:
+                folder.rmdir()
+                folder = folder.parent
 
     def _check_room(self, place: Path, size: int) -> None:
         others = [taken for file, taken in _files(self._root.resolve()) if file != place]
@@ -162,7 +171,11 @@ def _files(folder: Path) -> Iterator[tuple[Path, int]]:
         if entry.is_dir(follow_symlinks=False):
             yield from _files(Path(entry.path))
         elif entry.is_file(follow_symlinks=False) and not entry.name.startswith(_HALF):
-            yield Path(entry.path), entry.stat(follow_symlinks=False).st_size
+            try:
+                size = entry.stat(follow_symlinks=False).st_size
+            except FileNotFoundError:  # deleted meanwhile
+                continue
+            yield Path(entry.path), size
 
 
 def _read(place: Path) -> str:
@@ -170,7 +183,7 @@ def _read(place: Path) -> str:
 
 
 def _write(place: Path, data: bytes) -> None:
-    number, half = tempfile.mkstemp(prefix=_HALF, dir=place.parent)
+    number, half = _begun(place.parent)
     try:
         with os.fdopen(number, "wb") as file:
             file.write(data)
@@ -180,6 +193,19 @@ def _write(place: Path, data: bytes) -> None:
     except BaseException:
         Path(half).unlink(missing_ok=True)
         raise
+
+
+def _begun(folder: Path) -> tuple[int, str]:
+    """A new file in a folder, which is made; again where it went meanwhile because its last value was deleted."""
+    left = _TRIES
+    while True:
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return tempfile.mkstemp(prefix=_HALF, dir=folder)
+        except (FileNotFoundError, FileExistsError):
+            left -= 1
+            if left == 0:
+                raise
 
 
 def _remove_empty(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,29 @@ def test_what_is_not_there_is_said_in_words(root: Path) -> None:
     assert ask(root, "delete", "a") == "Delete Failed: a does not exist"
     assert ask(root, "scan") == "Scan Failed: / does not exist"
     assert not root.exists()
+
+
+def test_the_folders_of_a_value_go_with_it_where_they_hold_nothing_else(root: Path) -> None:
+    ask(root, "put", "a/b/c/d", "1")
+    ask(root, "put", "a/e", "2")
+    ask(root, "delete", "a/b/c/d")
+    assert [path.name for path in (root / "a").iterdir()] == ["e"]
+    ask(root, "delete", "a/e")
+    assert list(root.iterdir()) == []
+    ask(root, "put", "a/b", "3")
+    assert ask(root, "scan") == "/a/b: 3"
+
+
+def test_what_is_kept_beside_something_that_is_deleted_stays(root: Path) -> None:
+    def again_and_again(key: str) -> None:
+        for _ in range(50):
+            ask(root, "put", key, "1")
+            assert ask(root, "get", key) == "1"
+            ask(root, "delete", key)
+
+    with ThreadPoolExecutor(2) as threads:
+        assert list(threads.map(again_and_again, ["a/b/c", "a/b/d"])) == [None, None]
+    assert list(root.iterdir()) == []
 
 
 def test_a_value_takes_the_place_of_an_older_one_and_of_folders_that_hold_nothing(root: Path) -> None:
