@@ -105,7 +105,7 @@ def _rows(said: dict[str, Any], count: int) -> Floats:
     try:
         found = sorted(said["data"], key=lambda one: one["index"])
         rows = np.asarray([one["embedding"] for one in found], dtype=np.float32)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
         raise ModelMisbehavedError("The embedding service answered with something else.") from error
     if rows.ndim != 2 or len(rows) != count or not np.isfinite(rows).all():
         raise ModelMisbehavedError("The embedding service gave no vector for each text.")

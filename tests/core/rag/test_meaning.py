@@ -216,6 +216,7 @@ def test_a_service_is_asked_in_small_parts_and_its_rows_come_in_order(service: S
         (200, b"<html>login</html>", ModelMisbehavedError),
         (200, b'{"data": []}', ModelMisbehavedError),
         (200, b'{"data": [{"index": 0, "embedding": [NaN]}]}', ModelMisbehavedError),
+        (200, b'{"data": [{"index": 0, "embedding": [1%s]}]}' % (b"0" * 400), ModelMisbehavedError),
     ],
 )
 def test_what_a_service_does_wrong_is_one_error_without_the_key(
