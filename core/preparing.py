@@ -56,11 +56,12 @@ class Preparing:
             if made or clock() - began < _LOOK / 2:  # nobody makes them any more: they failed, or the house closes
                 self._waiting[owner] -= waiting
                 self._changed(owner)
+        del self._tasks[owner], self._waiting[owner]
 
     def _over(self, owner: str, ended: asyncio.Task[None]) -> None:
-        self._tasks.pop(owner, None)
-        left = self._waiting.pop(owner, None)
-        if not ended.cancelled() and (error := ended.exception()) is not None:
-            _LOG.error("Nobody can say when the vectors are made.", exc_info=error)
-        if left:
-            self._changed(owner)
+        if self._tasks.get(owner) is not ended:  # it came to its own end
+            return
+        if not ended.cancelled():
+            _LOG.error("Nobody can say when the vectors are made.", exc_info=ended.exception())
+        del self._tasks[owner], self._waiting[owner]
+        self._changed(owner)

@@ -61,3 +61,41 @@ async def test_nobody_waits_when_the_house_closes() -> None:
     await preparing.aclose()
     await until(lambda: not preparing.of("alice"), change)
     library.over.set()
+
+
+async def test_a_document_that_comes_when_all_was_just_said_to_be_made_waits_for_the_next_look() -> None:
+    change = asyncio.Event()
+    looks = 0
+    library, preparing = Vectors(), Preparing(lambda _: change.set())
+
+    def look(seconds: float) -> bool:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            asyncio.run_coroutine_threadsafe(come(), loop).result()
+            return True
+        return library.over.wait(seconds)
+
+    async def come() -> None:
+        preparing.watch("alice", "two", cast("Any", library))
+
+    loop = asyncio.get_running_loop()
+    library.wait_for_vectors = look  # type: ignore[method-assign]
+    preparing.watch("alice", "one", cast("Any", library))
+    await until(lambda: "one" not in preparing.of("alice"), change)
+    assert preparing.of("alice") == {"two"}
+    library.over.set()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_a_library_that_cannot_say_is_waited_for_no_longer(caplog: pytest.LogCaptureFixture) -> None:
+    change = asyncio.Event()
+    library, preparing = Vectors(), Preparing(lambda _: change.set())
+
+    def look(_seconds: float) -> bool:
+        raise RuntimeError("closed")
+
+    library.wait_for_vectors = look  # type: ignore[method-assign]
+    preparing.watch("alice", "one", cast("Any", library))
+    await until(lambda: not preparing.of("alice"), change)
+    assert "closed" in caplog.text
