@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
 from contextlib import AsyncExitStack
 from functools import partial
@@ -10,7 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core.attachments import not_taken
-from core.intake import Intake
+from core.errors import StorageError
+from core.intake import Intake, take_out
 from core.libraries import Libraries
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord
+
+_LOG = logging.getLogger(__name__)
 
 _UNUSED_FILES_STAY = 24 * 3600.0
 _TOOLS = ("calculator", "current_time")
@@ -173,8 +177,7 @@ class Engine:
         """
         opening = self._libraries.get(owner)
         if opening is None or (opening.done() and opening.exception() is not None):
-            folder = self.settings.home / "libraries" / folder_name(owner)
-            opening = asyncio.create_task(asyncio.to_thread(_open_library, folder, self.settings))
+            opening = asyncio.create_task(self._opened(owner))
             self._libraries[owner] = opening
         return await asyncio.shield(opening)
 
@@ -292,6 +295,17 @@ class Engine:
     def _changed(self, owner: str | None, conversation_id: str | None) -> None:
         for callback in tuple(self._callbacks):
             callback(owner, conversation_id)
+
+    async def _opened(self, owner: str) -> Library:
+        """The owner's index, without what a process left there that was killed, or that could not take it out."""
+        folder = self.settings.home / "libraries" / folder_name(owner)
+        library = await asyncio.to_thread(_open_library, folder, self.settings)
+        try:
+            texts = [document.id for document in await asyncio.to_thread(library.documents)]
+            await take_out(library, await self.documents.unneeded(owner, texts))
+        except StorageError as error:
+            _LOG.warning("Texts that nobody needs stay in an index: %s", error)
+        return library
 
     async def _close_libraries(self) -> None:
         for opening in self._libraries.values():

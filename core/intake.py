@@ -14,11 +14,11 @@ from core.reading_job import Lanes, ReadingJob, facts_of
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 
     from core.rag.document import Document
     from core.rag.library import Library
-    from core.storage.base import DocumentRecord, FileRecord
+    from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
     from core.storage.documents import DocumentStore
     from core.storage.files import FileStore
 
@@ -27,6 +27,7 @@ _LOG = logging.getLogger(__name__)
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
 _NAMED = 3
+_UNREAD: tuple[DocumentStatus, ...] = ("failed", "cancelled")
 # Only its reader can help: with a password.
 _ASKED = "document_password_asked"
 _LOCKED = frozenset({_ASKED, "document_password_wrong"})
@@ -54,6 +55,7 @@ class Intake:
         self._library = library
         self._changed = changed
         self._jobs: dict[str, ReadingJob] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
         self._preparing = Preparing(lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
@@ -75,7 +77,7 @@ class Intake:
         record = await self._documents.add(owner, conversation_id, file.id, file.name, collection_id=collection_id)
         again = record.status == "failed" and not is_locked(record)
         if again or (record.status == "cancelled" and collection_id is not None):
-            record = await self._documents.update(owner, record.id, "reading")
+            record = await self._documents.update(owner, record.id, "reading", only_if=_UNREAD)
         if record.status == "reading":
             self._begin(record)
         return record
@@ -170,7 +172,7 @@ class Intake:
             job.cancel()
             await asyncio.wait({job.task})
         elif record.status == "reading":
-            await self._documents.update(owner, document_id, "cancelled")
+            record = await self._documents.update(owner, document_id, "cancelled", only_if=("reading",))
             self._changed(owner, record.conversation_id)
         return await self._documents.get(owner, document_id)
 
@@ -180,11 +182,31 @@ class Intake:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        record = await self._documents.get(owner, document_id)
-        if record.status not in {"failed", "cancelled"}:
-            return record
-        record = await self._documents.update(owner, document_id, "reading")
-        self._begin(record, password)
+        before = await self._documents.get(owner, document_id)
+        if before.status not in _UNREAD:
+            return before
+        record = await self._documents.update(owner, document_id, "reading", only_if=_UNREAD)
+        if record.status == "reading":
+            self._begin(record, password)
+        return record
+
+    async def renew(self, owner: str, document_id: str, password: str = "") -> DocumentRecord:
+        """Read a document anew, one that was read too; nothing to one that is being read.
+
+        What was read before stays until it is read anew to the end, for this document and for whoever else has the
+        same text; if that fails or is called off, all is as before, and the document says what went wrong.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        before = await self._documents.get(owner, document_id)
+        if before.status != "ready":
+            return await self.retry(owner, document_id, password)
+        record = await self._documents.update(
+            owner, document_id, "reading", library_id=before.library_id, facts=before.facts, only_if=("ready",)
+        )
+        if record.status == "reading":
+            self._begin(record, password, before)
         return record
 
     async def leave(self, owner: str, conversation_id: str) -> None:
@@ -198,40 +220,68 @@ class Intake:
 
     async def aclose(self) -> None:
         """Stop reading; the next start of the process begins again."""
-        jobs = list(self._jobs.values())
-        for job in jobs:
-            job.task.cancel() if job.task is not None else None
-        tasks = {task for job in jobs for task in (job.task, job.reading) if task is not None}
+        ending = set(self._tasks)
+        for task in ending:
+            task.cancel()
+        tasks = ending | {job.reading for job in self._jobs.values() if job.reading is not None}
         if tasks:
             await asyncio.wait(tasks)
         await self._preparing.aclose()
 
+    async def take_out(self, owner: str, library_ids: Sequence[str]) -> None:
+        """Take texts out of the owner's index that nobody needs; one that cannot be is logged, and stays."""
+        try:
+            needless = await self._documents.unneeded(owner, library_ids)
+            if needless:
+                await take_out(await self._library(owner), needless)
+        except StorageError as error:
+            _LOG.warning("Texts that nobody needs stay until the index is opened anew: %s", error)
+
     # ---- inside
 
-    def _begin(self, record: DocumentRecord, password: str = "") -> None:
+    def _begin(self, record: DocumentRecord, password: str = "", before: DocumentRecord | None = None) -> None:
         if record.id in self._jobs:
             return
-        job = ReadingJob(record, password)
+        job = ReadingJob(record, password, before)
         self._jobs[record.id] = job
         job.task = asyncio.create_task(self._take_in(job), name=f"document {record.id}")
+        self._tasks.add(job.task)
+        job.task.add_done_callback(self._tasks.discard)
         self._changed(record.owner_id, record.conversation_id)
 
     async def _take_in(self, job: ReadingJob) -> None:
         owner, document_id = job.record.owner_id, job.record.id
         job.reading = asyncio.create_task(self._read(job))
+        is_needless = False
         try:
             await self._followed(job, job.reading)
             state = job.outcome()
+            if state["status"] != "ready" and await self._is_still_there(job):
+                state = job.kept(state)
+            is_needless = state["status"] != "ready"
             await self._documents.update(owner, document_id, **state)
-        except NotFoundError:
-            await self._take_out(job)
+        except NotFoundError:  # the conversation was deleted while its document was read
+            is_needless = True
         except StorageError as error:
+            is_needless = False
             # It stays "reading" in the table: the next start reads it again.
             _LOG.warning("What became of document %s could not be stored: %s", document_id, error)
         finally:
             job.cancel()  # nothing to a reading that is over
             self._jobs.pop(document_id, None)
+        if is_needless and job.progress is not None:
+            await self.take_out(owner, [job.progress.document_id])
         self._changed(owner, job.record.conversation_id)
+
+    async def _is_still_there(self, job: ReadingJob) -> bool:
+        """Whether what was read anew in vain can be found as before."""
+        if job.before is None or job.before.library_id is None:
+            return False
+        try:
+            library = await self._library(job.record.owner_id)
+            return await asyncio.to_thread(_is_known, library, job.before.library_id)
+        except StorageError:
+            return False
 
     async def _followed(self, job: ReadingJob, reading: asyncio.Task[dict[str, Any]]) -> None:
         """Wait for the end; what can be searched before that is noted, so that a question may go on with it."""
@@ -246,6 +296,8 @@ class Intake:
                 await self._documents.update(record.owner_id, record.id, "reading", library_id=begun)
             except NotFoundError:  # it was deleted meanwhile: what is read of it goes with it
                 job.cancel()
+            except StorageError as error:  # only the end matters: reading goes on
+                _LOG.warning("That document %s can be searched could not be stored: %s", record.id, error)
             self._changed(record.owner_id, record.conversation_id)
             await asyncio.wait({reading})
 
@@ -256,10 +308,11 @@ class Intake:
             file, path = await self._files.get(record.owner_id, record.file_id)
             job.progress = ReadingProgress(file.sha256)
             library = await self._library(record.owner_id)
-            known = await asyncio.to_thread(_is_known, library, file.sha256)
+            known = job.before is None and await asyncio.to_thread(_is_known, library, file.sha256)
+            again: dict[str, Any] = {"again": True} if job.before is not None else {}
             try:
                 document = await library.aadd(
-                    path, name=record.name, password=password, progress=job.moved, cancelled=job.cancelled
+                    path, name=record.name, password=password, progress=job.moved, cancelled=job.cancelled, **again
                 )
             except LockedDocumentError as error:
                 if error.details.get("asks"):
@@ -276,18 +329,16 @@ class Intake:
             ready["error"] = as_dict(noted)
         return ready
 
-    async def _take_out(self, job: ReadingJob) -> None:
-        """The conversation was deleted while its document was read."""
-        owner, reading = job.record.owner_id, job.reading
-        if reading is None or not reading.done() or reading.cancelled() or reading.exception() is not None:
-            return
-        library_id = str(reading.result()["library_id"])
-        if not await self._documents.owns_library_document(owner, library_id):
-            library = await self._library(owner)
-            try:
-                await library.aremove(library_id)
-            except NotFoundError:
-                _LOG.debug("Document %s was taken out already.", library_id)
+
+async def take_out(library: Library, library_ids: Iterable[str]) -> None:
+    """Take texts out of an index; one that cannot be is logged, and stays."""
+    for library_id in library_ids:
+        try:
+            await library.aremove(library_id)
+        except NotFoundError:
+            _LOG.debug("Document %s was taken out already.", library_id)
+        except StorageError as error:
+            _LOG.warning("The text %s stays in the index: %s", library_id, error)
 
 
 def is_locked(record: DocumentRecord) -> bool:

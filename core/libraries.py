@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from core.storage.documents import DocumentStore
     from core.storage.files import FileStore
     from core.storage.libraries import LibraryStore
-
-_LOG = logging.getLogger(__name__)
 
 _LONGEST_NAME = 80
 _LONGEST_QUESTION = 2_000
@@ -133,30 +130,18 @@ class Libraries:
         await self._call_off(owner, await self._shelved(owner, document_id))
 
     async def read_again(self, owner: str, document_id: str, password: str = "") -> None:
-        """Read a document anew from its file, as if it had just come; nothing to one that is being read.
-
-        Wherever else the same bytes stand, they are read with it, once: nothing points to a text that is gone.
+        """Read a document anew; nothing to one that is being read. Until it was read, what there is of it stays.
 
         Args:
             owner: Whose it is.
             document_id: The document.
-            password: What opens it, if it is locked.
+            password: What opens it, if it is locked and was not opened yet.
 
         Raises:
             NotFoundError: There is none such in a library of the owner.
         """
-        record = await self._shelved(owner, document_id)
-        if record.status == "reading":
-            return
-        same: list[DocumentRecord] = []
-        if record.library_id is not None:
-            same = await self._documents.of_text(owner, record.library_id)
-            for one in same:
-                await self._documents.update(owner, one.id, "cancelled")
-            await self._take_out(owner, record.library_id)
-        await self._intake.retry(owner, document_id, password)
-        for one in same:
-            await self._intake.retry(owner, one.id)
+        await self._shelved(owner, document_id)
+        await self._intake.renew(owner, document_id, password)
 
     async def tried(self, owner: str, library_id: str, question: str) -> list[Passage]:
         """What a question finds in a library, the best first. Raises NotFoundError."""
@@ -181,8 +166,7 @@ class Libraries:
     async def put_out(self, owner: str, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
         """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
         self._files.discard(freed)
-        for text_id in unneeded:
-            await self._take_out(owner, text_id)
+        await self._intake.take_out(owner, unneeded)
 
     # ---- inside
 
@@ -196,13 +180,6 @@ class Libraries:
         if record.status == "reading":
             with suppress(NotFoundError):  # taken out meanwhile
                 await self._intake.cancel(owner, record.id)
-
-    async def _take_out(self, owner: str, text_id: str) -> None:
-        index = await self._index(owner)
-        try:
-            await index.aremove(text_id)
-        except NotFoundError:
-            _LOG.debug("Document %s was taken out already.", text_id)
 
     def _tell(self, owner: str, conversation_ids: Sequence[str]) -> None:
         for conversation_id in conversation_ids:

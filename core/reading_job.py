@@ -29,11 +29,13 @@ class ReadingJob:
     Args:
         record: Its row.
         password: Opens it; kept nowhere but here, and no longer than the job lives.
+        before: Its row before, if it was read already and is read anew.
     """
 
-    def __init__(self, record: DocumentRecord, password: str = "") -> None:
+    def __init__(self, record: DocumentRecord, password: str = "", before: DocumentRecord | None = None) -> None:
         self.record = record
         self.password = password
+        self.before = before
         self.progress: ReadingProgress | None = None
         """How far it is; `None` while it waits for its turn."""
         self.cancelled = threading.Event()
@@ -77,6 +79,13 @@ class ReadingJob:
         told = as_dict(error)
         named = {**told, "details": {**told["details"], "name": self.record.name}}
         return {"status": "failed", "error": named, "facts": facts_of(self.progress)}
+
+    def kept(self, state: dict[str, Any]) -> dict[str, Any]:
+        """What is stored if it was read anew in vain: it is as it was before, with what went wrong."""
+        if self.before is None:
+            return state
+        of_before = {name: getattr(self.before, name) for name in ("status", "library_id", "pages", "facts", "error")}
+        return {**of_before, "error": state.get("error") or self.before.error}
 
     def _called_off(self) -> dict[str, Any]:
         return {"status": "cancelled", "facts": facts_of(self.progress)}

@@ -90,16 +90,12 @@ class DocumentStore:
         facts: dict[str, Any] | None = None,
         only_if: Collection[DocumentStatus] = (),
     ) -> DocumentRecord:
-        """Note how reading went; what is left out is cleared.
+        """Note how reading went; what is left out is cleared. Raises NotFoundError.
 
-        Args:
-            only_if: The document stays as it is unless it has one of these states at that very moment; any by default.
+        The document stays as it is if it has none of the states `only_if` at that very moment; any will do by default.
 
         Returns:
             The document as it is then.
-
-        Raises:
-            NotFoundError: There is none such of this owner.
         """
 
         def note(connection: Connection) -> DocumentRecord:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.errors import NotFoundError
+from core.errors import NotFoundError, StorageError
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord
@@ -120,6 +120,25 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
     gate.opened.set()
     assert (await settled(engine, record.id)).status == "ready"
     assert engine.intake.progress(record.id) is None
+
+
+async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate, update, refused = Gate(await engine.library("alice")), engine.documents.update, asyncio.Event()
+
+    async def busy(owner: str, document_id: str, status: Any, **values: Any) -> DocumentRecord:
+        if status == "reading" and values.get("library_id"):
+            refused.set()
+            raise StorageError("The database is busy.")
+        return await update(owner, document_id, status, **values)
+
+    monkeypatch.setattr(engine.documents, "update", busy)
+    _, (record,) = await asked(engine, policy_pdf=long_pdf())
+    async with asyncio.timeout(60):
+        await refused.wait()
+    gate.opened.set()
+    assert (await settled(engine, record.id)).status == "ready"
 
 
 async def test_reading_is_called_off_and_begun_again_and_the_question_answered_after_all(engine: Engine) -> None:

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.errors import ConflictError, NotFoundError, ParlourError
+from core.errors import ConflictError, NoSpaceError, NotFoundError, ParlourError, StorageError
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.held_reading import PAGES, Gate, long_pdf
+from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -163,10 +163,94 @@ async def test_the_same_bytes_elsewhere_are_read_again_with_it(engine: Engine) -
     own = await engine.files.put("alice", "own.md", TOWER)
     record = await is_read(engine, (await engine.add_document("alice", talk.id, own)).id)
     await engine.libraries.read_again("alice", tower.id)
+    assert await engine.documents.get("alice", record.id) == record
     await engine.libraries.cancel("alice", tower.id)  # whatever becomes of this one
-    assert (await is_read(engine, record.id)).status == "ready"
+    assert await engine.documents.get("alice", tower.id) == tower
     assert await texts(engine) == {record.library_id}
     assert await engine.documents.within_reach("alice", talk.id) == [record.library_id]
+
+
+async def test_what_is_asked_to_be_read_again_twice_at_once_is_there_afterwards(engine: Engine) -> None:
+    library = await engine.libraries.create("alice", "Towers")
+    tower = await shelved(engine, library.id, TOWER)
+    await asyncio.gather(*(engine.libraries.read_again("alice", tower.id) for _ in range(2)))
+    assert (await is_read(engine, tower.id)).library_id == tower.library_id
+    assert await engine.libraries.tried("alice", library.id, "How tall is the tower?")
+
+
+async def test_a_document_that_was_opened_is_read_again_without_its_password(engine: Engine) -> None:
+    library = await engine.libraries.create("alice", "Policies")
+    locked = await shelved(engine, library.id, pdf(CLAUSE, password="sesame"), "policy.pdf")
+    assert (locked.error or {})["key"] == "document_password_asked"
+    await engine.libraries.read_again("alice", locked.id, "sesame")
+    assert (await is_read(engine, locked.id)).status == "ready"
+    await engine.libraries.read_again("alice", locked.id)
+    again = await is_read(engine, locked.id)
+    assert (again.status, again.error) == ("ready", None)
+    assert await engine.libraries.tried("alice", library.id, "water damage")
+
+
+async def test_what_is_read_again_in_vain_stays_as_it_was_and_says_why(engine: Engine) -> None:
+    library = await engine.libraries.create("alice", "Towers")
+    tower = await shelved(engine, library.id, TOWER)
+    index = await engine.library("alice")
+
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise NoSpaceError("The disk is full.")
+
+    index.aadd = broken  # type: ignore[method-assign]
+    await engine.libraries.read_again("alice", tower.id)
+    again = await is_read(engine, tower.id)
+    assert (again.status, again.library_id, again.facts) == ("ready", tower.library_id, tower.facts)
+    assert again.error is not None
+    assert await engine.libraries.tried("alice", library.id, "How tall is the tower?")
+
+
+async def test_a_document_without_text_leaves_nothing_in_the_index(engine: Engine) -> None:
+    library = await engine.libraries.create("alice", "Empty")
+    assert (await shelved(engine, library.id, pdf(""), "empty.pdf")).status == "failed"
+    assert await texts(engine) == set()
+
+
+async def test_what_is_called_off_too_late_leaves_nothing_in_the_index(engine: Engine) -> None:
+    index, library = await engine.library("alice"), await engine.libraries.create("alice", "Towers")
+    add, was_read = index.aadd, asyncio.Event()
+
+    async def late(*args: Any, **options: Any) -> Any:
+        await add(*args, **options)
+        was_read.set()
+        await asyncio.Event().wait()
+
+    index.aadd = late  # type: ignore[method-assign]
+    record = await engine.libraries.add("alice", library.id, TOWER, "tower.md")
+    async with asyncio.timeout(60):
+        await was_read.wait()
+    await engine.libraries.cancel("alice", record.id)
+    assert (await engine.documents.get("alice", record.id)).status == "cancelled"
+    assert await texts(engine) == set()
+
+
+async def test_what_cannot_be_taken_out_keeps_nothing_else_in_and_goes_at_the_next_start(tmp_path: Path) -> None:
+    settings = Settings.load(home=tmp_path / "home")
+    async with Engine(settings, model=ScriptedModel()) as first:
+        library = await first.libraries.create("alice", "Both")
+        for content in (TOWER, BREAD):
+            await shelved(first, library.id, content)
+        index, asked = await first.library("alice"), list[str]()
+        remove = index.aremove
+
+        async def busy(document_id: str) -> None:
+            asked.append(document_id)
+            if len(asked) == 1:
+                raise StorageError("The library is busy.")
+            await remove(document_id)
+
+        index.aremove = busy  # type: ignore[method-assign]
+        await first.libraries.delete("alice", library.id)
+        assert len(asked) == 2
+        assert await texts(first) == {asked[0]}
+    async with Engine(settings, model=ScriptedModel()) as second:
+        assert await texts(second) == set()
 
 
 async def test_what_was_not_read_before_a_restart_is_read_after_it(tmp_path: Path) -> None:

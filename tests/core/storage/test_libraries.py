@@ -93,8 +93,6 @@ async def test_a_conversation_is_answered_from_its_own_documents_and_those_of_th
         await stores.libraries.use("alice", talk.id, library.id, on=True)
     assert await stores.documents.within_reach("alice", talk.id) == [own.library_id, shelved.library_id]
     assert same.library_id == own.library_id
-    assert await stores.documents.of_text("alice", str(own.library_id)) == [own, same]
-    assert await stores.documents.of_text("bob", str(own.library_id)) == []
     assert await stores.libraries.users("alice", library.id) == [talk.id]
     assert [one.name for one in await stores.libraries.used_by("alice", talk.id)] == ["papers"]
     opened = await stores.documents.opened("alice", talk.id)
@@ -195,3 +193,23 @@ async def test_a_database_of_before_keeps_its_documents(tmp_path: Path) -> None:
     assert await store.unread() == []
     await database.aclose()
     assert [copy.name.startswith("old-0002-") for copy in (tmp_path / "backups").iterdir()] == [True]
+
+
+async def test_a_text_is_needed_by_whoever_has_it_and_by_whoever_still_reads_its_bytes(stores: Stores) -> None:
+    library = await stores.libraries.create("alice", "papers")
+    record = await stores.filed(b"read", library=library.id)
+    coming = await stores.files.put("alice", "coming.txt", b"coming")
+    waiting = await stores.documents.add("alice", None, coming.id, coming.name, collection_id=library.id)
+    nobodys = [f"{n}" for n in range(1_001)]
+    asked = [*nobodys, str(record.library_id), coming.sha256]
+    assert await stores.documents.unneeded("alice", asked) == nobodys
+    assert await stores.documents.unneeded("bob", asked) == asked
+    await stores.documents.update("alice", waiting.id, "cancelled")
+    assert await stores.documents.unneeded("alice", asked) == [*nobodys, coming.sha256]
+
+
+async def test_a_state_changes_only_from_those_that_it_may_change_from(stores: Stores) -> None:
+    library = await stores.libraries.create("alice", "papers")
+    record = await stores.filed(b"read", library=library.id)
+    assert await stores.documents.update("alice", record.id, "cancelled", only_if=("reading", "failed")) == record
+    assert (await stores.documents.update("alice", record.id, "cancelled", only_if=("ready",))).status == "cancelled"
