@@ -9,7 +9,7 @@ import errno
 import logging
 import sqlite3
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from core.errors import NoSpaceError, ParlourError, StorageError
@@ -197,6 +197,9 @@ class IndexFile:
 
     def _connected(self) -> sqlite3.Connection:
         with _translated():
+            with suppress(OSError):  # SQLite says why
+                if not self.path.exists():
+                    self.path.touch(mode=0o600)  # what documents say is their owner's; SQLite's other files follow it
             db = sqlite3.connect(self.path, timeout=_WAIT, isolation_level=None, check_same_thread=False)
             try:
                 _log_ahead(db)

@@ -49,6 +49,15 @@ def test_a_document_is_found_with_its_page_and_place(library: Library, make_pdf:
     assert box == passage.rectangles[0]
 
 
+def test_what_documents_say_is_readable_by_its_owner_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "fresh"
+    with Library.open(folder) as library:
+        library.add_text("The heron stands in the water.", name="a.txt")
+        files = [path for path in folder.rglob("*") if path.is_file()]
+        open_to_others = [path.name for path in files if path.stat().st_mode & 0o077 and path.parent == folder]
+    assert not [name for name in open_to_others if name.startswith("library.sqlite")]
+
+
 def test_chinese_is_found(library: Library, tmp_path: Path) -> None:
     library.add(written(tmp_path, "诗.txt", "床前明月光，疑是地上霜。\n\n举头望明月，低头思故乡。"))
     library.add(written(tmp_path, "other.txt", "保修期为两年，请保留发票。"))
