@@ -149,7 +149,8 @@ class _Checker:
             self._sentences += [(number, sentence) for sentence in inside if sentence]
             starts = range(max(1, len(sets) - _WINDOW + 1))
             self._windows.append([about.union(*sets[at : at + _WINDOW]) for at in starts])
-            self._pairs += [about.union(*sets[at : at + _BESIDE]) for at in range(len(sets))]
+            together = len(sets) if " | " in passage.text else _BESIDE  # a table is read across its rows
+            self._pairs += [about.union(*sets[at : at + together]) for at in range(len(sets))]
             self._known = self._known.union(about, *sets)
         self._is_wide = _is_wide("".join(passage.text for passage in passages))
 

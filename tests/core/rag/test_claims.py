@@ -148,6 +148,11 @@ def test_words_of_the_question_that_come_back_count_for_nothing() -> None:
     assert claim.verdict != "unsupported"
 
 
+def test_figures_of_a_table_belong_together() -> None:
+    table = (Passage("ColA | ColB | ColC\n1 | 2 | 3\n5 | 6 | 7\n9 | 10 | 11", 1.0, "test.xlsx", "a", 1),)
+    assert verdict("The numbers in the table are 1, 2, 3, 5, 6, 7, 9, 10, and 11.", table) == "supported"
+
+
 def test_a_figure_that_is_said_of_something_else_weakens_a_sentence() -> None:
     history = (
         Passage(
