@@ -20,6 +20,7 @@ ARGUMENTS = [
     "--disable-background-networking",
 ]
 WAIT = 30_000  # milliseconds
+expect.set_options(timeout=WAIT)
 
 
 # Of a module, not of the session: while Playwright's synchronous form is open, no asynchronous test can run.

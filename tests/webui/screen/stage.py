@@ -203,7 +203,8 @@ class Stage:
         if self.asked[-1]["do"] not in {"cite", "page"}:
             return ""
         words = Words.of(request.headers.get("accept-language"))
-        page = ShownPage("doc", "policy.pdf", 2, 3, (595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
+        number = self.asked[-1]["n"] if self.asked[-1]["do"] == "page" else 2
+        page = ShownPage("doc", "policy.pdf", number, 3, (595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
         return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)
 
     def _send(self, draft: Any) -> None:

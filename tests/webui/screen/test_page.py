@@ -49,7 +49,9 @@ AT_END = "e => e.scrollTop + e.clientHeight > e.scrollHeight - 20"
 
 def test_every_selector_the_style_depends_on_is_in_the_page(show: Show) -> None:
     page = show("answered")
-    for title in page.locator("#chat .message > div > .thought-group > .title").all():
+    titles = page.locator("#chat .message > div > .thought-group > .title")
+    expect(titles).not_to_have_count(0)
+    for title in titles.all():
         title.click()
     expect(page.locator("#chat .children > .thought-group")).to_have_count(2)
     wanted = [selector.strip() for line in SELECTORS.strip().splitlines() for selector in line.split("|")]
@@ -72,7 +74,9 @@ def test_files_in_the_composer_have_gradios_tiles_and_our_chips(show: Show, tmp_
 
 def test_hostile_text_leaves_no_element_that_could_paint_or_ask(show: Show) -> None:
     page = show("hostile")
-    for title in page.locator("#chat .thought-group > .title").all():
+    titles = page.locator("#chat .thought-group > .title")
+    expect(titles).not_to_have_count(0)
+    for title in titles.all():
         title.click()
     expect(page.locator("#chat .copy_code_button").first).to_be_visible()
     found: list[str] = page.evaluate(
@@ -103,6 +107,7 @@ def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
     expect(page.locator("#evidence")).to_be_in_viewport()
     assert stage.asked == [{"do": "cite", "message": "r-1", "n": 1, "at": 0}]
     page.get_by_role("button", name="Next page").click()
+    expect(page.locator("#evidence")).to_contain_text("Page 3 of 3")
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#evidence")).to_be_hidden()
     assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3, "part": 0}, {"do": "close"}]
