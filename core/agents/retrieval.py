@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -110,7 +111,7 @@ class Finder:
         """What a search finds; of a question that goes on from others also what it finds by itself."""
         searched = [question]
         if is_first and not stands_alone(question):
-            known = lambda: self.library.afind(question, _KNOWN, documents=self.documents)  # noqa: E731 - asked once
+            known = partial(self.library.afind, question, _KNOWN, documents=self.documents)
             searched = [await self.words.searched(question, self.model, self.lang, known)]
             if self.question and self.question != question and names_something(self.question):
                 searched.insert(0, self.question)

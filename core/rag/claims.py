@@ -78,9 +78,11 @@ def claims_of(
         return []
     checker = _Checker(passages, asked, told)
     weighed = [one for sentence, end in sentences_of(text) if (one := checker.weighed(sentence, end)) is not None]
-    wanted = [one for one in weighed if one.is_open]
-    near = checker.nearest([one.sentence for one in wanted], embed) if embed is not None else []
-    cosines = dict(zip((one.end for one in wanted), near, strict=False))
+    cosines: dict[int, tuple[float, int]] = {}
+    if embed is not None:
+        wanted = [one for one in weighed if one.is_open]
+        near = checker.nearest([one.sentence for one in wanted], embed)
+        cosines = dict(zip((one.end for one in wanted), near, strict=True))
     return [claim for one in weighed if (claim := _claim(one, cosines.get(one.end))) is not None]
 
 

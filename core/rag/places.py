@@ -137,7 +137,9 @@ def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[S
     found: list[Rectangle] = []
     for span in spans:
         unit = units[span.unit]
-        found += _of_block(blocks[unit.block], unit.start + span.start, unit.start + span.end, is_upside_down)
+        found += _of_block(
+            blocks[unit.block], unit.start + span.start, unit.start + span.end, is_upside_down=is_upside_down
+        )
     return list(dict.fromkeys(found))
 
 
@@ -147,7 +149,7 @@ def _rises(block: Block) -> int:
     return sum((later < earlier) - (later > earlier) for earlier, later in pairwise(tops))
 
 
-def _of_block(block: Block, start: int, end: int, is_upside_down: bool) -> Iterator[Rectangle]:  # noqa: FBT001
+def _of_block(block: Block, start: int, end: int, *, is_upside_down: bool) -> Iterator[Rectangle]:
     ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)]
     for (begin, rectangle), until in zip(block.lines, ends, strict=True):
         if begin < end and start < until:
