@@ -30,7 +30,8 @@ def stages(*, everything: bool) -> list[tuple[str, list[str]]]:
         ("lint", [str(_BIN / "ruff"), "check", *_CODE]),
         ("layers", [str(_BIN / "lint-imports"), "--no-logo"]),
         ("types", [str(_BIN / "pyright")]),
-        ("tests", [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", *coverage, "tests"]),
+        ("tests", [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]),
+        ("screen", [*pytest, "tests/webui/screen"]),
         ("page", [*pytest, "tests/e2e"]),
     ]
 
