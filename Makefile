@@ -18,7 +18,7 @@ define SET_UP
 	"$$python" set_up.py $(1)
 endef
 
-.PHONY: help run test test-all bench format lock clean
+.PHONY: help run test test-all bench docs format lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -40,10 +40,15 @@ bench: ## Measure against named peers in the same run
 	$(call SET_UP,test)
 	@$(VENV)/python -m bench $(ARGS)
 
+docs: ## Write the documentation as a site into build/docs
+	$(call SET_UP,test)
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
+	@echo "build/docs/index.html; with search: $(VENV)/python -m http.server -d build/docs --bind 127.0.0.1 8000"
+
 format: ## Format, and mend what can be mended by itself
 	$(call SET_UP,test)
-	@$(VENV)/ruff format core webui tests bench .ci app.py set_up.py
-	@$(VENV)/ruff check --fix core webui tests bench .ci app.py set_up.py
+	@$(VENV)/ruff format core webui tests bench docs/site_pages.py examples .ci app.py set_up.py
+	@$(VENV)/ruff check --fix core webui tests bench docs/site_pages.py examples .ci app.py set_up.py
 
 lock: ## Write the lock files anew (needs uv)
 	@python3 .ci/lock.py

@@ -22,7 +22,16 @@ CACHE = ROOT / ".cache"
 STAMP = VENV / "parlour-set-up"
 LOCKS = {"run": "requirements.lock", "test": "requirements-dev.lock"}
 LOCAL_MODELS = "requirements-local.txt"
-SQLITE_SERVER = "requirements-sqlite-server.txt"
+# Real MCP servers for the tests, by their environment; `mcp-server-sqlite` asks for an older `mcp` than the others.
+MCP_SERVERS = {
+    "mcp-server-sqlite": "requirements-sqlite-server.txt",
+    "mcp-servers": "requirements-mcp-servers.txt",
+}
+NPM_SERVERS = [
+    "@modelcontextprotocol/server-everything@2026.8.31",
+    "@modelcontextprotocol/server-filesystem@2026.8.31",
+    "@modelcontextprotocol/server-memory@2026.8.31",
+]
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -58,9 +67,12 @@ def main(purpose: str) -> None:
         say("The built-in model needs libgomp: install it (on Debian and Ubuntu: apt-get install libgomp1).")
     if lock == "test":
         find_or_install_browser()
+        find_or_install_bubblewrap()
     if purpose == "test-all":
         add_local_models()
-        add_sqlite_server()
+        for name, requirements in MCP_SERVERS.items():
+            add_mcp_servers(name, requirements)
+        add_npm_servers()
 
 
 def has_library(name: str) -> bool:
@@ -120,20 +132,39 @@ def add_local_models() -> None:
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
 
 
-def add_sqlite_server() -> None:
-    """Add a real MCP server for the recorded walk; it asks for an older `mcp`, so it has an environment of its own."""
-    place = VENV / "mcp-server-sqlite"
+def add_mcp_servers(name: str, requirements: str) -> None:
+    """Add real MCP servers for the tests, in an environment of their own."""
+    place = VENV / name
     stamp = place / "parlour-set-up"
-    wanted = wanted_stamp("test") + hashlib.sha256((ROOT / SQLITE_SERVER).read_bytes()).hexdigest()
+    wanted = wanted_stamp("test") + hashlib.sha256((ROOT / requirements).read_bytes()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
         return
-    say("Installing mcp-server-sqlite for the test of the recorded walk (once)")
+    say("Installing {} for the tests of MCP (once)".format(name))
     shutil.rmtree(place, ignore_errors=True)
     run([str(PYTHON), "-m", "venv", "--without-pip", str(place)])
     python = place / PYTHON.relative_to(VENV)
-    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / SQLITE_SERVER)], 37)
+    run([str(PYTHON), "-m", "pip", "--python", str(python), "install", "-r", str(ROOT / requirements)], 50)
     stamp.write_text(wanted)
     shutil.rmtree(CACHE / "pip", ignore_errors=True)
+
+
+def add_npm_servers() -> None:
+    """Add the real MCP servers that npm has; they need Node."""
+    place = VENV / "mcp-servers-npm"
+    stamp = place / "parlour-set-up"
+    wanted = "\n".join(NPM_SERVERS)
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    npm = shutil.which("npm")
+    if not npm:
+        stop("`make test-all` tests MCP servers that run on Node: install Node 20 or newer with npm, then try again.")
+    say("Installing three MCP servers from npm for the tests (once)")
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    quiet = ["--no-audit", "--no-fund", "--no-package-lock", "--ignore-scripts", "--loglevel=error"]
+    run([npm, "install", "--prefix", str(place), "--cache", str(CACHE / "npm"), *quiet, *NPM_SERVERS])
+    stamp.write_text(wanted)
+    shutil.rmtree(CACHE / "npm", ignore_errors=True)
 
 
 def make_environment(uv: Optional[str]) -> None:
@@ -219,8 +250,8 @@ def find_or_install_browser() -> None:
     """The tests of the page need Chromium, and fonts for Latin, Chinese and emoji."""
     if find_browser():
         return
-    may = [] if hasattr(os, "geteuid") and os.geteuid() == 0 else ["sudo", "-n"]
-    if not shutil.which("apt-get") or (may and subprocess.call([*may, "true"], stderr=subprocess.DEVNULL) != 0):
+    may = may_install()
+    if may is None:
         stop("The tests of the page need Chromium: install it (on Debian: chromium), then run `make test` again.")
     say("Installing Chromium and fonts")
     os.environ["DEBIAN_FRONTEND"] = "noninteractive"
@@ -229,6 +260,28 @@ def find_or_install_browser() -> None:
     run([*may, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium", *fonts])
     if not find_browser():
         stop("Chromium was installed but is not found; put it on the PATH, then run `make test` again.")
+
+
+def find_or_install_bubblewrap() -> None:
+    """The strongest sandbox on Linux; without it the tests prove that Parlour refuses it and takes the next."""
+    if not sys.platform.startswith("linux") or shutil.which("bwrap"):
+        return
+    may = may_install()
+    if may is not None:
+        say("Installing bubblewrap")
+        os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+        subprocess.call([*may, "apt-get", "update", "-qq"])
+        subprocess.call([*may, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "bubblewrap"])
+    if not shutil.which("bwrap"):
+        say("Tests run without bubblewrap, whose sandbox they cannot try here (on Debian and Ubuntu: bubblewrap).")
+
+
+def may_install() -> Optional[List[str]]:
+    """The words before `apt-get` that let it install something, or None where it may not or is not there."""
+    may = [] if hasattr(os, "geteuid") and os.geteuid() == 0 else ["sudo", "-n"]
+    if not shutil.which("apt-get") or (may and subprocess.call([*may, "true"], stderr=subprocess.DEVNULL) != 0):
+        return None
+    return may
 
 
 def count(lock: str) -> int:

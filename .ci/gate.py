@@ -17,7 +17,7 @@ _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
 # The browser's tests stay one after another: they wait for what a busy machine does late.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
-_CODE = ["core", "webui", "tests", "bench", "app.py", "set_up.py", ".ci"]
+_CODE = ["core", "webui", "tests", "bench", "docs/site_pages.py", "examples", "app.py", "set_up.py", ".ci"]
 
 
 def stages(*, everything: bool) -> list[tuple[str, list[str]]]:

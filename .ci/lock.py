@@ -20,6 +20,8 @@ _COMPILE = [
     "--quiet",
     "--extra",
     "ocr",
+    "--extra",
+    "code",
 ]
 _BARE = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 
@@ -31,5 +33,5 @@ def write_lock(name: str, *options: str) -> None:
 
 
 if __name__ == "__main__":
-    write_lock("requirements-dev.lock", "--group", "build", "--group", "dev")
+    write_lock("requirements-dev.lock", "--extra", "docs", "--group", "build", "--group", "dev")
     write_lock("requirements.lock", "--group", "build", "--constraint", "requirements-dev.lock")

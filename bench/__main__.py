@@ -21,16 +21,21 @@ NAMES = (
     "first_token",
     "threads",
     "parallel_tools",
+    "agents",
+    "mcp",
+    "sandbox",
     "starting",
     "pages",
     "frames",
     "long_document",
     "large_library",
+    "near_vectors",
     "budget",
     "page_hits",
     "real_documents",
     "evidence",
     "small_model",
+    "agents_suite",
 )
 RESULTS = Path(__file__).with_name("RESULTS.md")
 ROOT = Path(__file__).resolve().parent.parent

@@ -2,10 +2,11 @@
 
     python -m bench.retrieval [--questions 1000] [--hybrid] [--keep] [set …]
 
-`--keep` writes the table to `bench/RETRIEVAL.md`. The folder that `BENCH_DATA` names (`../shared/data` by default) has
-`questions/<set>/passages.jsonl` and `questions.jsonl`. Every set is measured twice: with each passage as one chunk,
-which is what published figures do, and cut as a library cuts by default. `--hybrid` adds search by words and meaning,
-with each passage as one chunk; its vectors, a third of a second for each passage, are kept by `bench/kept_vectors.py`.
+`--keep` puts the rows that were measured into the table of `bench/RETRIEVAL.md`, and leaves all else there. The folder
+that `BENCH_DATA` names (`../shared/data` by default) has `questions/<set>/passages.jsonl` and `questions.jsonl`. Every
+set is measured twice: with each passage as one chunk, which is what published figures do, and cut as a library cuts by
+default. `--hybrid` adds search by words and meaning, with each passage as one chunk; its vectors, a third of a second
+for each passage, are kept by `bench/kept_vectors.py`.
 Where `BENCH_XQUAD` names a folder with `xquad.en.json` and `xquad.zh.json`, questions in one language over passages in
 the other are asked as well.
 """
@@ -29,12 +30,7 @@ from core.rag.library import Library
 DATA = Path(os.environ.get("BENCH_DATA") or Path(__file__).parents[2] / "shared" / "data") / "questions"
 SETS = {"squad_dev": "SQuAD dev", "cmrc2018": "CMRC 2018"}
 RESULTS = Path(__file__).with_name("RETRIEVAL.md")
-TOLD = (
-    "`python -m bench.retrieval --hybrid --keep`: search through `Library`, 30 chunks a question. "
-    "Beside it stand Qwen-Agent's keyword search with its index kept, 1,000 questions: "
-    "SQuAD .788 / .938 / .957 / .850, CMRC .957 / .982 / .985 / .969; across languages its words find nothing. "
-    "Vectors of the hybrid rows were made before, those of questions too: a question takes 17 ms of CPU more."
-)
+HEAD = "| set | cut | questions | R@1 | R@5 | R@10 | MRR | question CPU ms p50 / p95 | build CPU s |"
 CUTS: dict[str, dict[str, Any]] = {"whole": {"chunk_size": 4096}, "chunks": {}}
 HYBRID: dict[str, dict[str, Any]] = {"whole, hybrid": {"chunk_size": 4096, "retrieval_type": "hybrid"}}
 LONGEST_WAIT = 7200.0  # seconds
@@ -118,6 +114,19 @@ def measured(one: Set, cut: dict[str, Any], sample: int) -> str:
     return f"{len(questions):,} | {figures} | {statistics.median(costs):.2f} / {slow:.2f} | {built:.1f}"
 
 
+def with_rows(text: str, rows: list[str]) -> str:
+    """The same text, the table under `HEAD` with these rows in the place of those of the same sets and cuts."""
+    before, _, after = text.partition(f"{HEAD}\n")
+    there, _, rest = after.partition("\n\n")
+    rule, *old = there.splitlines()
+    known = {_named(row): row for row in [*old, *rows]}
+    return f"{before}{HEAD}\n" + "\n".join([rule, *known.values()]) + f"\n\n{rest}"
+
+
+def _named(row: str) -> tuple[str, ...]:
+    return tuple(field.strip() for field in row.split("|")[1:3])
+
+
 def main() -> None:
     """All sets, or those whose titles hold one of the words that were given."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -126,18 +135,16 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="write the table to bench/RETRIEVAL.md")
     parser.add_argument("names", nargs="*", help="words of the titles of sets; all by default")
     options = parser.parse_args()
-    table = [
-        "| set | cut | questions | R@1 | R@5 | R@10 | MRR | question CPU ms p50 / p95 | build CPU s |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
+    rows: list[str] = []
+    print(HEAD)
     for one in sets(hybrid=options.hybrid):
         if options.names and not any(name in one.title for name in options.names):
             continue
         for label, cut in one.cuts.items():
-            table.append(f"| {one.title} | {label} | {measured(one, cut, options.questions)} |")
-            print(table[-1], flush=True)
+            rows.append(f"| {one.title} | {label} | {measured(one, cut, options.questions)} |")
+            print(rows[-1], flush=True)
     if options.keep:
-        RESULTS.write_text("\n".join(["# Retrieval", "", TOLD, "", *table, ""]), encoding="utf-8")
+        RESULTS.write_text(with_rows(RESULTS.read_text(encoding="utf-8"), rows), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -13,14 +13,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from core.agents.article import ArticleAgent as ArticleAgent
     from core.agents.assistant import Assistant as Assistant
     from core.agents.base import Agent as Agent
     from core.agents.basic import BasicAgent as BasicAgent
+    from core.agents.config import AgentConfig as AgentConfig
+    from core.agents.config_parts import GenerateConfig as GenerateConfig
+    from core.agents.config_parts import LLMConfig as LLMConfig
+    from core.agents.dialogue_retrieval import DialogueRetrievalAgent as DialogueRetrievalAgent
     from core.agents.fn_call import FnCallAgent as FnCallAgent
+    from core.agents.group_chat import GroupChat as GroupChat
+    from core.agents.group_chat_creator import GroupChatCreator as GroupChatCreator
+    from core.agents.hub import MultiAgentHub as MultiAgentHub
+    from core.agents.memory import Memory as Memory
+    from core.agents.parallel_doc_qa import ParallelDocQA as ParallelDocQA
     from core.agents.react import ReActChat as ReActChat
     from core.agents.react_parser import OutputParser as OutputParser
+    from core.agents.router import Router as Router
+    from core.agents.scratchpad import AgentScratchpadUnit as AgentScratchpadUnit
+    from core.agents.tir_math import TIRMathAgent as TIRMathAgent
+    from core.agents.token_buffer import TokenBufferMemory as TokenBufferMemory
+    from core.agents.user_agent import PENDING_USER_INPUT as PENDING_USER_INPUT
+    from core.agents.user_agent import UserAgent as UserAgent
+    from core.agents.virtual_memory import VirtualMemoryAgent as VirtualMemoryAgent
+    from core.agents.write_from_scratch import WriteFromScratch as WriteFromScratch
+    from core.agents.writing import ContinueWriting as ContinueWriting
+    from core.agents.writing import ExpandWriting as ExpandWriting
+    from core.agents.writing import OutlineWriting as OutlineWriting
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
+    from core.judging.run import aevaluate as aevaluate
+    from core.judging.run import evaluate as evaluate
+    from core.judging.suite import Suite as Suite
     from core.llm.base import BaseChatModel as BaseChatModel
     from core.llm.catalog import LLM_REGISTRY as LLM_REGISTRY
     from core.llm.catalog import register_llm as register_llm
@@ -48,7 +72,13 @@ if TYPE_CHECKING:
     from core.messages.message import Message as Message
     from core.messages.message import ModelResponse as ModelResponse
     from core.messages.message import Usage as Usage
+    from core.rag.config import RAGConfig as RAGConfig
     from core.rag.library import Library as Library
+    from core.storage.base import AgentThought as AgentThought
+    from core.tools.approval import Asking as Asking
+    from core.tools.approval import Decision as Decision
+    from core.tools.approval import Guard as Guard
+    from core.tools.approval import Policy as Policy
     from core.tools.base import BaseTool as BaseTool
     from core.tools.base import BaseToolWithFileAccess as BaseToolWithFileAccess
     from core.tools.base import ToolResult as ToolResult
@@ -57,13 +87,32 @@ if TYPE_CHECKING:
     from core.tools.from_function import tool as tool
 
 _NAMES = {
+    "core.agents.article": ["ArticleAgent"],
     "core.agents.assistant": ["Assistant"],
     "core.agents.base": ["Agent"],
     "core.agents.basic": ["BasicAgent"],
+    "core.agents.config": ["AgentConfig"],
+    "core.agents.config_parts": ["GenerateConfig", "LLMConfig"],
+    "core.agents.dialogue_retrieval": ["DialogueRetrievalAgent"],
     "core.agents.fn_call": ["FnCallAgent"],
+    "core.agents.group_chat": ["GroupChat"],
+    "core.agents.group_chat_creator": ["GroupChatCreator"],
+    "core.agents.hub": ["MultiAgentHub"],
+    "core.agents.memory": ["Memory"],
+    "core.agents.parallel_doc_qa": ["ParallelDocQA"],
     "core.agents.react": ["ReActChat"],
     "core.agents.react_parser": ["OutputParser"],
+    "core.agents.router": ["Router"],
+    "core.agents.scratchpad": ["AgentScratchpadUnit"],
+    "core.agents.tir_math": ["TIRMathAgent"],
+    "core.agents.token_buffer": ["TokenBufferMemory"],
+    "core.agents.user_agent": ["PENDING_USER_INPUT", "UserAgent"],
+    "core.agents.virtual_memory": ["VirtualMemoryAgent"],
+    "core.agents.write_from_scratch": ["WriteFromScratch"],
+    "core.agents.writing": ["ContinueWriting", "ExpandWriting", "OutlineWriting"],
     "core.errors": ["ModelServiceError", "ParlourError"],
+    "core.judging.run": ["aevaluate", "evaluate"],
+    "core.judging.suite": ["Suite"],
     "core.llm.base": ["BaseChatModel"],
     "core.llm.catalog": ["LLM_REGISTRY", "register_llm"],
     "core.llm.open_model": ["get_chat_model"],
@@ -85,7 +134,10 @@ _NAMES = {
         "USER",
         "Usage",
     ],
+    "core.rag.config": ["RAGConfig"],
     "core.rag.library": ["Library"],
+    "core.storage.base": ["AgentThought"],
+    "core.tools.approval": ["Asking", "Decision", "Guard", "Policy"],
     "core.tools.base": ["BaseTool", "BaseToolWithFileAccess", "ToolResult"],
     "core.tools.catalog": ["TOOL_REGISTRY", "register_tool"],
     "core.tools.from_function": ["tool"],

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from core.messages.events import Event
     from core.messages.message import Message
     from core.models.loading import ModelLoader
-    from core.storage.base import DocumentRecord, FileRecord
+    from core.runs.log import TurnsSummarised
+    from core.runs.remembering import Remembering
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.storage.files import FileStore
 
 _DOCUMENTS_WITHIN = 300.0
@@ -40,6 +42,8 @@ class Answering:
         loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         intake: Where documents are being read.
         files: Where attachments are.
+        remembering: Sums up what the model cannot read any more.
+        thread: The turns that the conversation begins with, as they are stored.
         needed: The documents that came with the question: it waits for these, and fails if none of them can be read.
         lang: The page's language.
     """
@@ -53,6 +57,8 @@ class Answering:
         loader: ModelLoader,
         intake: Intake,
         files: FileStore,
+        remembering: Remembering,
+        thread: Sequence[StoredMessage],
         needed: Sequence[str],
         lang: Lang,
     ) -> None:
@@ -62,10 +68,12 @@ class Answering:
         self._loader = loader
         self._intake = intake
         self._files = files
+        self._remembering = remembering
+        self._thread = thread
         self._needed = needed
         self._lang: Lang = lang
 
-    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
         """The reply as events.
 
         Raises:
@@ -76,13 +84,16 @@ class Answering:
                 async for event in events:
                     yield event
 
-    async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+    async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
         # The document first: what is wrong with it is known sooner than a model is fetched.
         await self._read()
         model = await self._loader.ready()
         missing = await self._missing()
         agent = await self._agent(model)
-        given = for_model(messages, model, await self._here(messages), self._lang)
+        short, made = await self._remembering.fitted(self._owner, self._thread, messages, model, self._lang)
+        if made is not None:
+            yield made
+        given = for_model(short, model, await self._here(short), self._lang)
         try:
             async with aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:

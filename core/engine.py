@@ -10,16 +10,20 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from core.approving import Approving
 from core.attachments import not_taken
 from core.errors import StorageError
 from core.intake import Intake, take_out
+from core.interpreting import Interpreting
 from core.libraries import Libraries
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
+from core.outward import Outward
 from core.readiness import Readiness
 from core.runs.checking import Checking
 from core.runs.manager import Runs
+from core.runs.remembering import Remembering
 from core.runs.run import as_dict
 from core.storage.base import folder_name
 from core.storage.conversations import ConversationStore
@@ -30,10 +34,12 @@ from core.storage.libraries import LibraryStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
+from core.storage.summaries import SummaryStore
+from core.toolbox import Toolbox
 from core.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -44,11 +50,11 @@ if TYPE_CHECKING:
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord
+    from core.tools.approval import Policy
 
 _LOG = logging.getLogger(__name__)
 
 _UNUSED_FILES_STAY = 24 * 3600.0
-_TOOLS = ("calculator", "current_time")
 
 
 class Engine:
@@ -66,6 +72,8 @@ class Engine:
     choosing: Choosing
     intake: Intake
     libraries: Libraries
+    toolbox: Toolbox
+    outward: Outward
 
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
         self.settings = settings
@@ -90,11 +98,15 @@ class Engine:
             self.files = FileStore(database, home / "files")
             opening.push_async_callback(self._close_libraries)
             opening.push_async_callback(self._loader.aclose)
-            services = ModelServiceStore(database, Sealer(self.settings.signing_secret()))
-            default = Chosen(self._loader, self.readiness)
-            self._models = OwnModels(self.settings, services, default, lambda owner: self._changed(owner, None))
+            sealer = Sealer(self.settings.signing_secret())
+            services = ModelServiceStore(database, sealer)
+            self._models = OwnModels(self.settings, services, Chosen(self._loader, self.readiness), self._told)
             opening.push_async_callback(self._models.aclose)
             self.choosing = Choosing(services, self._models)
+            code = Interpreting(self.settings, self.conversations, self.documents, self.files, self._sandbox_known)
+            self._code = await opening.enter_async_context(code)
+            self.toolbox = Toolbox.over(database, sealer, self.settings, self._code.interpreter)
+            opening.push_async_callback(self.toolbox.aclose)
             self.intake = Intake(self.files, self.documents, self.library, self._changed)
             opening.push_async_callback(self.intake.aclose)
             self.libraries = Libraries(
@@ -110,7 +122,7 @@ class Engine:
             self.runs = Runs(RunStore(database), check=check)
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
-            await self.runs.recover()
+            self.approving = Approving(self.settings, database, self.runs)
             self._turns = Turns(
                 self.conversations,
                 self.files,
@@ -118,9 +130,13 @@ class Engine:
                 intake=self.intake,
                 loader=self._models.loader,
                 agent=self.agent,
+                terms=self.approving.terms,
+                remembering=Remembering(SummaryStore(database), on=self.settings.summarise),
             )
+            self.outward = await opening.enter_async_context(self._outward(database))
             await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
             await self.intake.resume()
+            await self.runs.recover(self._turns.resume)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -150,6 +166,7 @@ class Engine:
 
     async def warm_up(self) -> None:
         """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
+        await self.toolbox.servers.wake()
         await asyncio.to_thread(_warm_up)
 
     async def retry_model(self, owner: str) -> None:
@@ -198,7 +215,9 @@ class Engine:
         library = await self.library(owner)
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        return Assistant(list(_TOOLS), model, library=library, documents=within_reach)
+        tools = await self.toolbox.tools(owner, conversation_id, small=model.small)
+        most = self.settings.max_iteration
+        return Assistant(tools, model, library=library, documents=within_reach, max_iteration=most)
 
     # ---- documents and attachments
 
@@ -269,6 +288,32 @@ class Engine:
         """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
         return await self._turns.continue_(owner, message_id, lang)
 
+    async def run_again(
+        self, owner: str, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en"
+    ) -> Run:
+        """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there.
+
+        What came before that call, and what the other calls of its turn gave, is taken over. Raises as `regenerate`.
+        """
+        return await self._turns.run_again(owner, message_id, call_id, arguments, lang)
+
+    async def decide(
+        self,
+        owner: str,
+        conversation_id: str,
+        call_id: str,
+        allowed: bool,  # noqa: FBT001 - the answer
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        always: bool = False,
+    ) -> None:
+        """Answer the question whether a call may run, as `Approving.decide` does."""
+        await self.approving.decide(owner, conversation_id, call_id, allowed, arguments, always=always)
+
+    async def policy(self, owner: str, conversation_id: str | None = None) -> Policy:
+        """What runs unasked, what asks, and what never runs. Raises NotFoundError."""
+        return await self.approving.policy(owner, conversation_id)
+
     async def stop(self, owner: str, conversation_id: str) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises NotFoundError."""
         await self.runs.stop(owner, conversation_id)
@@ -281,16 +326,43 @@ class Engine:
         """
         await self.stop(owner, conversation_id)
         await self.intake.leave(owner, conversation_id)
+        await self._code.forget(owner, conversation_id)
         freed, unread = await self.conversations.delete(owner, conversation_id)
         await self.libraries.put_out(owner, freed, unread)
         self._changed(owner, conversation_id)
 
     # ---- inside
 
+    def _outward(self, database: Database) -> Outward:
+        return Outward(
+            database,
+            libraries=self.libraries,
+            index=self.library,
+            agent=self._agent_outside,
+            policy=self.policy,
+            seconds=self.settings.reply_seconds,
+        )
+
+    async def _agent_outside(self, owner: str, documents: list[str]) -> Assistant:
+        """Who answers an owner's other programs; without a conversation there is nothing to run code in."""
+        model = await (await self._models.loader(owner)).ready()
+        library = await self.library(owner)
+        from core.agents.assistant import Assistant  # brings the document readers with it
+
+        tools = [tool for tool in await self.toolbox.tools(owner, "", small=model.small) if not tool.runs_code]
+        most = self.settings.max_iteration
+        return Assistant(tools, model, library=library, documents=documents, max_iteration=most)
+
     def _make_model(self) -> BaseChatModel:
         from core.llm.open_model import get_chat_model
 
         return get_chat_model(self.settings.model_cfg())
+
+    def _sandbox_known(self) -> None:
+        self.readiness.note("code_interpreter", self._code.as_dict())
+
+    def _told(self, owner: str) -> None:
+        self._changed(owner, None)
 
     def _changed(self, owner: str | None, conversation_id: str | None) -> None:
         for callback in tuple(self._callbacks):
@@ -303,8 +375,9 @@ class Engine:
         try:
             texts = [document.id for document in await asyncio.to_thread(library.documents)]
             await take_out(library, await self.documents.unneeded(owner, texts))
+            await self.intake.opened(owner, library)
         except StorageError as error:
-            _LOG.warning("Texts that nobody needs stay in an index: %s", error)
+            _LOG.warning("Texts that nobody needs stay in an index, or nobody says how far it is: %s", error)
         return library
 
     async def _close_libraries(self) -> None:

@@ -11,6 +11,7 @@
     ├── ToolError                    becomes a short result for the model, without a traceback
     │   └── BadArgumentsError · ToolTimeoutError · ToolDeniedError
     ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
+    ├── LimitReachedError            a reply has used its model calls, its time or its money: it pauses
     ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
     └── McpError                     ServerUnreachableError · ServerMisbehavedError
 
@@ -65,7 +66,7 @@ class UnknownNameError(SettingsError):
         names = sorted(known)
         near = get_close_matches(name, names, n=3, cutoff=0.5)
         hint = f"Did you mean {' or '.join(map(repr, near))}?" if near else f"Known: {', '.join(names) or 'none'}."
-        super().__init__(f"There is no {kind} named {name!r}.", hint=hint, kind=kind, name=name)
+        super().__init__(f"There is no {kind} named {name!r}.", hint=hint, kind=kind, name=name, near=near)
 
 
 class MissingExtraError(SettingsError):
@@ -93,7 +94,9 @@ class ModelServiceError(ParlourError):
         code: The service's code as text: '400', '429', 'DataInspectionFailed' …
         message: What the service said.
         extra: What else is known, for programs.
+        hint: What to do next.
         retry_after: Seconds that the service asks to wait, if it said so.
+        key: What programs and pages tell errors apart by, where it is not the class's own.
     """
 
     key = "model_failed"
@@ -210,6 +213,12 @@ class FetchError(DocumentError):
     """What is at a web address cannot be fetched, or may not be."""
 
     key = "fetch_failed"
+
+
+class LimitReachedError(ParlourError):
+    """A reply has used what it may use: key `call_limit`, `time_limit` or `cost_limit`. It can go on when told to."""
+
+    key = "call_limit"
 
 
 class StorageError(ParlourError):

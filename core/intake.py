@@ -8,14 +8,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
+from core.linked import LINK, fetched
 from core.preparing import Preparing
 from core.rag.progress import ReadingProgress
 from core.reading_job import Lanes, ReadingJob, facts_of
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from pathlib import Path
 
+    from core.net.addresses import Reach
+    from core.preparing import Made
     from core.rag.document import Document
     from core.rag.library import Library
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
@@ -59,6 +63,8 @@ class Intake:
         self._preparing = Preparing(lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
+        self.reach: Reach | None = None
+        """How far links may lead; `None` is the open internet."""
 
     async def add(
         self, owner: str, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
@@ -87,6 +93,10 @@ class Intake:
         for record in await self._documents.unread():
             self._begin(record)
 
+    async def opened(self, owner: str, library: Library) -> None:
+        """An owner's index was opened: watch the documents whose vectors an earlier process did not finish."""
+        await self._preparing.resume(owner, library, await self._documents.read(owner))
+
     # ---- watching
 
     def progress(self, document_id: str) -> ReadingProgress | None:
@@ -94,8 +104,8 @@ class Intake:
         job = self._jobs.get(document_id)
         return job.progress if job is not None else None
 
-    def preparing(self, owner: str) -> frozenset[str]:
-        """The documents, by id, that were read but cannot be searched by meaning yet."""
+    def preparing(self, owner: str) -> Mapping[str, Made]:
+        """The documents, by id, that were read but cannot be searched by meaning yet, and how far that has come."""
         return self._preparing.of(owner)
 
     def being_read(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
@@ -259,7 +269,10 @@ class Intake:
             if state["status"] != "ready" and await self._is_still_there(job):
                 state = job.kept(state)
             is_needless = state["status"] != "ready"
-            await self._documents.update(owner, document_id, **state)
+            record = await self._documents.update(owner, document_id, **state)
+            if job.before is not None and not is_needless:
+                for conversation_id in await self._documents.renewed(record):
+                    self._changed(owner, conversation_id)
         except NotFoundError:  # the conversation was deleted while its document was read
             is_needless = True
         except StorageError as error:
@@ -269,7 +282,7 @@ class Intake:
         finally:
             job.cancel()  # nothing to a reading that is over
             self._jobs.pop(document_id, None)
-        if is_needless and job.progress is not None:
+        if is_needless and job.progress is not None and not job.progress.fetching:
             await self.take_out(owner, [job.progress.document_id])
         self._changed(owner, job.record.conversation_id)
 
@@ -306,6 +319,8 @@ class Intake:
         job.password = ""
         async with self._lanes.lane(record.owner_id):
             file, path = await self._files.get(record.owner_id, record.file_id)
+            if file.media_type == LINK:
+                record, file, path = await self._fetched(job, path)
             job.progress = ReadingProgress(file.sha256)
             library = await self._library(record.owner_id)
             known = job.before is None and await asyncio.to_thread(_is_known, library, file.sha256)
@@ -321,13 +336,28 @@ class Intake:
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
-            self._preparing.watch(record.owner_id, record.id, library)
+            self._preparing.watch(record.owner_id, record.id, library, document.id)
         facts = _facts(document, job.progress, known=known)
         ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}
         if document.note:
             noted = DocumentError(f"{record.name}: {document.note}.", key=document.note, name=record.name)
             ready["error"] = as_dict(noted)
         return ready
+
+    async def _fetched(self, job: ReadingJob, link: Path) -> tuple[DocumentRecord, FileRecord, Path]:
+        """What stands at the address that a link names; from now on the link's file is what was found there.
+
+        Raises:
+            FetchError: It cannot be fetched, or may not be.
+        """
+        owner, file_id = job.record.owner_id, job.record.file_id
+        job.progress = ReadingProgress("", fetching=True)
+        self._changed(owner, job.record.conversation_id)
+        data, name = await fetched(await asyncio.to_thread(link.read_text, "utf-8"), self.reach)
+        file = await self._files.refill(owner, file_id, name, data)
+        job.record = await self._documents.rename(owner, job.record.id, file.name)
+        self._changed(owner, job.record.conversation_id)
+        return job.record, file, self._files.path_of(file)
 
 
 async def take_out(library: Library, library_ids: Iterable[str]) -> None:

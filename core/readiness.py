@@ -43,6 +43,8 @@ class Readiness:
 
     def __init__(self, changed: Callable[[], None] | None = None) -> None:
         self.parts: dict[PartName, Part] = {"database": Part(), "model": Part(), "page": Part()}
+        self.notes: dict[str, dict[str, Any]] = {}
+        """What else `/readyz` tells; the page works without it."""
         self._changed = changed
 
     def __getitem__(self, name: PartName) -> Part:
@@ -64,10 +66,16 @@ class Readiness:
         if self._changed is not None:
             self._changed()
 
+    def note(self, name: str, told: dict[str, Any]) -> None:
+        """Tell something besides the parts, such as which sandbox holds on this machine."""
+        self.notes[name] = told
+        if self._changed is not None:
+            self._changed()
+
     def fail(self, name: PartName, error: ParlourError) -> None:
         """Mark a part as failed, with the remedy that the error names."""
         self.mark(name, "failed", remedy_key=error.words_key, details=dict(error.details))
 
     def as_dict(self) -> dict[str, Any]:
         """The form of `/readyz`."""
-        return {"ready": self.ready, "parts": {name: asdict(part) for name, part in self.parts.items()}}
+        return {"ready": self.ready, "parts": {name: asdict(part) for name, part in self.parts.items()}, **self.notes}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CANCELLED = "document_cancelled"
+_PASSING = frozenset({"document_id", "fetching"})  # of no interest afterwards
 
 
 class ReadingJob:
@@ -95,7 +96,7 @@ def facts_of(progress: ReadingProgress | None) -> dict[str, Any] | None:
     """What is kept of how far it came."""
     if progress is None:
         return None
-    return {name: value for name, value in asdict(progress).items() if name != "document_id"}
+    return {name: value for name, value in asdict(progress).items() if name not in _PASSING}
 
 
 class Lanes:

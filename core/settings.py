@@ -61,10 +61,18 @@ class Settings(BaseSettings):
         weights_dir: Where model files are kept, for all clones of one user.
         lang: The language of the page; `auto` asks the browser.
         max_upload_mb: The largest file taken in, in MiB.
+        summarise: Whether the oldest turns of a conversation that is too long for its model are told in short; else
+            they are left out.
         check_claims: Whether the sentences of an answer from documents are held against its passages.
         retrieval: How documents are searched: by words and meaning, or by words alone, which costs less.
         pdf_reader: The library that reads PDF: `pypdfium2` for who cannot take PyMuPDF's licence, the AGPL.
+        max_iteration: The most model calls of one reply; then it pauses, and goes on when told to.
+        reply_seconds: The time that one reply may take before it pauses; waiting for the user does not count.
+        reply_cost: What the model calls of one reply may cost before it pauses, in the currency of the price list; no
+            limit where it is left out.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
+        code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
+            `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
     """
 
     model_config = SettingsConfigDict(
@@ -98,9 +106,14 @@ class Settings(BaseSettings):
     lang: Literal["auto", "en", "zh"] = "auto"
     max_upload_mb: int = Field(default=50, ge=1)
     retrieval: Literal["hybrid", "keyword"] = "hybrid"
+    summarise: bool = True
     check_claims: bool = True
     pdf_reader: Literal["pymupdf", "pypdfium2"] = "pymupdf"
+    max_iteration: int = Field(default=20, ge=1, le=99)
+    reply_seconds: float = Field(default=600.0, gt=0)
+    reply_cost: float | None = Field(default=None, gt=0)
     log_calls: bool = False
+    code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
 
     @classmethod
     def load(cls, **arguments: Any) -> Settings:
@@ -247,6 +260,17 @@ class Settings(BaseSettings):
 def child_environment(names: Collection[str], beginnings: tuple[str, ...] = ()) -> dict[str, str]:
     """The few variables that a child process gets: those with one of `names`, or with one of `beginnings`."""
     return {name: value for name, value in os.environ.items() if name in names or name.startswith(beginnings)}
+
+
+def named_key(variable: str) -> str:
+    """The key in a variable that a configuration names as `${NAME}`; empty where it is not set."""
+    return os.environ.get(variable, "").strip()
+
+
+def terminal_language() -> Literal["en", "zh"]:
+    """The language of the terminal, by `LC_ALL`, `LC_MESSAGES` and `LANG`; the first that is set counts."""
+    said = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := os.environ.get(name))), "")
+    return "zh" if said.lower().startswith("zh") else "en"
 
 
 def _shown(secret: SecretStr | None) -> str:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from core.agents.language import language_of
 from core.answering import Answering
 from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.errors import ConflictError, NotFoundError, StorageError
-from core.runs.continuing import beginning_of
-from core.runs.log import LoggedEvent
+from core.messages.events import ToolFinished
+from core.messages.transcript import Transcript
+from core.runs.continuing import beginning_of, beginning_with
+from core.runs.log import LoggedEvent, spoken
 from core.runs.rows import events_of
+from core.runs.terms import Beginning
 from core.storage.base import busy, file_ids
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.agents.assistant import Assistant
     from core.attachments import Lang
@@ -22,8 +26,11 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.messages.message import Message
     from core.models.loading import ModelLoader
+    from core.runs.left import Left
     from core.runs.manager import Runs
+    from core.runs.remembering import Remembering
     from core.runs.run import Run
+    from core.runs.terms import Terms
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.storage.conversations import ConversationStore
     from core.storage.files import FileStore
@@ -41,9 +48,11 @@ class Turns:
         intake: Where documents are read.
         loader: Finds the model of an owner.
         agent: Makes the assistant of a conversation with a model.
+        terms: What a run of a conversation may do.
+        remembering: Sums up what a model cannot read any more.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what a turn is made of
         self,
         conversations: ConversationStore,
         files: FileStore,
@@ -52,6 +61,8 @@ class Turns:
         intake: Intake,
         loader: Callable[[str], Awaitable[ModelLoader]],
         agent: Callable[[str, str, BaseChatModel], Awaitable[Assistant]],
+        terms: Callable[[str, str], Awaitable[Terms]],
+        remembering: Remembering,
     ) -> None:
         self._conversations = conversations
         self._files = files
@@ -59,6 +70,8 @@ class Turns:
         self._intake = intake
         self._loader = loader
         self._agent = agent
+        self._terms = terms
+        self._remembering = remembering
 
     async def send(self, owner: str, conversation_id: str, text: str, file_ids: Sequence[str], lang: Lang) -> Run:
         """A user's message, and the run that answers it."""
@@ -104,11 +117,39 @@ class Turns:
         if broken_off.role != "assistant":
             raise NotFoundError("Only a reply can be continued.", kind="message")
         self._refuse_if_busy(broken_off.conversation_id)
-        logged = await self._runs.events(owner, broken_off.run_id) if broken_off.run_id else []
-        if not logged:
-            logged = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(broken_off.parts), start=1)]
-        said, earlier = broken_off.parts, beginning_of(logged)
-        return await self._answer(owner, broken_off.conversation_id, broken_off.parent_id, lang, said, earlier)
+        logged = await self._logged(owner, broken_off)
+        earlier = beginning_of(logged)
+        # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
+        after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
+        said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
+        beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
+        return await self._answer(owner, broken_off.conversation_id, broken_off.parent_id, lang, said, beginning)
+
+    async def run_again(
+        self, owner: str, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang
+    ) -> Run:
+        """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there."""
+        old = await self._conversations.message(owner, message_id)
+        if old.role != "assistant":
+            raise NotFoundError("Only a reply has calls.", kind="message")
+        self._refuse_if_busy(old.conversation_id)
+        earlier = beginning_with(await self._logged(owner, old), call_id, arguments)
+        said = Transcript(spoken(earlier)).messages()
+        beginning = Beginning(earlier, begun=frozenset())
+        return await self._answer(owner, old.conversation_id, old.parent_id, lang, said, beginning)
+
+    async def resume(self, left: Left) -> Run:
+        """Let a reply that a dead process left in the middle of its calls go on."""
+        owner, conversation_id = left.record.owner_id, left.record.conversation_id
+        place = await self._conversations.message(owner, left.record.message_id)
+        thread = await self._thread_to(owner, conversation_id, place.parent_id)
+        history = _said(thread)
+        loader = await self._loader(owner)
+        lang = language_of(history)
+        question = history[-1] if history else None
+        answering = await self._answering(owner, thread, conversation_id, question, lang, loader)
+        terms = await self._terms(owner, conversation_id)
+        return await self._runs.resume(left, answering, history=[*history, *left.messages()], terms=terms)
 
     async def read_again(self, owner: str, document_id: str, lang: Lang, password: str = "") -> DocumentRecord:
         """Read a document once more; the question that could not be answered without it is answered then."""
@@ -125,7 +166,7 @@ class Turns:
         if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
             return
         error = (await self._runs.reply(owner, thread[-1])).error or {}
-        if str(error.get("key", "")).startswith("document_"):
+        if str(error.get("key", "")).startswith(("document_", "fetch_")):
             await self.regenerate(owner, thread[-1].id, lang)
 
     async def _ask(
@@ -135,12 +176,13 @@ class Turns:
         return await self._runs.start(
             owner,
             conversation_id,
-            await self._answering(owner, conversation_id, message, lang, loader),
+            await self._answering(owner, thread, conversation_id, message, lang, loader),
             user=message,
             parent_id=thread[-1].id if thread else None,
             history=[*_said(thread), message],
             model=loader.label,
             title=title_of(message),
+            terms=await self._terms(owner, conversation_id),
         )
 
     async def _answer(
@@ -150,25 +192,38 @@ class Turns:
         question_id: str | None,
         lang: Lang,
         said: Sequence[Message] = (),
-        earlier: Sequence[LoggedEvent] = (),
+        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
     ) -> Run:
         self._refuse_if_busy(conversation_id)
-        history = _said(await self._thread_to(owner, conversation_id, question_id))
+        thread = await self._thread_to(owner, conversation_id, question_id)
+        history = _said(thread)
         question = history[-1] if history else None
         loader = await self._loader(owner)
         return await self._runs.start(
             owner,
             conversation_id,
-            await self._answering(owner, conversation_id, question, lang, loader),
+            await self._answering(owner, thread, conversation_id, question, lang, loader),
             user=None,
             parent_id=question_id,
             history=[*history, *said],
             model=loader.label,
-            earlier=earlier,
+            beginning=beginning,
+            terms=await self._terms(owner, conversation_id),
         )
 
+    async def _logged(self, owner: str, reply: StoredMessage) -> list[LoggedEvent]:
+        """What happened while a reply was made; what would have, where no run made it."""
+        logged = await self._runs.events(owner, reply.run_id) if reply.run_id else []
+        return logged or [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(reply.parts), start=1)]
+
     async def _answering(
-        self, owner: str, conversation_id: str, question: Message | None, lang: Lang, loader: ModelLoader
+        self,
+        owner: str,
+        thread: Sequence[StoredMessage],
+        conversation_id: str,
+        question: Message | None,
+        lang: Lang,
+        loader: ModelLoader,
     ) -> Answering:
         """Who answers; the question's documents are being read from now on."""
         files = await self._files_of(owner, question) if question is not None else []
@@ -181,6 +236,8 @@ class Turns:
             loader=loader,
             intake=self._intake,
             files=self._files,
+            remembering=self._remembering,
+            thread=thread,
             needed=needed,
             lang=lang,
         )

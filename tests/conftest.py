@@ -31,6 +31,7 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in list(os.environ):
         if name.startswith(_OWN_VARIABLES) or name.lower() in _PROXIES:
             monkeypatch.delenv(name)
+    monkeypatch.setenv("PARLOUR_CODE", "off")  # trying sandboxes takes a second: for those tests that use one
     monkeypatch.setenv("GRADIO_ANALYTICS_ENABLED", "False")
     monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
 

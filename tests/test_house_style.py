@@ -29,11 +29,16 @@ VENDORS = (
     "httpx",
 )
 _PUBLIC = """
-    ASSISTANT AUDIO Agent Assistant BaseChatModel BaseModelCompatibleDict BaseTool BaseToolWithFileAccess
-    BasicAgent CONTENT ContentItem EXTRA FILE FUNCTION FUNCTION_CALL FnCallAgent FunctionCall IMAGE LLM_REGISTRY
-    Library MCPClient MCPManager Message ModelResponse ModelServiceError NAME OutputParser ParlourError
-    REASONING_CONTENT ROLE ReActChat SYSTEM TEXT TOOL_REGISTRY ToolResult USER Usage VIDEO get_chat_model
-    register_llm register_tool tool
+    ASSISTANT AUDIO Agent AgentScratchpadUnit AgentThought Asking Assistant BaseChatModel BaseModelCompatibleDict
+    BaseTool BaseToolWithFileAccess BasicAgent CONTENT ContentItem Decision EXTRA FILE FUNCTION FUNCTION_CALL
+    FnCallAgent FunctionCall Guard IMAGE LLM_REGISTRY Library MCPClient MCPManager Memory Message ModelResponse
+    ModelServiceError NAME OutputParser ParlourError Policy REASONING_CONTENT ROLE ReActChat SYSTEM TEXT TOOL_REGISTRY
+    TokenBufferMemory ToolResult USER Usage VIDEO get_chat_model register_llm register_tool tool
+    GroupChat GroupChatCreator MultiAgentHub PENDING_USER_INPUT Router UserAgent
+    DialogueRetrievalAgent ParallelDocQA TIRMathAgent VirtualMemoryAgent
+    ArticleAgent ContinueWriting ExpandWriting OutlineWriting WriteFromScratch
+    AgentConfig GenerateConfig LLMConfig RAGConfig
+    Suite aevaluate evaluate
 """
 PUBLIC_NAMES = sorted(_PUBLIC.split())
 

@@ -10,6 +10,7 @@ import pytest
 
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
+from core.tools.catalog import TOOL_REGISTRY
 
 ROOT = Path(__file__).resolve().parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -68,3 +69,21 @@ def test_every_file_that_a_page_of_docs_points_to_is_there() -> None:
         told = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # what stands as code points nowhere
         for target in re.findall(r"\]\((?!https?://|#)([^)#]+)", told):
             assert (page.parent / target).exists(), f"{page.name} points to {target}, which is not there."
+
+
+def test_the_tools_page_shows_python_that_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs" / "tools.md").read_text(encoding="utf-8")
+    sources = [source for source in re.findall(r"```python\n(.*?)```", page, re.DOTALL) if "import" in source]
+    assert len(sources) == 2
+    monkeypatch.chdir(tmp_path)  # `storage` keeps its notes in the folder one stands in
+    script = [Reply(calls=[("storage", {"operate": "put", "key": "a", "value": "b"})]), Reply(text="It is 437.")]
+    with ModelServer(script) as service:
+        about = {"model": "scripted", "base_url": service.base_url, "api_key": "any"}
+        model = repr({**about, "generate_cfg": {"use_raw_api": True}})
+        for source in sources:
+            names: dict[str, object] = {"__name__": "tools_page"}
+            exec(compile(source.replace(BUILT_IN, model), "tools.md", "exec"), names)
+    told = next(message["content"] for message in service.requests[-1].messages if message["role"] == "tool")
+    assert "not allowed" in told or "rule" in told
+    lamp = TOOL_REGISTRY["switch_lamp"]()
+    assert lamp.call('{"lamp": "the green one"}') == "Switched the green one."

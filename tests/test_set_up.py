@@ -89,7 +89,7 @@ def test_the_real_server_gets_an_environment_of_its_own_once(project: Path, monk
     monkeypatch.setattr(set_up, "run", pretended)
     for text, runs in (("a==1\n", 2), ("a==1\n", 2), ("a==2\n", 4)):
         asked.write_text(text, encoding="utf-8")
-        set_up.add_sqlite_server()
+        set_up.add_mcp_servers("mcp-server-sqlite", "requirements-sqlite-server.txt")
         assert len(commands) == runs
     assert commands[0][-1] == str(place)
     assert commands[1][-1] == str(asked)
@@ -115,3 +115,40 @@ def test_every_download_cache_lies_in_the_project() -> None:
 )
 def test_progress_names_the_package(line: str, name: str) -> None:
     assert set_up.package_of(line) == name
+
+
+@pytest.mark.usefixtures("project")
+def test_without_npm_the_larger_tests_say_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_up.shutil, "which", lambda name: None)
+    with pytest.raises(SystemExit, match="install Node 20 or newer with npm"):
+        set_up.add_npm_servers()
+    place = set_up.VENV / "mcp-servers-npm"
+    place.mkdir()
+    (place / "parlour-set-up").write_text("\n".join(set_up.NPM_SERVERS), encoding="utf-8")
+    set_up.add_npm_servers()
+
+
+def test_bubblewrap_is_installed_where_that_may_be_and_else_the_set_up_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    there: set[str] = {"apt-get"}
+    commands: list[list[str]] = []
+
+    def pretended(command: list[str]) -> int:
+        commands.append(command)
+        there.update({"bwrap"} & {"bwrap" if word == "bubblewrap" else "" for word in command})
+        return 0
+
+    monkeypatch.setattr(set_up.sys, "platform", "linux")
+    monkeypatch.setattr(set_up.shutil, "which", lambda name: name if name in there else None)
+    monkeypatch.setattr(set_up.subprocess, "call", pretended)
+    monkeypatch.setattr(set_up, "may_install", lambda: None)
+    set_up.find_or_install_bubblewrap()
+    assert not commands
+    assert "Tests run without bubblewrap" in capsys.readouterr().out
+    monkeypatch.setattr(set_up, "may_install", list)
+    set_up.find_or_install_bubblewrap()
+    assert commands[-1][-1] == "bubblewrap"
+    assert "without" not in capsys.readouterr().out
+    set_up.find_or_install_bubblewrap()
+    assert len(commands) == 2

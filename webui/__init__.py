@@ -1,1 +1,18 @@
-"""The page: Gradio in FastAPI, over `core`."""
+"""The page: Gradio in FastAPI, over `core`. `from webui import WebUI` serves a program's own agents in it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from webui.web_ui import WebUI as WebUI
+
+__all__ = ["WebUI"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "WebUI":
+        from webui.web_ui import WebUI
+
+        return WebUI
+    raise AttributeError(f"module 'webui' has no attribute {name!r}")

@@ -6,44 +6,35 @@ import argparse
 import gc
 import logging
 import sys
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-from core.errors import ParlourError
+from core.errors import ParlourError, UnknownNameError
 from core.settings import Settings
-from webui.app import open_house
-from webui.auth import Hosts, Owners
-from webui.door import Door
-from webui.listening import Server, address_of, bind
-from webui.middleware.headers import HeadersMiddleware
-from webui.middleware.owner import OwnerMiddleware
-from webui.neighbour import opened_at
-from webui.terminal import Terminal
+from webui.commands import COMMANDS, run_command
+from webui.commands.parser import Parser
+from webui.commands.saying import sentence, words_for
+from webui.listening import bind
+from webui.serving import serve
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Sequence
-
-_SPACE_FRAMES = ("https://huggingface.co", "https://*.hf.space")
-
-
-class _Parser(argparse.ArgumentParser):
-    """Says in one sentence what is wrong."""
-
-    def error(self, message: str) -> NoReturn:
-        message = message.removeprefix("argument ").replace(": must be", " must be")
-        self.exit(2, f"parlour: {message}; see `parlour --help`.\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Serve Parlour until it is told to stop.
+    """Serve Parlour until it is told to stop, or run one of its commands.
 
     Returns:
-        The exit code: 0 after a stop that was asked for, 1 where Parlour could not start.
+        The exit code: 0 after a stop that was asked for, 1 where Parlour could not start; of a command its own.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    given = vars(_parser().parse_args(arguments))
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] in COMMANDS:
+        return run_command(words[0], words[1:])
+    if words and not words[0].startswith("-"):
+        error = UnknownNameError("command", words[0], COMMANDS)
+        _parser().exit(2, f"parlour: {sentence(error, words_for(None))}\n")
+    given = vars(_parser().parse_args(words))
     try:
         settings = Settings.load(**given)
         if settings.log_calls:
@@ -51,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         settings.make_home()
         secret = settings.signing_secret()
         sock = bind(settings.host, settings.port)
-        code = _serve(settings, secret, sock)
+        code = serve(settings, secret, sock)
         gc.freeze()  # everything was closed: collecting what is left would only make the end a second longer
         return code
     except ParlourError as error:
@@ -69,11 +60,12 @@ def _whole(text: str) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
+    parser = Parser(
         prog="parlour",
         description="A chat application that runs on your own machine.",
         epilog="The model is set by variables: PARLOUR_BASE_URL, PARLOUR_API_KEY and PARLOUR_MODEL, or OPENAI_API_KEY. "
-        "README.md says what each means, under “Connect another model”.",
+        "README.md says what each means, under “Connect another model”. "
+        f"Further commands: {', '.join(COMMANDS)}; `parlour check --help` and so on say what each does.",
         allow_abbrev=False,
     )
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
@@ -81,36 +73,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--config", type=Path, help="settings file (parlour.toml)")
     parser.add_argument("--home", type=Path, help="data folder (./data)")
     return parser
-
-
-def _serve(settings: Settings, secret: str, sock: socket.socket) -> int:
-    port, address = sock.getsockname()[1], address_of(settings.host, sock)
-    terminal = Terminal(address)
-    failures: list[Exception] = []
-
-    def failed(error: Exception) -> None:
-        failures.append(error)
-        server.should_exit = True
-
-    door = Door(partial(open_house, settings, terminal.tell), failed)
-    server = Server(_guarded(door, settings, secret), door.close)
-    with opened_at(settings.home, address) as beside:
-        terminal.opening(instead_of=settings.port if settings.port not in {0, port} else 0, beside=beside)
-        server.run(sockets=[sock])
-    for failure in failures:
-        if isinstance(failure, ParlourError):
-            raise failure
-        logging.getLogger(__name__).error("Parlour cannot be opened.", exc_info=failure)
-    return 1 if failures else 0
-
-
-def _guarded(door: Door, settings: Settings, secret: str) -> HeadersMiddleware:
-    """The door behind what looks at every request."""
-    local = settings.bound_to_this_machine
-    framed = bool(settings.space_host)
-    owners = Owners(secret, local=local and settings.owners == "auto", framed=framed)
-    hosts = Hosts(settings.host, (*settings.allowed_hosts, settings.space_host), any_address=not local)
-    return HeadersMiddleware(OwnerMiddleware(door, owners, hosts), _SPACE_FRAMES if framed else ())
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from anyio import to_thread
 from webui.context import WebContext
 from webui.gradio_environment import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
+from webui.page_look import Look
 from webui.uploads import Uploads
 from webui.words import Words
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI, Request
     from starlette.types import ASGIApp
 
+    from core.engine import Engine
     from core.readiness import Readiness
     from core.settings import Settings
 
@@ -33,7 +35,12 @@ _THREADS = 200
 
 @asynccontextmanager
 async def open_house(
-    settings: Settings, tell: Callable[[Readiness], None], take: Callable[[Readiness], None]
+    settings: Settings,
+    tell: Callable[[Readiness], None],
+    take: Callable[[Readiness], None],
+    *,
+    engine: Callable[[Settings], Engine] | None = None,
+    look: Look = Look(),  # noqa: B008 - frozen
 ) -> AsyncGenerator[ASGIApp]:
     """Open the engine, build the application, and close both again.
 
@@ -41,6 +48,8 @@ async def open_house(
         settings: The settings.
         tell: Called with the engine's readiness whenever it changes.
         take: Is given the engine's readiness as soon as there is one.
+        engine: Makes the engine; Parlour's own if left out.
+        look: What a program chose of the page.
 
     Raises:
         ParlourError: The data folder or the database cannot be used.
@@ -48,15 +57,15 @@ async def open_house(
     uploads = Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB)
     prepare(uploads.folder)
     engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
-    async with engine_class(settings) as engine:
-        take(engine.readiness)
-        engine.on_change(partial(_pass_on, tell, engine.readiness))
-        context = WebContext(engine, settings, Words.of)
+    async with (engine or engine_class)(settings) as opened:
+        take(opened.readiness)
+        opened.on_change(partial(_pass_on, tell, opened.readiness))
+        context = WebContext(opened, settings, Words.of, look)
         # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
         app = await to_thread.run_sync(build_app, context, uploads)
         gc.freeze()  # what was imported stays, so the collector need not walk it again
         async with app.router.lifespan_context(app):
-            warming = asyncio.create_task(engine.warm_up())  # the page is there first
+            warming = asyncio.create_task(opened.warm_up())  # the page is there first
             yield GateMiddleware(app, uploads)
             await asyncio.wait({warming})
 
@@ -71,7 +80,7 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
     from webui.layout import build
     from webui.routes import Routes, assets_version
     from webui.theme import Theme, head
-    from webui.words.fixed import I18N
+    from webui.words.fixed import translations
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads).table())
     demo = build(context, Handlers(context, uploads).wire)
@@ -92,9 +101,9 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
             mcp_server=False,
             pwa=False,
             show_error=False,
-            i18n=I18N,
+            i18n=translations(context.look),
             theme=Theme(),
-            head=head(assets_version()),
+            head=head(assets_version()) + context.look.style(),
         ),
     )
 

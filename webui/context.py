@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from webui.page_look import Look
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,8 +23,10 @@ class WebContext:
         engine: Stores, model, library and runs; already entered.
         settings: The settings it was built from.
         words: Gives the words for an `Accept-Language` header: `Words.of`.
+        look: What a program chose of the page.
     """
 
     engine: Engine
     settings: Settings
     words: Callable[[str], Words]
+    look: Look = field(default_factory=Look)

@@ -1,6 +1,6 @@
 """Follows what a tab shows and paints it: at most 15 frames a second, one at least each second.
 
-A frame is plain values for the same four components each time; what did not change costs next to nothing. (A
+A frame is plain values for the same five components each time; what did not change costs next to nothing. (A
 component update would cost five times as much, and so would an empty one.)
 """
 
@@ -16,19 +16,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from core.errors import NotFoundError
 from core.readiness import Readiness
 from webui.histories import Histories
+from webui.hosted import speakers
+from webui.panels.approval import ask_html, heard
 from webui.panels.history import history_html
 from webui.panels.top import top_html
 from webui.render.conversation import Rendered, shown
 from webui.render.status import status_html
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 
     from core.engine import Engine
     from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import Conversation, DocumentRecord, NamedLibrary, StoredMessage
+    from webui.panels.top import Speakers
     from webui.render.status import State
     from webui.views import View, Views
 
@@ -43,12 +46,13 @@ _KEPT = 4_000  # rendered turns, for all tabs
 
 
 class Frame(NamedTuple):
-    """What the page shows: values of `chat`, `status`, `history` and `top`."""
+    """What the page shows: values of `chat`, `status`, `history`, `top` and `ask`."""
 
     chat: list[Any]
     status: str
     history: str
     top: str
+    ask: str
 
 
 @dataclass(slots=True)
@@ -62,7 +66,9 @@ class _Scene:
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
     libraries: Sequence[NamedLibrary] = ()  # that it uses
+    versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
+    speakers: Speakers | None = None  # of a program
 
 
 class Frames:
@@ -102,8 +108,7 @@ class Frames:
                     view.urgent.clear()
                     if view.stale:
                         scene = await self._read(view)
-                    scene.conversations = await self._histories.of(view.owner)
-                    scene.readiness = (await self._engine.chosen(view.owner)).readiness
+                    await self._read_around(view, scene)
                     if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
                     run = self._engine.runs.live(view.conversation_id)
@@ -123,6 +128,12 @@ class Frames:
             view.followers -= 1
             self._followers -= 1
 
+    async def _read_around(self, view: View, scene: _Scene) -> None:
+        """What stands around the conversation: the others, and who answers."""
+        scene.conversations = await self._histories.of(view.owner)
+        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
+        scene.readiness = (await self._engine.chosen(view.owner)).readiness
+
     async def _read(self, view: View) -> _Scene:
         view.stale = False
         engine, owner, wanted = self._engine, view.owner, view.conversation_id
@@ -134,7 +145,7 @@ class Frames:
         try:
             opened = await engine.documents.opened(owner, wanted)
             scene.current, scene.thread, scene.documents = opened.conversation, opened.thread, opened.documents
-            scene.libraries = opened.libraries
+            scene.libraries, scene.versions = opened.libraries, opened.versions
             for message in scene.thread[_anchor(view, scene.thread) :]:
                 if message.role == "assistant":
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
@@ -158,17 +169,38 @@ class Frames:
             documents=scene.documents,
             readings=self._readings(scene),
             preparing=self._engine.intake.preparing(view.owner),
+            versions=scene.versions,
+            free=run is None,
+            cast=scene.speakers.cast if scene.speakers is not None else (),
             rendered=self._rendered,
         )
-        state = self._state(view, scene, run)
+        state, asking = self._state(view, scene, run), scene.replies[run.message_id].asking if run is not None else []
         live = self._engine.runs.live_conversations(view.owner)
         unread = self._views.unread(view.owner, current)
         return Frame(
             chat,
-            status_html(state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene)),
-            history_html(scene.conversations, current, live, unread, words),
-            top_html(scene.current.title if scene.current else "", scene.readiness, words, scene.libraries),
+            status_html(
+                state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene), asks=heard(asking, words)
+            ),
+            history_html(
+                scene.conversations,
+                current,
+                live,
+                unread,
+                words,
+                asking=self._asking(live),
+                trouble=self._engine.toolbox.servers.trouble(view.owner),
+            ),
+            top_html(
+                scene.current.title if scene.current else "", scene.readiness, words, scene.libraries, scene.speakers
+            ),
+            ask_html(asking, words),
         )
+
+    def _asking(self, live: Collection[str]) -> list[str]:
+        """The conversations in which a tool waits to be allowed."""
+        runs = ((one, self._engine.runs.live(one)) for one in live)
+        return [one for one, run in runs if run is not None and run.reply().asking]
 
     def _readings(self, scene: _Scene) -> dict[str, ReadingProgress]:
         """How far the documents are that are being read now."""

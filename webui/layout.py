@@ -4,6 +4,7 @@
 #history         #top   (title, readiness)  #page  (the page a claim came from)
                  #status (hidden state)
                  #chat
+                 #ask    (a tool that waits to be allowed)
                  #composer
                  #bus, #bus-go (hidden: what the page's own script asks for)
 """
@@ -33,7 +34,7 @@ PASTE_LIMIT = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """What handlers read and write. `chat`, `status`, `history` and `top` take plain values, in every frame.
+    """What handlers read and write. `chat`, `status`, `history`, `top` and `ask` take plain values, in every frame.
 
     Args:
         blocks: The page itself, for `load`.
@@ -41,6 +42,7 @@ class Handles:
         status: The run's state, from `render.status`.
         history: The conversations, from `panels.history`.
         top: Title and readiness, from `panels.top`.
+        ask: The question before a tool acts, from `panels.approval`.
         composer: The question; submit sends it, stop stops the run.
         bus: A JSON message of the page's own script; `go` says that one is there.
         evidence: The page a claim came from, from `panels.evidence`.
@@ -51,6 +53,7 @@ class Handles:
     status: gr.Markdown
     history: gr.Markdown
     top: gr.Markdown
+    ask: gr.Markdown
     composer: gr.MultimodalTextbox
     bus: gr.Textbox
     go: gr.Button
@@ -69,13 +72,14 @@ def build(context: WebContext, wire: Callable[[Handles], None]) -> gr.Blocks:
                 status = _panel("status", status_html("idle"))
                 _panel("hello", fixed("hello"))
                 chat = _chat()
+                ask = _panel("ask")
                 composer = _composer()
                 _panel("foot", fixed("foot.truth"))
                 bus = gr.Textbox(elem_id="bus", visible="hidden", show_label=False, container=False)
                 go = gr.Button("", elem_id="bus-go", visible="hidden")
             with gr.Column(elem_id="evidence", scale=0):
                 evidence = _panel("page")
-        wire(Handles(blocks, chat, status, history, top, composer, bus, go, evidence))
+        wire(Handles(blocks, chat, status, history, top, ask, composer, bus, go, evidence))
     return blocks
 
 

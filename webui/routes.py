@@ -11,10 +11,15 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 from starlette.routing import Match, Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
+from core.outward import PATH as MCP_PATH
 from webui.assets_folder import assets_folder
+from webui.handlers.calls import CallRoutes
 from webui.handlers.documents import DocumentRoutes
+from webui.handlers.exporting import ExportRoutes
 from webui.handlers.libraries import LibraryRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.services import ServiceRoutes
+from webui.handlers.tools import ToolRoutes
 from webui.incoming import TooLargeError
 
 if TYPE_CHECKING:
@@ -56,19 +61,28 @@ class Routes:
         self._words = context.words
         self._uploads = uploads
         self._models = ModelRoutes(context)
+        self._tools = ToolRoutes(context)
+        self._services = ServiceRoutes(context)
         self._libraries = LibraryRoutes(context, uploads)
         self._documents = DocumentRoutes(context)
+        self._calls = CallRoutes(context)
+        self._exports = ExportRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
         return [
             Route("/files/{file_id}", self.file, methods=["GET"]),
+            Route(MCP_PATH, self._engine.outward, methods=["GET", "POST", "DELETE"]),
             Route("/pages/{document_id}/{page:int}.png", self.page, methods=["GET"]),
             Route("/gradio_api/upload", self.upload, methods=["POST"]),
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
             *self._models.table(),
+            *self._tools.table(),
+            *self._services.table(),
             *self._libraries.table(),
             *self._documents.table(),
+            *self._calls.table(),
+            *self._exports.table(),
             _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
         ]
 

@@ -20,6 +20,8 @@ STYLES = (
     "talk",
     "prose",
     "bubbles",
+    "agents",
+    "approval",
     "composer",
     "evidence",
     "paper",
@@ -27,6 +29,8 @@ STYLES = (
     "narrow",
     "models",
     "libraries",
+    "tools",
+    "services",
     "reading",
 )
 

@@ -1,12 +1,16 @@
 // Clicks. Links of ours carry a class that no model can write; a link with only `#…` does nothing.
+import { decide } from './approval.js';
 import { ask } from './bus.js';
+import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
+import { keepFocus } from './focus.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
-import { keepPlace, toEnd } from './scroll.js';
+import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
+import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
 
 const opened = new CSSStyleSheet();
@@ -31,18 +35,34 @@ const BUTTONS = {
   menu: openMenu,
   models: openModels,
   libraries: openLibraries,
+  tools: () => openTools(),
+  allow: decide,
+  always: decide,
+  refuse: decide,
+  answer: decide,
+  decline: decide,
 };
 
 const LINKS = {
   models: openModels,
+  agent: (n) => ask({ do: 'agent', n: Number(n) }),
   starter: (n) => ask({ do: 'starter', n: Number(n) }),
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
+  version: (id, link) => {
+    const there = `#chat .p-v-${CSS.escape(id)}`;
+    const way = link.classList.contains('p-older') ? 'older' : 'newer';
+    keepThere(link, `${there} .p-${way}`);
+    ask({ do: 'version', id });
+    keepFocus(`${there} .p-${way}[href]`, `${there} [href]`);
+  },
   copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
   cancel: (id) => ask({ do: 'cancel', id }),
   reread: (id) => ask({ do: 'reread', id }),
+  whole: showWhole,
+  rerun: runAgain,
   asknow: () => ask({ do: 'asknow' }),
   unlock: (id, link) => unlock(id, link.closest('.p-doc')?.querySelector('.p-name')?.textContent ?? ''),
   edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
@@ -80,7 +100,7 @@ function clicked(event) {
   if (card && (!card.contains(event.target) || event.target.closest('[data-do="models"]'))) card.open = false;
   const code = event.target.closest?.('.copy_code_button');
   if (code) return done(code);
-  const link = event.target.closest?.('a[href^="#"], [data-do], a[data-open]');
+  const link = event.target.closest?.('a[href^="#"], [data-do], a[data-open], #chat a.p-pic');
   if (!link || link.tagName === 'A' && (event.ctrlKey || event.metaKey || event.shiftKey || event.button)) return;
   if (link.tagName === 'A') event.preventDefault();
   if (link.dataset.open) return openConversation(link.dataset.open);
@@ -89,6 +109,7 @@ function clicked(event) {
     return BUTTONS[link.dataset.do]?.(link);
   }
   if (link.classList.contains('cite')) return cite(link);
+  if (link.classList.contains('p-pic')) return showLarge(link);
   const [, act, id] = /^#do-([a-z]+)(?:-(.+))?$/.exec(link.getAttribute('href')) ?? [];
   if (act && link.classList.contains('p-do')) LINKS[act]?.(id, link);
 }

@@ -1,8 +1,10 @@
 // What the page does by itself. Everything that changes state goes over the bus to the server.
 import { start as actions } from './actions.js';
+import { start as approval } from './approval.js';
 import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
 import { start as focus } from './focus.js';
+import { start as mentions } from './mentions.js';
 import { start as microphone } from './microphone.js';
 import { start as paper } from './paper.js';
 import { start as places } from './places.js';
@@ -12,5 +14,5 @@ import { start as scrolling } from './scroll.js';
 import { watch } from './state.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, actions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) start();
+for (const start of [places, paper, actions, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) start();
 watch();

@@ -23,12 +23,25 @@ export function openMenu(button) {
   closeMenu();
   if (again) return;
   const { id, title } = button.dataset;
+  show(button, [
+    item(say('rename'), '', () => rename(id, title)),
+    item(say('export'), '', () => show(document.querySelector(rowOf(id)) ?? button, forms(id))),
+    item(say('delete'), 'p-danger', () => remove(id, title)),
+  ]);
+}
+
+// What a conversation can be taken along as; the browser saves what comes from these addresses.
+function forms(id) {
+  return ['md', 'json'].map((form) => item(say(`export_${form}`), '', () => {
+    const href = `./conversations/${encodeURIComponent(id)}/export?as=${form}`;
+    Object.assign(document.createElement('a'), { href, download: '' }).click();
+  }));
+}
+
+function show(button, items) {
   const element = Object.assign(document.createElement('div'), { className: 'p-float' });
   element.setAttribute('role', 'menu');
-  element.append(
-    item(say('rename'), '', () => rename(id, title)),
-    item(say('delete'), 'p-danger', () => remove(id, title)),
-  );
+  element.append(...items);
   document.body.append(element);
   const place = button.getBoundingClientRect();
   element.style.left = `${Math.max(8, Math.min(place.right - element.offsetWidth, innerWidth - element.offsetWidth - 8))}px`;
@@ -36,7 +49,6 @@ export function openMenu(button) {
   button.setAttribute('aria-expanded', 'true');
   element.addEventListener('keydown', (event) => {
     const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    const items = [...element.children];
     if (step) { event.preventDefault(); items.at((items.indexOf(document.activeElement) + step) % items.length).focus(); }
     if (event.key === 'Tab') closeMenu({ back: true });
   });

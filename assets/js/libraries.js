@@ -5,7 +5,7 @@ import { keepFocus } from './focus.js';
 import { sent } from './libraries_sending.js';
 import { changeDocumentRow, changeShelfRow, documentRow, foundRow, keyed, parts, shape, shelfRow } from './libraries_parts.js';
 import { make } from './models_form.js';
-import { drawer } from './places.js';
+import { drawer, evidence } from './places.js';
 import { request as requested } from './request.js';
 import { onChange } from './state.js';
 import { tellOthers } from './tabs.js';
@@ -69,7 +69,7 @@ class Dialog {
     await this.look();
     const { libraries, opened } = this.data;
     if (!this.at && libraries.length === 1 && !narrow()) await this.choose(libraries[0].id, { quiet: true });
-    if (!element.isConnected || !this.free(first)) return;
+    if (!element.isConnected || !this.free(first) || fresh.value) return;  // who writes already is left alone
     if (!libraries.length) fresh.focus();
     else if (opened) this.parts.name.focus();
     else (element.querySelector('[aria-current], [data-library]') ?? fresh).focus();
@@ -126,11 +126,12 @@ class Dialog {
     this.plan();
   }
 
-  // Looked at again only while something is being read.
+  // Looked at again only while something is being read, or made ready for search by meaning.
   plan() {
     clearTimeout(this.timer);
-    if (!this.data.libraries.some((one) => one.reading)) return;
-    const rest = AGAIN + 2 * (this.data.opened?.documents.length ?? 0);
+    const { libraries, opened } = this.data;
+    if (!libraries.some((one) => one.reading) && !opened?.documents.some((one) => one.moves)) return;
+    const rest = AGAIN + 2 * (opened?.documents.length ?? 0);
     this.timer = setTimeout(() => (document.hidden ? this.plan() : this.look()), rest);
   }
 
@@ -305,16 +306,24 @@ class Dialog {
     }, { name: say('libraries_unlock', { name }), note: window.isSecureContext ? say('unlock_note') : say('unlock_open_way') });
   }
 
+  // The page of a passage, beside the conversation.
+  page(id, question, n) {
+    this.parts.element.close();
+    evidence(true);
+    ask({ do: 'tried', id, question, n });
+  }
+
   async try() {
     const { question: field, hint, found, trying } = this.parts;
     if (!field.value.trim() || trying.dataset.busy) return;
     trying.dataset.busy = 'true';
     const library = this.data.opened.id;
-    const answer = await request('try', { library, question: field.value });
+    const asked = field.value;
+    const answer = await request('try', { library, question: asked });
     delete trying.dataset.busy;
     if (open !== this || library !== this.data.opened?.id) return;
     hint.textContent = answer.failed ?? answer.said;
-    found.replaceChildren(...(answer.found ?? []).map(foundRow));
+    found.replaceChildren(...(answer.found ?? []).map((one, at) => foundRow(one, () => this.page(library, asked, at + 1))));
     if (found.childElementCount) trying.scrollIntoView({ block: 'start' });  // else they would stand below the edge
   }
 }

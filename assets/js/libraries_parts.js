@@ -110,12 +110,13 @@ export function changeDocumentRow(row, one, acts) {
   if (was) (holder.querySelector(`[data-act="${was}"]`) ?? holder.firstChild)?.focus();
 }
 
-export function foundRow(one) {
+export function foundRow(one, shown) {
   const bar = make('span', { className: 'p-bar', attributes: { 'aria-hidden': 'true' } });
   bar.style.setProperty('--share', one.share);
+  const where = make('button', { type: 'button', className: 'p-name', textContent: one.where, title: say('libraries_page'), attributes: { dir: 'auto' } });
+  where.addEventListener('click', shown);
   return make('li', {},
-    make('div', { className: 'p-of' },
-      make('span', { className: 'p-name', textContent: one.where, attributes: { dir: 'auto' } }), bar,
+    make('div', { className: 'p-of' }, where, bar,
       make('span', { className: 'p-figure', textContent: one.score, attributes: { 'aria-label': say('libraries_score', { n: one.score }) } })),
     ...(one.heading ? [make('p', { className: 'p-heading', textContent: one.heading, attributes: { dir: 'auto' } })] : []),
     make('p', { className: 'p-text', textContent: one.text, attributes: { dir: 'auto' } }));

@@ -50,8 +50,17 @@ class Dialog {
     if (!element.isConnected) return;
     if (menu.failed) return this.tell('bad', menu.failed);
     this.tell();
+    if (menu.fixed) return this.said(menu.fixed);
     this.take(menu);
     service.focus();
+  }
+
+  // Nothing can be chosen here: one sentence says why.
+  said(why) {
+    const { body, actions, told, close } = this.parts;
+    body.hidden = actions.hidden = true;
+    told.textContent = why;
+    close.focus();
   }
 
   left() {

@@ -10,11 +10,12 @@ let shown = { place: '', desk: null, at: null };
 let listed = '';
 let stayed = 0;
 
-// Of the marks of a reply that say the same, which one this is: each may stand behind another sentence.
+// Of the marks of a reply that say the same, which one this is: each may stand behind another sentence. Those inside
+// of bubbles, of passages and of agents that were asked, stand behind none of the reply's own.
 export function occurrence(link) {
   if (!link.closest('#chat')) return 0;
   const same = document.querySelectorAll(`#chat a.cite[href="${CSS.escape(link.getAttribute('href'))}"]`);
-  return Math.max(0, [...same].indexOf(link));
+  return Math.max(0, [...same].filter((one) => !one.closest('.thought-group')).indexOf(link));
 }
 
 export function whole() {

@@ -32,7 +32,8 @@ function followAddress() {
   wanted = null;
   fresh = false;
   const title = document.querySelector('#top .p-title')?.textContent.trim();
-  const page = now.conversation && title ? `${title} · Parlour` : 'Parlour';
+  const asks = document.querySelector('#ask .p-asks') ? `${say('ask_title')} · ` : '';
+  const page = now.conversation && title ? `${asks}${title} · Parlour` : 'Parlour';
   if (document.title !== page) document.title = page;
 }
 

@@ -22,8 +22,16 @@ export function keepPlace() {
   const first = rows().find((element) => !element.querySelector('.p-earlier') && key(element));
   if (!first) return;
   stick = false;
-  anchor = { key: key(first), y: first.getBoundingClientRect().top };
+  const name = key(first);
+  anchor = { find: () => rows().find((element) => key(element) === name), y: first.getBoundingClientRect().top };
   setTimeout(() => { anchor = null; }, 1500);
+}
+
+// What is about to take the place of this element will stand where it stands.
+export function keepThere(element, selector) {
+  const held = { find: () => document.querySelector(selector), y: element.getBoundingClientRect().top };
+  [stick, anchor] = [false, held];
+  setTimeout(() => { if (anchor === held) anchor = null; }, 1500);
 }
 
 function hold() {
@@ -37,7 +45,7 @@ function hold() {
   const now = status()?.conversation;
   if (now !== conversation) { conversation = now; stick = true; anchor = null; }
   if (anchor) {
-    const same = rows().find((element) => key(element) === anchor.key);
+    const same = anchor.find();
     if (same) scroller.scrollTop += same.getBoundingClientRect().top - anchor.y;
   } else if (stick && scroller.scrollTop + scroller.clientHeight < scroller.scrollHeight - 1) {
     scroller.scrollTop = scroller.scrollHeight;

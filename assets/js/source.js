@@ -7,6 +7,8 @@ export function takeSources() {
     sources.set(element, element.getAttribute('aria-label').replace(/^(user|bot)'s message: /, ''));
     element.removeAttribute('aria-label');
   }
+  // Initials are a picture: the name stands beside them. What is inside of a message may not say so itself.
+  for (const face of document.querySelectorAll('#chat .p-face:not([aria-hidden])')) face.setAttribute('aria-hidden', 'true');
 }
 
 const decoder = document.createElement('textarea');
@@ -27,12 +29,16 @@ export function plain(markup) {
 }
 
 export function replyText(row) {
-  return [...row.querySelectorAll('[data-testid="bot"]')]
+  takeSources();  // what was drawn a moment ago is not taken yet
+  const said = [...row.querySelectorAll('[data-testid="bot"]')]
     .filter((element) => !element.querySelector('.thought-group'))
-    .map((element) => plain(sources.get(element) ?? ''))
-    .filter(Boolean).join('\n\n');
+    .map((element) => ({ who: element.querySelector('.p-face + span')?.textContent ?? '', text: plain(sources.get(element) ?? '') }))
+    .filter(({ who, text }) => who || text);
+  // Where several speak, a name stands before what each says, if that is anything.
+  return said.filter(({ who }, at) => !who || said[at + 1]?.text).map(({ who, text }) => (who ? `${who}:` : text)).join('\n\n');
 }
 
 export function questionText(row) {
+  takeSources();
   return [...row.querySelectorAll('[data-testid="user"]')].map((element) => plain(sources.get(element) ?? '')).join('\n\n').trim();
 }

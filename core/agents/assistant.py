@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from copy import copy
+from typing import TYPE_CHECKING, Any, Self
 
+from core.agents.citing import without_old_numbers
 from core.agents.fn_call import FnCallAgent
 from core.agents.follow_up import asked_together
-from core.agents.own_library import OwnLibrary, local_path
+from core.agents.own_library import OwnLibrary, files_here
+from core.agents.pending import this_turn
 from core.agents.prompts import CITE, CITE_SMALL, WHO
 from core.agents.retrieval import Finder, is_small_talk, stands_alone
 from core.agents.search_words import SearchWords, rewritten
-from core.agents.tool_loop import Opening, ToolLoop
-from core.messages.content import ContentItem
-from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
+from core.agents.telling import also_told
+from core.agents.tool_loop import MOST_MODEL_CALLS, Opening, ToolLoop
+from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.rag.config import RAGConfig
-from core.rag.web import is_web_address
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
 
@@ -46,6 +48,7 @@ class Assistant(FnCallAgent):
         rag_cfg: How documents are cut and searched; `index_path` keeps the index in that folder.
         library: Documents that are in a library already.
         documents: Those of the library that count, by id; all of them by default.
+        max_iteration: The most model calls of one reply, 1 to 99.
 
     Raises:
         SettingsError: A tool, the model or `rag_cfg` cannot be made of what was given.
@@ -63,8 +66,9 @@ class Assistant(FnCallAgent):
         *,
         library: Library | None = None,
         documents: Collection[str] | None = None,
+        max_iteration: int = MOST_MODEL_CALLS,
     ) -> None:
-        super().__init__(function_list, llm, system_message, name, description)
+        super().__init__(function_list, llm, system_message, name, description, max_iteration=max_iteration)
         self._rag = RAGConfig.of(rag_cfg)
         self._library = library
         self._documents = documents
@@ -72,32 +76,84 @@ class Assistant(FnCallAgent):
         self._own = OwnLibrary(files or (), self._rag)
         self._has_files = bool(files)
 
+    @property
+    def has_library(self) -> bool:
+        """Whether it answers from a library that somebody else fills."""
+        return self._library is not None
+
+    def over(self, library: Library, documents: Collection[str]) -> Self:
+        """The same assistant over `documents`, ids in `library`; itself where it has files or a library of its own."""
+        if self._has_files or self._library is not None:
+            return self
+        own = copy(self)
+        own._library, own._documents = library, documents  # noqa: SLF001 - its own copy
+        return own
+
     def _system_message(self, lang: Lang) -> str:
         return WHO[lang] if self.system_message is None else self.system_message
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        kwargs.setdefault("files", files_of(messages))
+        kwargs = self._asking({"files": files_of(messages), **kwargs})
+        messages = without_old_numbers(messages)
         if not self._may_have_documents(messages):
             return self._loop(self.function_map).reply(messages, lang=lang, **kwargs)
         return self._from_documents(messages, lang, kwargs)
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         library, documents = await self._opened(messages)
-        if not documents:
-            loop, opening = self._loop(self.function_map), None
+        if documents:
+            events = await self._over_documents(messages, library, documents, lang, context)
         else:
-            small = self._model().small
-            question = _question(messages)
-            finder = Finder(library, documents, self._model(), self._rag, self._words, lang, question)
-            ask = AskDocuments(finder.find, {"k": self._rag.top_k, "notice": not small})
-            loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
-            arguments = {"query": await self._query(messages, lang)}
-            opening = Opening(ask.name, arguments, quiet=is_small_talk(question), told_if_empty=not small)
-            opening = opening if question else None
-            messages = _told_to_cite(_without_old_passages(messages), CITE_SMALL[lang] if small else CITE[lang])
-        async with aclosing(loop.reply(messages, lang=lang, opening=opening, **context)) as events:
-            async for event in events:
+            events = self._loop(self.function_map).reply(messages, lang=lang, **context)
+        async with aclosing(events) as reply:
+            async for event in reply:
                 yield event
+
+    async def _over_documents(
+        self,
+        messages: list[Message],
+        library: Library,
+        documents: Collection[str],
+        lang: Lang,
+        context: dict[str, Any],
+    ) -> Stream:
+        """The reply where there are documents."""
+        small = self._model().small
+        ask = self._search(messages, library, documents, lang)
+        loop = self._loop({**self.function_map, ask.name: ask}, list(self.function_map) if small else None)
+        opening = None if goes_on(context) else await self._opening(ask.name, messages, lang)
+        told = self._citing(messages, documents, lang, found=found_already(messages, context))
+        return loop.reply(told, lang=lang, opening=opening, **context)
+
+    def _search(
+        self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
+    ) -> AskDocuments:
+        """The tool that finds passages for this reply."""
+        finder = Finder(library, documents, self._model(), self._rag, self._words, lang, question_of(messages))
+        return AskDocuments(finder.find, {"k": self._rag.top_k, "notice": not self._model().small})
+
+    def _citing(
+        self, messages: list[Message], documents: Collection[str], lang: Lang, *, found: int = 0
+    ) -> list[Message]:
+        """The conversation as the model reads it with passages of this turn; the last `found` messages stay.
+
+        What the model has said may come from the documents also where no search is left: whoever decides about a call
+        must know.
+        """
+        kept = _without_old_passages(messages, found)
+        return also_told(kept, self._how_to_cite(lang), extra={"files": list(documents)})
+
+    def _how_to_cite(self, lang: Lang) -> str:
+        """What the model is told of the passages."""
+        return CITE_SMALL[lang] if self._model().small else CITE[lang]
+
+    async def _opening(self, name: str, messages: list[Message], lang: Lang) -> Opening | None:
+        """The search that comes before the model is asked."""
+        question = question_of(messages)
+        if not question:
+            return None
+        arguments = {"query": await self._query(messages, lang)}
+        return Opening(name, arguments, quiet=is_small_talk(question), told_if_empty=not self._model().small)
 
     async def _query(self, messages: list[Message], lang: Lang) -> str:
         """What to search for: the question, or what it means after those before it."""
@@ -109,50 +165,51 @@ class Assistant(FnCallAgent):
         return written or " ".join(questions)
 
     def _loop(self, tools: Mapping[str, BaseTool], offered: Sequence[str] | None = None) -> ToolLoop:
-        return ToolLoop(self._model(), tools, offered, self.name, self.extra_generate_cfg)
+        most = self.max_iteration
+        return ToolLoop(self._model(), tools, offered, self.name, self.extra_generate_cfg, most)
 
     def _may_have_documents(self, messages: list[Message]) -> bool:
         if self._library is not None:
             return self._documents is None or bool(self._documents)
-        return self._has_files or bool(_files_here(messages))
+        return self._has_files or bool(files_here(messages))
 
     async def _opened(self, messages: list[Message]) -> tuple[Library, Collection[str]]:
         """The library, and the ids of the documents that count."""
         if self._library is None:
-            return await asyncio.to_thread(self._own.with_files, _files_here(messages))
+            return await asyncio.to_thread(self._own.with_files, files_here(messages))
         if self._documents is None:
             return self._library, [document.id for document in await asyncio.to_thread(self._library.documents)]
         return self._library, self._documents
 
 
-def _files_here(messages: list[Message]) -> list[str]:
-    """The files of the conversation that are on this machine or on the web."""
-    items = (item for message in messages if message.role == USER for item in message.items)
-    files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
-    return [file for file in files if is_web_address(file) or local_path(file).is_file()]
+def goes_on(context: Mapping[str, Any]) -> bool:
+    """Whether the reply is in the middle of its calls: it has searched already."""
+    return context.get("begun") is not None
 
 
-def _question(messages: list[Message]) -> str:
+def found_already(messages: list[Message], context: Mapping[str, Any]) -> int:
+    """How many messages there are of a reply that goes on."""
+    return len(this_turn(messages)) if goes_on(context) else 0
+
+
+def question_of(messages: list[Message]) -> str:
+    """What the user asked last."""
     last = next((message for message in reversed(messages) if message.role == USER), None)
     return last.get_text_content().strip() if last else ""
 
 
-def _without_old_passages(messages: list[Message]) -> list[Message]:
-    """Without the searches of earlier turns: each turn searches anew, and old numbers would collide with new ones."""
+def _without_old_passages(messages: list[Message], found: int) -> list[Message]:
+    """Without the searches of earlier turns: each turn searches anew, and old numbers would collide with new ones.
+
+    Args:
+        messages: The conversation.
+        found: How many of the last messages stay as they are: those of a reply that goes on.
+    """
     kept: list[Message] = []
-    for message in messages:
+    for message in messages[: len(messages) - found]:
         call = message.function_call
         asked = message.role == ASSISTANT and call is not None and call.name == AskDocuments.name
         answered = message.role == FUNCTION and message.name == AskDocuments.name
         if not asked and not answered:
             kept.append(message)
-    return kept
-
-
-def _told_to_cite(messages: list[Message], how: str) -> list[Message]:
-    """With the rule for passages at the end of the system message."""
-    if not messages or messages[0].role != SYSTEM:
-        return [Message(SYSTEM, how), *messages]
-    said = messages[0].content
-    content = f"{said}\n\n{how}" if isinstance(said, str) else [*said, ContentItem(text=f"\n\n{how}")]
-    return [messages[0].model_copy(update={"content": content}), *messages[1:]]
+    return [*kept, *messages[len(messages) - found :]]

@@ -4,27 +4,37 @@ from __future__ import annotations
 
 import json
 from contextlib import aclosing
+from copy import copy
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, overload
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
 
 from core.agents.given_tools import GivenTool, tools_from
 from core.agents.language import language_of
+from core.agents.mapping import mapped
 from core.agents.seed_run import run_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import SettingsError
+from core.llm.batch import DEFAULT_CONCURRENCY
 from core.llm.open_model import get_chat_model
 from core.messages.content import ContentItem
 from core.messages.events import ToolFinished
 from core.messages.message import SYSTEM, Message
 from core.messages.transcript import Transcript, call_message
+from core.tools.guarded import Guarded, OnThisLoop, events_under, guard_for, items_under, under
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+    from pathlib import Path
 
+    from core.agents.config import AgentConfig
+    from core.agents.mapping import Answer, MapProgress, Question
+    from core.errors import ParlourError
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
+    from core.tools.approval import Ask, Guard, Policy
 
 Given: TypeAlias = Message | dict[str, Any]
 
@@ -43,6 +53,9 @@ class Agent:
         SettingsError: A tool or a model cannot be made of what was given.
     """
 
+    prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
+    _guard: Guard | None = None  # of the one reply that a copy of the agent makes
+
     def __init__(
         self,
         function_list: Sequence[GivenTool] | None = None,
@@ -58,58 +71,136 @@ class Agent:
         self.description = description
         self.extra_generate_cfg: dict[str, Any] = {}
 
+    @classmethod
+    def from_config(
+        cls, config: AgentConfig | Mapping[str, Any] | str | Path, *, variables: Mapping[str, object] | None = None
+    ) -> Agent:
+        """The agent that a configuration describes: an `AgentConfig`, a dict, or a YAML, TOML or JSON file.
+
+        `Agent.from_config` makes what the type or the strategy names; a subclass makes itself.
+
+        Args:
+            config: It.
+            variables: Values for the blanks of its prompt (`{{name}}`).
+
+        Raises:
+            SettingsError: Something in it is wrong; the sentence names the field (`ConfigError`).
+        """
+        from core.agents.config_build import agent_from  # it knows the agents, which know this class
+
+        return agent_from(cls, config, variables)
+
     # -- asking ---------------------------------------------------------------------------------------------------
 
-    def stream(self, messages: Sequence[Given], **kwargs: Any) -> Stream:
+    def stream(
+        self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
+    ) -> Stream:
         """The reply as events. Leaving early (`async with aclosing(...)`) stops the model and its tools.
 
         Args:
             messages: The conversation; neither it nor its messages are changed.
-            kwargs: `lang` ("en" or "zh", else the language of the last question), and what tools take.
+            approval: Decides about every call: a `Guard`, a `Policy` (what it would ask about is refused), or a
+                function that is asked. Left out, the tools run as they are called. It holds for every agent that is
+                asked within the reply, told of it or not; their own `approval` may be stricter, and loosens nothing.
+            kwargs: `lang` ("en" or "zh", else the language of the last question), and what tools take; `progress` is
+                called with a call's id, a text, what is done and the total.
 
         Raises:
             ValueError: There is no message.
             ParlourError: The reply cannot be made; most such errors come while the events are read.
         """
         asked, _ = as_messages(messages)
+        guard = guard_for(approval)
         if self._is_synchronous():
-            return run_events(partial(self._run_seed, asked, **kwargs), self.name)
-        return self._events(asked, **kwargs)
+            return self._seed_events(asked, guard, **kwargs)
+        return self._events(asked, guard, **kwargs)
 
     @overload
     def run(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused
-        self, messages: Sequence[dict[str, Any]], **kwargs: Any
+        self, messages: Sequence[dict[str, Any]], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> Generator[list[dict[str, Any]], None, None]: ...
     @overload
-    def run(self, messages: Sequence[Given], **kwargs: Any) -> Generator[list[Message], None, None]: ...
-    def run(self, messages: Sequence[Given], **kwargs: Any) -> Generator[Any, None, None]:
-        """The reply so far, again and again; each item is whole and never changes. Dicts in, dicts out.
+    def run(
+        self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
+    ) -> Generator[list[Message], None, None]: ...
+    def run(
+        self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
+    ) -> Generator[Any, None, None]:
+        """The reply to `messages` so far, again and again; each item is whole and never changes. Dicts in, dicts out.
 
-        Closing the iterator stops the reply.
+        Closing the iterator stops the reply. `approval` and the rest are as of `stream`.
         """
         asked, as_dicts = as_messages(messages)
+        guard = guard_for(approval)
         if self._is_synchronous():
-            growing = self._run_seed(asked, **kwargs)
+            growing = self._run_seed(asked, guard, **kwargs)
         else:
-            growing = snapshots(partial(self._events, asked, **kwargs))
+            growing = snapshots(partial(self._events, asked, guard, **kwargs))
         return in_dicts(growing) if as_dicts else growing
 
     @overload
     def run_nonstream(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused
-        self, messages: Sequence[dict[str, Any]], **kwargs: Any
+        self, messages: Sequence[dict[str, Any]], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> list[dict[str, Any]]: ...
     @overload
-    def run_nonstream(self, messages: Sequence[Given], **kwargs: Any) -> list[Message]: ...
-    def run_nonstream(self, messages: Sequence[Given], **kwargs: Any) -> Any:
-        """The whole reply."""
+    def run_nonstream(
+        self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
+    ) -> list[Message]: ...
+    def run_nonstream(
+        self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
+    ) -> Any:
+        """The whole reply to `messages`. `approval` and the rest are as of `stream`."""
         asked, as_dicts = as_messages(messages)
+        guard = guard_for(approval)
         if self._is_synchronous():
             reply: list[Message] = []
-            for reply in self._run_seed(asked, **kwargs):  # noqa: B007 - the last one is the whole
+            for reply in self._run_seed(asked, guard, **kwargs):  # noqa: B007 - the last one is the whole
                 pass
         else:
-            reply = run(_whole(self._events(asked, **kwargs)))
+            reply = run(_whole(self._events(asked, guard, **kwargs)))
         return dumped(reply) if as_dicts else reply
+
+    async def amap(
+        self,
+        questions: Sequence[Question],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        keep_errors: bool = False,
+        progress: Callable[[MapProgress], None] | None = None,
+        approval: Guard | Policy | Ask | None = None,
+        **kwargs: Any,
+    ) -> list[Answer | ParlourError]:
+        """Ask many questions, `concurrency` at the same time; the answers come in the order of the questions.
+
+        Args:
+            questions: Texts, messages, or lists of messages.
+            concurrency: How many are asked at the same time.
+            keep_errors: Whether an error takes the place of its answer; else the first one ends all and is raised.
+            progress: Called after each question, on the loop: it must be quick.
+            approval: As of `stream`, for every call of every reply.
+            kwargs: As of `stream`.
+
+        Raises:
+            BadMessagesError: A question is none.
+            SettingsError: `concurrency` is below 1.
+            ParlourError: What a reply ended with.
+        """
+        options: dict[str, Any] = {"progress": progress, "approval": approval, **kwargs}
+        return await mapped(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options)
+
+    def map(
+        self,
+        questions: Sequence[Question],
+        *,
+        concurrency: int = DEFAULT_CONCURRENCY,
+        keep_errors: bool = False,
+        progress: Callable[[MapProgress], None] | None = None,
+        approval: Guard | Policy | Ask | None = None,
+        **kwargs: Any,
+    ) -> list[Answer | ParlourError]:
+        """As `amap`, from synchronous code; interrupting it stops every reply."""
+        options: dict[str, Any] = {"progress": progress, "approval": approval, **kwargs}
+        return run(mapped(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options))
 
     # -- what a subclass implements -------------------------------------------------------------------------------
 
@@ -149,7 +240,9 @@ class Agent:
     ) -> str | list[ContentItem]:
         """Run one tool and wait; an error is a sentence like any result."""
         text = tool_args if isinstance(tool_args, str) else json.dumps(tool_args, ensure_ascii=False)
-        return run(_ran(ToolRunner(self.function_map), call_message("call", tool_name, text), kwargs))
+        guard = guard_for(kwargs.pop("approval", None) or self._guard)
+        call = call_message(f"call_{token_hex(8)}", tool_name, text)
+        return run(_ran(ToolRunner(self.function_map, guard=guard), call, kwargs))
 
     def _detect_tool(self, message: Message) -> tuple[bool, str, str, str]:
         """Whether the message is a call, its tool and arguments, and the message's text."""
@@ -163,11 +256,24 @@ class Agent:
             raise SettingsError(f"{type(self).__name__} has no model.", hint="Pass llm=...", key="model_not_named")
         return self.llm
 
-    def _events(self, asked: list[Message], **kwargs: Any) -> Stream:
+    def _events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
         if not asked:
             raise ValueError("There is no message to answer.")
+        if guard is not None:
+            within = Guarded(guard, asked)
+            with under(within):  # the hook may be no generator
+                events = self._guarded(guard)._events(asked, None, approval=guard, **kwargs)  # noqa: SLF001 - its own copy
+            return events_under(within, events)
         lang = kwargs.pop("lang", None) or language_of(asked)
-        return self._stream_reply(with_system(asked, self._system_message(lang)), lang=lang, **kwargs)
+        return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
+
+    def _prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
+        """The conversation as the agent answers it: what it is told, its examples, and what was said."""
+        messages = with_system(asked, self._system_message(lang))
+        if not self.prompt_messages:
+            return messages
+        first = 1 if messages[0].role == SYSTEM else 0
+        return [*messages[:first], *self.prompt_messages, *messages[first:]]
 
     def _is_synchronous(self) -> bool:
         """Whether the most derived class that implements a hook implements the seed's."""
@@ -178,12 +284,34 @@ class Agent:
                 return True
         return False
 
-    def _run_seed(self, asked: list[Message], **kwargs: Any) -> Generator[list[Message], None, None]:
+    def _guarded(self, guard: Guard) -> Self:
+        """The same agent for one reply, with every call decided about: whatever a subclass passes on, or does not."""
+        own = copy(self)
+        own._guard = guard  # noqa: SLF001 - its own copy
+        return own
+
+    def _asking(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """What a loop or another agent is called with, so that its calls are decided about, too."""
+        return {"approval": self._guard, **kwargs}
+
+    def _run_seed(
+        self, asked: list[Message], guard: Guard | None, **kwargs: Any
+    ) -> Generator[list[Message], None, None]:
+        if guard is not None:
+            replies = self._guarded(guard)._run_seed(asked, None, approval=guard, **kwargs)  # noqa: SLF001 - its own copy
+            yield from items_under(Guarded(guard, asked), replies)
+            return
         # The seed's hooks may change what they are given.
         own = [Message(**message.model_dump()) for message in asked]
         lang = kwargs.pop("lang", None) or language_of(own)
-        for reply in self._run(with_system(own, self._system_message(lang)), lang=lang, **kwargs):
+        for reply in self._run(self._prompted(own, lang), lang=lang, **kwargs):
             yield [self._signed(message) for message in reply]
+
+    async def _seed_events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
+        here = None if guard is None else OnThisLoop(guard)  # the hook works in a thread
+        async with aclosing(run_events(partial(self._run_seed, asked, here, **kwargs), self.name)) as events:
+            async for event in events:
+                yield event
 
     def _signed(self, given: Given) -> Message:
         message = given if isinstance(given, Message) else Message(**given)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.errors import SettingsError
 from core.tools.base import BaseTool
@@ -13,18 +13,23 @@ from core.tools.from_function import FunctionTool
 
 _log = logging.getLogger(__name__)
 
-GivenTool: TypeAlias = str | Mapping[str, Any] | BaseTool | Callable[..., Any]
+if TYPE_CHECKING:
+    from core.agents.base import Agent
+
+GivenTool: TypeAlias = "str | Mapping[str, Any] | BaseTool | Agent | Callable[..., Any]"
 
 
 def tools_from(given: Sequence[GivenTool] | None) -> dict[str, BaseTool]:
     """The tools by name.
 
     Args:
-        given: Names, dicts (`{"name": ..., options}`), tools, functions, and `{"mcpServers": {...}}`.
+        given: Names, dicts (`{"name": ..., options}`), tools, functions, agents, `{"mcpServers": {...}}`, and
+            `{"openapi": address, path, text or dict, "credentials": {...}}`.
 
     Raises:
         SettingsError: One of them is none of these, or its name is unknown (`UnknownNameError`).
         ServerUnreachableError: An MCP server cannot be started or reached.
+        FetchError: An OpenAPI document cannot be fetched.
     """
     tools: dict[str, BaseTool] = {}
     for item in given or ():
@@ -36,7 +41,12 @@ def tools_from(given: Sequence[GivenTool] | None) -> dict[str, BaseTool]:
 
 
 def _made(item: GivenTool) -> list[BaseTool]:
+    from core.agents.agent_tool import AgentTool  # holds agents, which hold tools
+    from core.agents.base import Agent
+
     match item:
+        case Agent():
+            return [AgentTool(item)]
         case BaseTool():
             return [item]
         case str():
@@ -47,7 +57,9 @@ def _made(item: GivenTool) -> list[BaseTool]:
             is_class = isinstance(item, type) and issubclass(item, BaseTool)
             return [cast("type[BaseTool]", item)()] if is_class else [FunctionTool(cast("Callable[..., Any]", item))]
         case _:
-            raise SettingsError(f"This is no tool: {item!r}.", hint="Give a name, a dict, a tool or a function.")
+            raise SettingsError(
+                f"This is no tool: {item!r}.", hint="Give a name, a dict, a tool, a function or an agent."
+            )
 
 
 def _from_mapping(item: Mapping[str, Any]) -> list[BaseTool]:
@@ -55,6 +67,10 @@ def _from_mapping(item: Mapping[str, Any]) -> list[BaseTool]:
         from core.mcp.pool import MCPManager  # servers are rare, and their package is not small
 
         return list(MCPManager.shared().init_config(item))
+    if "openapi" in item:
+        from core.tools.openapi.as_tools import from_given  # as rare
+
+        return list(from_given(item))
     if not isinstance(item.get("name"), str):
         raise SettingsError("A tool given as a dict needs its name.", hint='Write {"name": "calculator"}.')
     return [TOOL_REGISTRY[item["name"]](item)]

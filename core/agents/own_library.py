@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BrokenDocumentError, FetchError, UnsupportedFormatError
+from core.messages.message import USER
 from core.rag.library import Library
 from core.rag.web import is_web_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from core.messages.message import Message
     from core.rag.config import RAGConfig
 
 _log = logging.getLogger(__name__)
@@ -64,6 +66,10 @@ class OwnLibrary:
                     raise
             return library, list(dict.fromkeys(ids))
 
+    def address(self, document_id: str) -> str:
+        """The path or address that a document was given as; "" where it was not read here."""
+        return next((given for (given, _, _), read in self._read.items() if read == document_id), "")
+
     def _opened(self) -> Library:
         if self._library is None:
             self._library = Library.open(self._folder(), self._config)
@@ -91,6 +97,13 @@ class OwnLibrary:
         if key not in self._read:
             self._read[key] = library.add(file).id
         return self._read[key]
+
+
+def files_here(messages: Iterable[Message]) -> list[str]:
+    """The files that the user brought into the conversation and that are on this machine or on the web."""
+    items = (item for message in messages if message.role == USER for item in message.items)
+    files = (item.value for item in items if item.type == "file" and isinstance(item.value, str))
+    return [file for file in files if is_web_address(file) or local_path(file).is_file()]
 
 
 def local_path(address: str) -> Path:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from core.agents.base import Agent
 from core.agents.react_parser import Action, Answer, OutputParser, Piece, StepParser, Thought
 from core.agents.react_prompt import STOP, instructed
-from core.agents.react_small import BEGUN
-from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop
-from core.errors import ModelServiceError, SettingsError
+from core.agents.react_small import BEGUN, begun
+from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop, most_model_calls
+from core.errors import ModelServiceError
 from core.llm.calling.call_text import CallText, call_events
 from core.llm.calling.reply_reader import UNREADABLE
 from core.llm.request import call_ids, merge_generate, named_choice
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 ParserMaker: TypeAlias = Callable[[Collection[str]], OutputParser]
 """Makes a parser for one reply; it is given the names of the tools."""
 
-_MOST_ITERATIONS = 99
 _BEYOND = 80  # characters after an action that may be its end; a model that writes more makes up what comes next
 _OWN_KEYS = ("function_choice", "parallel_function_calls", "fncall_prompt_type", "use_raw_api")
 
@@ -64,9 +63,7 @@ class ReActChat(Agent):
         output_parser: ParserMaker = StepParser,
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description)
-        if not 1 <= max_iteration <= _MOST_ITERATIONS:
-            raise SettingsError(f"max_iteration must be 1 to {_MOST_ITERATIONS}, not {max_iteration}.")
-        self.max_iteration = max_iteration
+        self.max_iteration = most_model_calls(max_iteration)
         self.output_parser = output_parser
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
@@ -78,7 +75,7 @@ class ReActChat(Agent):
             most_calls=self.max_iteration,
         )
         kwargs.setdefault("files", files_of(messages))
-        return loop.reply(messages, lang=lang, **kwargs)
+        return loop.reply(messages, lang=lang, **self._asking(kwargs))
 
 
 class StepModel:
@@ -110,7 +107,7 @@ class StepModel:
 
     async def _steps(self, request: ChatRequest) -> Stream:
         parser = self._parser([str(function["name"]) for function in request.functions])
-        reading = _Reading(request, parser, begun=self._model.small)
+        reading = _Reading(request, parser, begun=begun(request) if self._model.small else "")
         ended = False
         async with aclosing(self._model.stream(self._in_words(request))) as events:
             try:
@@ -148,10 +145,10 @@ class _Reading:
     Args:
         request: What was asked.
         parser: What reads it.
-        begun: Whether its first words stand in the prompt.
+        begun: Its first words, where they stand in the prompt.
     """
 
-    def __init__(self, request: ChatRequest, parser: OutputParser, *, begun: bool) -> None:
+    def __init__(self, request: ChatRequest, parser: OutputParser, *, begun: str) -> None:
         self.acted = False
         self.beyond = 0  # characters that came after the action
         self._parser = parser
@@ -160,19 +157,20 @@ class _Reading:
         }
         taken = call_ids(request.messages)
         self._ids = (str(number) for number in count(1) if str(number) not in taken)
-        if begun:
-            parser.feed(f"{BEGUN}\n")  # on a line of its own: a model that repeats it is understood, too
+        # "Thought:" stands on a line of its own: a model that repeats it is understood, too.
+        self._first = parser.feed(f"{begun}\n" if begun == BEGUN else begun) if begun else []
 
     def feed(self, text: str) -> list[Event]:
         """The events of more text."""
         if self.acted:
             self.beyond += len(text.strip())
             return []
-        return self._events(self._parser.feed(text))
+        first, self._first = self._first, []
+        return self._events([*first, *self._parser.feed(text)])
 
     def close(self, *, cut: bool) -> list[Event]:
         """The rest."""
-        return [] if self.acted else self._events(self._parser.close(cut=cut))
+        return [] if self.acted else self._events([*self._first, *self._parser.close(cut=cut)])
 
     def _events(self, pieces: Sequence[Piece]) -> list[Event]:
         events: list[Event] = []

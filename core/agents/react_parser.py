@@ -62,7 +62,7 @@ class OutputParser(Protocol):
     """Reads one reply while it comes. After an `Action` or `Unreadable` there is nothing more to read."""
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain after more text."""
+        """What is certain after `text`, the next piece of the reply."""
         ...
 
     def close(self, *, cut: bool = False) -> list[Piece]:
@@ -97,7 +97,7 @@ class StepParser:
         self._space: str = ""  # white space that belongs to the text if more of it follows
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain after more text."""
+        """What is certain after `text`, the next piece of the reply."""
         if self._mode != "done":
             for token in self._scanner.feed(text):
                 self._take(token)

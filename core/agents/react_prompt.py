@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from core.agents.react_small import BEGUN, small_form
+from core.agents.react_small import begun, small_form
 from core.llm.calling.call_text import without_mark
 from core.llm.calling.neutral import neutral_items, neutral_json
 from core.llm.calling.nous import with_system
@@ -75,7 +75,7 @@ def instructed(request: ChatRequest, choice: str = "", *, small: bool = False) -
         text = _FORM[request.lang].format(tools="\n".join(map(_tool_line, request.functions)), names=names)
     if choice:
         text += _BEGIN[request.lang].format(name=choice)
-    return with_system(as_steps(request.messages), text) + ([Message(ASSISTANT, BEGUN)] if small else [])
+    return with_system(as_steps(request.messages), text) + ([Message(ASSISTANT, begun(request))] if small else [])
 
 
 def as_steps(messages: Iterable[Message]) -> list[Message]:

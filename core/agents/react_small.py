@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 from core.llm.calling.json_schema import RESPOND
 from core.llm.calling.json_schema_words import EXAMPLES
 from core.llm.calling.neutral import neutral
+from core.llm.calling.plain_needs import needed
 from core.messages.json_text import compact
+from core.messages.message import USER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.llm.calling.json_schema_words import Example
-    from core.llm.request import Lang
+    from core.llm.request import ChatRequest, Lang
 
 BEGUN = "Thought:"
-"""The beginning of every step; the model goes on from here."""
+"""The beginning of every step."""
 
 _FORM: Mapping[Lang, str] = {
     "en": """You answer in steps. A tool is used by writing its name after "Action:" and its input after \
@@ -35,6 +37,15 @@ Tools:
 _NEEDS: Mapping[Lang, str] = {"en": "I need {name}.", "zh": "我需要 {name}。"}
 _KNOWS: Mapping[Lang, str] = {"en": "I can answer this myself.", "zh": "我可以自己回答。"}
 _ASKS: Mapping[Lang, str] = {"en": "Question: {question}", "zh": "问题：{question}"}
+
+
+def begun(request: ChatRequest) -> str:
+    """The beginning of the next step; where a question plainly needs a tool, the thought that says so is written."""
+    last = request.messages[-1] if request.messages else None
+    if last is None or last.role != USER:
+        return BEGUN
+    name = needed(last.get_text_content(), {str(function["name"]) for function in request.functions})
+    return f"{BEGUN} {_NEEDS[request.lang].format(name=name)}\nAction:" if name else BEGUN
 
 
 def small_form(functions: Sequence[Mapping[str, Any]], lang: Lang) -> str:

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from core.agents.follow_up import names_something
 from core.agents.search_words import SearchWords
+from core.llm.calling.plain_needs import needed
+from core.llm.tokens import estimate_tokens
 from core.rag.search.terms import terms
 
 if TYPE_CHECKING:
@@ -38,11 +40,7 @@ _OVERVIEW = re.compile(
     r"|总结|概括|摘要|概述|归纳|大意|主要内容|讲了什么|讲什么|说了什么|关于什么|要点",
     re.IGNORECASE,
 )
-_FOR_TOOLS = re.compile(
-    r"\d\s*[-+*/×÷^]\s*\d|\d\s*[%％]\s*(of|的|off)|\d.*\b(plus|minus|times|divided by)\b.*\d|\d.*[加减乘除].*\d"
-    r"|\bwhat time\b|\btime is it\b|\bwhat (day|date) (is|was)\b|\btoday's date\b|几点|几号|星期几|周几",
-    re.IGNORECASE,
-)
+_FOR_TOOLS = ("calculator", "current_time")
 
 
 def is_small_talk(question: str) -> bool:
@@ -52,7 +50,17 @@ def is_small_talk(question: str) -> bool:
 
 def stands_alone(question: str) -> bool:
     """Whether it is plain what is meant though hardly anything is named: a greeting, a summary, a sum, the time."""
-    return is_small_talk(question) or bool(_OVERVIEW.search(question) or _FOR_TOOLS.search(question))
+    return is_small_talk(question) or bool(_OVERVIEW.search(question) or needed(question, _FOR_TOOLS))
+
+
+class NoModel:
+    """Stands for a model where there is none: nobody is asked for words, and tokens are estimated."""
+
+    small = False
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes, roughly."""
+        return estimate_tokens(text)
 
 
 @dataclass(slots=True)
@@ -71,7 +79,7 @@ class Finder:
 
     library: Library
     documents: Collection[str]
-    model: BaseChatModel
+    model: BaseChatModel | NoModel
     config: RAGConfig
     words: SearchWords = field(default_factory=lambda: SearchWords("none"))
     lang: Lang = "en"
@@ -92,7 +100,7 @@ class Finder:
             return await self._fitting(await self.library.abeginnings(k, documents=self.documents))
         found = await self._found(question, k, is_first=is_first)
         if self.model.small and not _speak_of(question, found):
-            if _FOR_TOOLS.search(question):  # a small model given passages would not reckon, but read
+            if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
             known = {(passage.document_id, passage.chunk_id) for passage in found}
             beginnings = await self.library.abeginnings(k, documents=self.documents)
@@ -112,7 +120,8 @@ class Finder:
         searched = [question]
         if is_first and not stands_alone(question):
             known = partial(self.library.afind, question, _KNOWN, documents=self.documents)
-            searched = [await self.words.searched(question, self.model, self.lang, known)]
+            if not isinstance(self.model, NoModel):
+                searched = [await self.words.searched(question, self.model, self.lang, known)]
             if self.question and self.question != question and names_something(self.question):
                 searched.insert(0, self.question)
         found = [await self.library.afind(one, k, documents=self.documents) for one in searched]

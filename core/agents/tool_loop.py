@@ -5,12 +5,25 @@ from __future__ import annotations
 import json
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.agents.budget import Budget
 from core.agents.citing import cited
-from core.agents.prompts import CANNOT_BE_READ, LAST_CALL, NO_NAME, NOT_RUN, STOPPED_AT_LIMIT, STOPPED_UNREADABLE
-from core.errors import BadArgumentsError
+from core.agents.pending import call_id, found_before, has_called, without_result
+from core.agents.prompts import (
+    CANNOT_BE_READ,
+    CUT_OFF,
+    LAST_CALL,
+    NO_NAME,
+    NOT_RUN,
+    REPEATED,
+    STOPPED_AT_LIMIT,
+    STOPPED_UNREADABLE,
+)
+from core.agents.repeats import Repeats
+from core.errors import BadArgumentsError, SettingsError
 from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
 from core.llm.request import ChatRequest, Lang, Stream, named_choice
@@ -25,17 +38,21 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import FUNCTION, USER, Message
-from core.messages.transcript import Transcript, call_message
+from core.messages.transcript import Transcript, call_message, edited_call, spent
+from core.tools.approval import Guard, Policy
 from core.tools.arguments import read_arguments
+from core.tools.guarded import guard_for
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from core.rag.document import Passage
+    from core.tools.approval import Ask
     from core.tools.base import BaseTool
 
 MOST_MODEL_CALLS = 20
+_MOST_ITERATIONS = 99
 _MOST_UNREADABLE = 2
 
 
@@ -77,8 +94,10 @@ class _State:
     history: list[Message]
     lang: Lang
     context: dict[str, Any]
+    budget: Budget
     evidence: list[Passage] = field(default_factory=list[Any])
     called: bool = False  # whether the model has called a tool
+    repeats: Repeats = field(default_factory=Repeats)
     unreadable: int = 0  # turns with a call that could not be read even leniently
     over: bool = False
 
@@ -93,7 +112,8 @@ class ToolLoop:
         offered: The tools the model is told of; all of them by default.
         speaker: The agent's name, put on its messages.
         generate: Over the model's `generate_cfg`.
-        most_calls: Model calls in one reply; the last one is asked to answer without tools.
+        most_calls: Model calls in one reply; the last one is asked to answer without tools, or, within a budget, the
+            reply pauses after it.
     """
 
     model: Asked
@@ -103,8 +123,17 @@ class ToolLoop:
     generate: Mapping[str, Any] = field(default_factory=dict[str, Any])
     most_calls: int = MOST_MODEL_CALLS
 
-    async def reply(
-        self, messages: Iterable[Message], *, lang: Lang, opening: Opening | None = None, **context: Any
+    async def reply(  # noqa: PLR0913 - the conversation, and by name what not every caller has
+        self,
+        messages: Iterable[Message],
+        *,
+        lang: Lang,
+        opening: Opening | None = None,
+        approval: Guard | Policy | Ask | None = None,
+        budget: Budget | None = None,
+        begun: Collection[str] | None = None,
+        evidence: list[Passage] | None = None,
+        **context: Any,
     ) -> Stream:
         """The whole reply as events; leaving early stops the model and the tools.
 
@@ -112,35 +141,89 @@ class ToolLoop:
             messages: The conversation, system message included; not changed.
             lang: The language of what Parlour itself says.
             opening: A call to make first.
-            context: Handed to the tools that take it.
+            approval: Decides about every call; without it the tools run as they are called. Within a guarded reply its
+                guard decides as well.
+            budget: Lets the reply pause where it would be ended else.
+            begun: Set where the reply goes on in the middle of its calls: those without a result are made first. The
+                calls named here may have begun before: of these, what cannot be done twice is not.
+            evidence: What other agents have found in the same reply; numbers go on from there, and what is found here
+                is added.
+            context: Handed to the tools that take it; `progress` follows their progress.
 
         Raises:
             ModelServiceError: The model failed.
+            LimitReachedError: The budget is used up.
         """
-        state = _State(list(messages), lang, context)
-        runner = ToolRunner(self.tools)
-        if opening is not None:
-            async with aclosing(self._open(opening, runner, state)) as events:
-                async for event in events:
-                    yield event
-        for asked in range(1, self.most_calls + 1):
+        state = _State(list(messages), lang, context, budget or Budget(), [] if evidence is None else evidence)
+        guard = guard_for(approval)
+        runner = ToolRunner(self.tools, guard=guard)
+        async with aclosing(self._before(opening, begun, runner, guard, state)) as events:
+            async for event in events:
+                if isinstance(event, ToolFinished):
+                    state.budget.pay(spent(event.message))
+                yield event
+        for asked in count(1):
+            if budget is not None and asked > 1:
+                budget.check(calls=asked - 1, most_calls=self.most_calls)
+            last = budget is None and asked == self.most_calls
             turn = Transcript()
-            async with aclosing(self._asked(state, last=asked == self.most_calls)) as events:
+            async with aclosing(self._asked(state, last=last)) as events:
                 async for event in events:
                     kind = type(event)
                     if kind is MessageStarted or kind is CallStarted:
                         event = self._named(event)  # noqa: PLW2901 - the same event, with a name
                     turn.apply(event)
                     yield event
-            calls = turn.unanswered()
-            if not calls:
+            if calls := turn.unanswered():
+                state.called = True
+                async with aclosing(self._answered(calls, turn, runner, state, last=last)) as events:
+                    async for event in events:
+                        yield event
+            state.budget.pay(turn.usage)
+            if state.over or not calls:
                 return
-            state.called = True
-            async with aclosing(self._answered(calls, turn, runner, state, last=asked == self.most_calls)) as events:
+
+    async def _before(
+        self,
+        opening: Opening | None,
+        begun: Collection[str] | None,
+        runner: ToolRunner,
+        guard: Guard | None,
+        state: _State,
+    ) -> Stream:
+        """What comes before the model is asked."""
+        if begun is not None:
+            async with aclosing(self._caught_up(begun, runner, state)) as events:
                 async for event in events:
                     yield event
-            if state.over:
-                return
+        if opening is not None:
+            async with aclosing(self._open(opening, ToolRunner(self.tools, guard=_unasked(guard)), state)) as events:
+                async for event in events:
+                    yield event
+
+    async def _caught_up(self, begun: Collection[str], runner: ToolRunner, state: _State) -> Stream:
+        """Make the calls that a broken off reply was in the middle of."""
+        state.evidence += found_before(state.history)
+        calls = without_result(state.history)
+        state.called = has_called(state.history)
+        state.repeats.take(calls)
+        spent = [call for call in calls if call_id(call) in begun and not self._may_run_twice(call)]
+        results: list[Message] = []
+        for event in _answers(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
+            results += [event.message] if isinstance(event, ToolFinished) else []
+            yield event
+        again = [call for call in calls if call not in spent]
+        async with aclosing(runner.run(again, **_context(state))) as events:
+            async for event in events:
+                results += [event.message] if isinstance(event, ToolFinished) else []
+                yield event
+        edited = {call_id(result): (result.extra or {}).get("arguments") for result in results}
+        said = [edited_call(one, edited.get(call_id(one))) for one in state.history]
+        state.history = [*said, *results]
+
+    def _may_run_twice(self, call: Message) -> bool:
+        tool = self.tools.get(call.function_call.name) if call.function_call is not None else None
+        return tool is None or tool.idempotent
 
     async def _answered(
         self, calls: Sequence[Message], turn: Transcript, runner: ToolRunner, state: _State, *, last: bool
@@ -156,7 +239,11 @@ class ToolLoop:
         for event in _answers(lost, lambda call: _what_is_wrong(call, state.lang), "bad_arguments"):
             turn.apply(event)
             yield event
-        readable = [call for call in calls if call not in lost]
+        repeated = [call for call in state.repeats.take(calls) if call not in lost]
+        for event in _answers(repeated, lambda _: REPEATED[state.lang], "repeated"):
+            turn.apply(event)
+            yield event
+        readable = [call for call in calls if call not in lost and call not in repeated]
         async with aclosing(runner.run(readable, cut_off=cut_off, **_context(state))) as events:
             async for event in events:
                 turn.apply(event)
@@ -179,33 +266,37 @@ class ToolLoop:
             generate = {**generate, "function_choice": "none"}
             messages = [*messages, Message(USER, LAST_CALL[state.lang])]
         events = self.model.stream(ChatRequest(tuple(messages), functions, generate, state.lang, answers_calls=True))
-        return cited(events, state.evidence) if state.evidence else events
+        if not state.evidence:
+            return events
+        question = next((one.get_text_content() for one in reversed(state.history) if one.role == USER), "")
+        return cited(events, state.evidence, question)
 
     async def _open(self, opening: Opening, runner: ToolRunner, state: _State) -> Stream:
         """Make the first call as if the model had made it."""
-        call_id, arguments = f"call_{token_hex(8)}", json.dumps(dict(opening.arguments), ensure_ascii=False)
+        new_id, arguments = f"call_{token_hex(8)}", json.dumps(dict(opening.arguments), ensure_ascii=False)
         turn = Transcript()
         held: list[Event] = [
             MessageStarted(self.speaker),
-            CallStarted(call_id, opening.name),
-            CallDelta(call_id, arguments),
+            CallStarted(new_id, opening.name),
+            CallDelta(new_id, arguments),
             MessageFinished("calls"),
         ]
         for event in held:
             turn.apply(event)
             if not opening.quiet:
                 yield event
-        call = call_message(call_id, opening.name, arguments, self.speaker)
+        call, before = call_message(new_id, opening.name, arguments, self.speaker), len(state.evidence)
         async with aclosing(runner.run([call], **_context(state))) as events:
             async for event in events:
                 turn.apply(event)
                 held.append(event)
                 if not opening.quiet:
                     yield event
-        if opening.quiet and state.evidence:
+        found = len(state.evidence) > before
+        if opening.quiet and found:
             for event in held:
                 yield event
-        if state.evidence or (opening.told_if_empty and not opening.quiet):
+        if found or (opening.told_if_empty and not opening.quiet):
             state.history += turn.messages()
 
     def _named(self, event: Event) -> Event:
@@ -226,6 +317,22 @@ class ToolLoop:
         yield MessageFinished("stop")
 
 
+def most_model_calls(wanted: int) -> int:
+    """How often a model may be asked for one reply. Raises SettingsError."""
+    if not 1 <= wanted <= _MOST_ITERATIONS:
+        raise SettingsError(f"max_iteration must be 1 to {_MOST_ITERATIONS}, not {wanted}.")
+    return wanted
+
+
+def _unasked(guard: Guard | None) -> Guard | None:
+    """For what the agent does of itself to answer at all: what is forbidden stays so, but nobody is asked."""
+    if guard is None:
+        return None
+    free = Guard(Policy("never", deny=guard.policy.deny))
+    free.outer = guard
+    return free
+
+
 def _context(state: _State) -> dict[str, Any]:
     return {**state.context, "lang": state.lang, "messages": state.history, "evidence": state.evidence}
 
@@ -233,11 +340,10 @@ def _context(state: _State) -> dict[str, Any]:
 def _answers(calls: Iterable[Message], text: Callable[[Message], str], failed: str) -> Iterator[Event]:
     """Results for calls that are not run."""
     for call in calls:
-        call_id = str((call.extra or {})["function_id"])
         name = call.function_call.name if call.function_call else UNREADABLE
-        extra = {"function_id": call_id, "failed": failed}
-        yield ToolStarted(call_id)
-        yield ToolFinished(call_id, Message(FUNCTION, text(call), name=name, extra=extra))
+        extra = {"function_id": call_id(call), "failed": failed}
+        yield ToolStarted(call_id(call))
+        yield ToolFinished(call_id(call), Message(FUNCTION, text(call), name=name, extra=extra))
 
 
 def _is_lost(call: Message, *, cut_off: bool) -> bool:

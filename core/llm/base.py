@@ -104,7 +104,7 @@ class BaseChatModel:
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def stream(self, request: ChatRequest) -> Stream:
-        """The reply as events: `MessageStarted` first, exactly one `MessageFinished` last.
+        """The reply to `request` as events: `MessageStarted` first, exactly one `MessageFinished` last.
 
         Leaving early (`async with aclosing(...)`) stops the model.
 
@@ -188,7 +188,7 @@ class BaseChatModel:
         functions: Sequence[dict[str, Any]] | None = None,
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> list[Message]:
-        """Ask and wait for the whole reply.
+        """Ask and wait for the whole reply; `messages`, `functions` and `extra_generate_cfg` are as of `chat`.
 
         Raises:
             ModelServiceError: The model failed; what had come by then is in its `extra["partial"]`.
@@ -197,14 +197,14 @@ class BaseChatModel:
         return await self._reply(self._request(asked, functions, extra_generate_cfg))
 
     def quick_chat(self, prompt: str) -> str:
-        """The text that answers one question."""
+        """The text that answers `prompt`, one question. Raises ModelServiceError."""
         reply = ModelResponse(messages=run(self.achat([{"role": "user", "content": prompt}])))
         return "".join(message.get_text_content() for message in reply.messages)
 
     def quick_chat_oai(
         self, messages: Sequence[dict[str, Any]], tools: Sequence[dict[str, Any]] | None = None
     ) -> Generator[dict[str, Any], None, None]:
-        """Ask with OpenAI's messages and tools, and be answered in chunks of OpenAI's shape.
+        """Ask with OpenAI's `messages` and `tools`, and be answered in chunks of OpenAI's shape.
 
         Each chunk's `choices[0]` holds the whole `message` so far and, as `delta`, what is new in it. The last chunk
         has the `finish_reason` and the real `usage`. The given dicts are not changed.
@@ -285,7 +285,7 @@ class BaseChatModel:
     # -- around it ------------------------------------------------------------------------------------------------
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text takes: `counter.exact` tells whether that is known or an estimate."""
+        """How many tokens `text` takes: `counter.exact` tells whether that is known or an estimate."""
         return self.counter.count(text)
 
     @property
@@ -300,7 +300,7 @@ class BaseChatModel:
         return counter_for(self.model)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Fetch and load what the model needs. Calling it again does nothing; a service needs nothing."""
+        """Fetch and load what the model needs, once; `progress` is told how far it is. A service needs nothing."""
 
     def warm_up(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Load the weights, or open the connection to the service, before the first question is asked.

@@ -27,6 +27,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),
     },
 )
+"""The model types, by name: a mapping. Naming them imports nothing; `register_llm` adds one."""
 
 Model = TypeVar("Model", bound=type[BaseChatModel])
 

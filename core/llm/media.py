@@ -95,7 +95,7 @@ def _picture(address: str) -> str:
         return data_uri(address)
     if not kind_of(_beginning(address)):
         raise unreadable("", "is not a PNG, JPEG, WebP, GIF or BMP picture")
-    return address
+    return _nameless(address)
 
 
 def _heard(kind: Heard, address: str) -> str:
@@ -107,7 +107,7 @@ def _heard(kind: Heard, address: str) -> str:
             raise refused(kind, "", f"is larger than {LARGEST >> 20} MB")
         if not subtype_of(kind, _beginning(address)):
             raise refused(kind, "", "is none that is known")
-        return address
+        return _nameless(address)
     path = path_of(address)
     try:
         if path.stat().st_size > LARGEST:
@@ -119,6 +119,14 @@ def _heard(kind: Heard, address: str) -> str:
     if not subtype:
         raise refused(kind, path.name, "is none that is known")
     return f"data:{kind}/{subtype};base64,{b64encode(raw).decode('ascii')}"
+
+
+def _nameless(address: str) -> str:
+    """A `data:` URI without the name that tools put into it; services take none but the plainest form."""
+    head, comma, data = address.partition(",")
+    parts = [part for part in head.split(";") if not part.startswith("name=")]
+    plain = ";".join(parts)
+    return address if plain == head else f"{plain}{comma}{data}"
 
 
 def _beginning(address: str) -> bytes:

@@ -122,8 +122,10 @@ def _words(stop: str | list[str] | None) -> list[str]:
 
 
 def call_ids(messages: tuple[Message, ...]) -> set[str]:
-    """The ids of calls and results that a conversation already holds."""
-    return {str(m.extra["function_id"]) for m in messages if m.extra and m.extra.get("function_id")}
+    """The ids of calls and results that a conversation already holds, or that others in it have taken."""
+    extras = [message.extra for message in messages if message.extra]
+    here = {str(extra["function_id"]) for extra in extras if extra.get("function_id")}
+    return here.union(*(map(str, extra.get("taken") or ()) for extra in extras))
 
 
 def named_choice(request: ChatRequest) -> str:

@@ -2,100 +2,231 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from mcp_types import (
-    AudioContent,
-    BlobResourceContents,
-    CallToolResult,
-    EmbeddedResource,
-    ImageContent,
-    ResourceLink,
-    TextContent,
-    TextResourceContents,
-)
-
-from core.messages.content import ContentItem
+from core.mcp.asking import PATIENCE, Caller
+from core.mcp.prints import fingerprint
+from core.mcp.results import result_of
+from core.mcp.shown import many_lines, one_line, rule_name
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from mcp_types import Tool
 
+    from core.mcp.asking import AskUser
     from core.mcp.session import Session
+    from core.mcp.settings import ServerSettings
+    from core.tools.base import Lang
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST_NAME = 64  # what model services accept
+_LONGEST_FOR_MODELS = 4000  # characters of a description
+_LONGEST_OF_FIELD = 2000
+_A_SENTENCE = 32  # characters, from which on a value or a name is shown: it may say what a model should do
+_LONGEST_WISH = 1200
+_LARGEST_SCHEMA = 64 * 1024  # bytes as JSON
+_GRACE = 2.0  # seconds: the session's own deadline, which tells the server, comes first
+_LONGEST_FOR_PEOPLE = 4 * _LARGEST_SCHEMA  # characters: more than a model is ever given
+_MOST_TOOLS = 256
+_USE: Mapping[Lang, str] = {"en": "use “{label}” of the server “{server}”", "zh": "使用服务器“{server}”的“{label}”"}
+_MAY_CHANGE: Mapping[Lang, str] = {"en": ", which may change something", "zh": "（可能更改内容）"}
+_SAYS_NOW: Mapping[Lang, str] = {
+    "en": ". What it says of itself is not what you agreed to; it now says: {text}",
+    "zh": "。它对自己的说明与您当初同意的不同，现在的说明是：{text}",
+}
 
 
 class MCPTool(BaseTool):
     """Runs on the server. What it does there is not known, so it counts as writing and reaching out.
 
+    What the server says of it can only make a question stricter; where the user trusts the server, a tool that says it
+    only reads is believed.
+
     Args:
         session: The connection.
         tool: As the server lists it; an incomplete schema is completed.
+        name: The name for models; made of both names if left out.
+        trusted: Whether the user believes what the server says of its tools.
+        approved: Fingerprints of tools as the user agreed to them, by the server's own names; looked at before each
+            call. Left out, the tool is held against what it was when this object was made.
     """
 
-    writes = True
-    reaches_out = True
-    idempotent = False
-
-    def __init__(self, session: Session, tool: Tool) -> None:
+    def __init__(
+        self,
+        session: Session,
+        tool: Tool,
+        *,
+        name: str = "",
+        trusted: bool = False,
+        approved: Mapping[str, str] | None = None,
+    ) -> None:
         self._session = session
+        self._approved = approved
+        self.server = session.name
         self.own_name = tool.name
-        self.name = _NOT_IN_NAMES.sub("_", f"{session.name}-{tool.name}")[:_LONGEST_NAME]
-        self.description = tool.description or tool.title or tool.name
-        self.parameters = _completed(cast("Mapping[str, Any]", tool.input_schema))
-        super().__init__({"timeout": session.settings.timeout, "name_for_human": tool.title or self.name})
+        self.fingerprint = fingerprint(tool)
+        self.name = name or model_name(session.name, tool.name)
+        self.whole_description = many_lines(_told(tool), _LONGEST_FOR_PEOPLE)
+        told = many_lines(tool.description or "", _LONGEST_FOR_MODELS)
+        self.description = told or one_line(tool.title or tool.name)
+        self.parameters = completed(cast("Mapping[str, Any]", tool.input_schema))
+        self.trusted = trusted
+        says = tool.annotations
+        self.destructive = bool(says and says.destructive_hint)
+        self.writes = not (trusted and says is not None and says.read_only_hint is True and not self.destructive)
+        self.reaches_out = not (trusted and says is not None and says.open_world_hint is False)
+        self.idempotent = trusted and says is not None and bool(says.read_only_hint or says.idempotent_hint)
+        self.steady = trusted and says is not None and bool(says.read_only_hint and says.idempotent_hint)
+        seconds = session.settings.timeout + (PATIENCE if session.asks else _GRACE)
+        super().__init__({"timeout": seconds, "name_for_human": one_line(tool.title or tool.name)})
 
-    async def call(self, params: str | dict[str, Any], **kwargs: Any) -> ToolResult:
+    @property
+    def settings(self) -> ServerSettings:
+        """How its server is reached; not to be shown."""
+        return self._session.settings
+
+    @property
+    def full_name(self) -> str:
+        """`mcp:<server>:<tool>`, by which rules know it."""
+        return rule_name(self.server, self.own_name)
+
+    @property
+    def changed(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride] - the server may change it any time
+        """Whether the server now says something else of it than the user agreed to."""
+        agreed = self.fingerprint if self._approved is None else self._approved.get(self.own_name)
+        return self._now != agreed
+
+    def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
+        """What a call is about to do; for a changed tool with what it says of itself now."""
+        del arguments
+        words = _USE[lang].format(label=self.label(lang), server=one_line(self.server))
+        words += _MAY_CHANGE[lang] if self.writes else ""
+        if self.changed:
+            tool = self._session.tool(self.own_name)
+            text = many_lines(_told(tool) if tool is not None else "", _LONGEST_WISH)
+            words += _SAYS_NOW[lang].format(text=text)
+        return words
+
+    async def call(
+        self,
+        params: str | dict[str, Any],
+        progress: Callable[..., None] | None = None,
+        ask_user: AskUser | None = None,
+        call_id: str = "",
+        **kwargs: Any,
+    ) -> ToolResult:
         """Run it.
 
+        Args:
+            params: The arguments.
+            progress: Told how far it is.
+            ask_user: Asks who made the call what the server wants to know, where the server may ask.
+            call_id: The call, for `ask_user`.
+            kwargs: Not used.
+
         Raises:
-            McpError: The server is gone, too slow, or breaks the protocol.
+            McpError: The server is gone, too slow, breaks the protocol, or says something else of the tool than it did.
         """
         del kwargs
-        return result_of(await self._session.call(self.own_name, self._verify_json_format_args(params)))
+        arguments = self._verify_json_format_args(params)
+        caller = Caller(ask_user, call_id, asyncio.get_running_loop()) if ask_user is not None else None
+        answer = await self._session.call(
+            self.own_name, arguments, progress=progress, again=self.idempotent, agreed=self._now, caller=caller
+        )
+        return result_of(answer)
+
+    @property
+    def _now(self) -> str:
+        """Its fingerprint as the server lists it now."""
+        return self._session.print_of(self.own_name) or self.fingerprint
 
 
-def result_of(answer: CallToolResult) -> ToolResult:
-    """Text, pictures, sounds and files of an answer; `isError` marks the result as failed."""
-    texts: list[str] = []
-    items: list[ContentItem] = []
-    for block in answer.content:
-        match block:
-            case TextContent():
-                texts.append(block.text)
-            case ImageContent():
-                items.append(ContentItem(image=_data_uri(block.mime_type, block.data)))
-            case AudioContent():
-                items.append(ContentItem(audio=_data_uri(block.mime_type, block.data)))
-            case ResourceLink():
-                texts.append(f"{block.title or block.name}: {block.uri}")
-            case EmbeddedResource(resource=TextResourceContents() as resource):
-                texts.append(resource.text)
-            case EmbeddedResource(resource=BlobResourceContents() as resource):
-                items.append(ContentItem(file=_data_uri(resource.mime_type or "", resource.blob)))
-            case _:
-                texts.append(f"(something that cannot be shown: {block.type})")
-    if not texts and answer.structured_content is not None:
-        texts.append(json.dumps(answer.structured_content, ensure_ascii=False, indent=2))
-    extra = {"failed": "tool_failed"} if answer.is_error else {}
-    return ToolResult("\n".join(texts), tuple(items), extra=extra)
+def tools_of(session: Session, *, trusted: bool = False, approved: Mapping[str, str] | None = None) -> list[MCPTool]:
+    """All tools of a server that its settings do not leave out, under names that differ."""
+    settings = session.settings
+    found: list[MCPTool] = []
+    taken: set[str] = set()
+    for tool in session.tools:
+        if (settings.include and tool.name not in settings.include) or tool.name in settings.exclude:
+            continue
+        if len(json.dumps(tool.input_schema, default=str)) > _LARGEST_SCHEMA:
+            session.journal.note(f"The parameters of its tool {tool.name!r} are too large, so it is left out.")
+            continue
+        name = model_name(session.name, tool.name, taken)
+        taken.add(name)
+        found.append(MCPTool(session, tool, name=name, trusted=trusted, approved=approved))
+        if len(found) == _MOST_TOOLS:
+            session.journal.note(f"It has more than {_MOST_TOOLS} tools; the rest is left out.")
+            break
+    return found
 
 
-def _data_uri(media_type: str, data: str) -> str:
-    return f"data:{media_type or 'application/octet-stream'};base64,{data}"
+def model_name(server: str, tool: str, taken: Collection[str] = ()) -> str:
+    """The name by which models call a tool: letters, figures, `-` and `_`; never one that is taken."""
+    name = _NOT_IN_NAMES.sub("_", f"{server}-{tool}"[:1000])[:_LONGEST_NAME]
+    plain, number = name, 2
+    while name in taken:
+        end = f"_{number}"
+        name, number = plain[: _LONGEST_NAME - len(end)] + end, number + 1
+    return name
 
 
-def _completed(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema of an object, whatever the server left out."""
-    given = {key: value for key, value in schema.items() if key != "$schema"}
+def completed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A schema of an object, whatever the server left out; what it says in words is made fit to be shown."""
+    given = cast("dict[str, Any]", _readable({key: value for key, value in schema.items() if key != "$schema"}))
     properties = given.get("properties")
     known = cast("dict[str, Any]", properties) if isinstance(properties, dict) else {}
     required = given.get("required")
     needed = [name for name in cast("list[Any]", required) if name in known] if isinstance(required, list) else []
     return {**given, "type": "object", "properties": known, "required": needed}
+
+
+def _readable(part: Any) -> Any:
+    """The same, its descriptions and titles without hidden signs and with an end."""
+    match part:
+        case dict():
+            known = cast("dict[str, Any]", part)
+            return {
+                key: many_lines(value, _LONGEST_OF_FIELD)
+                if key in {"description", "title"} and isinstance(value, str)
+                else _readable(value)
+                for key, value in known.items()
+            }
+        case list():
+            return [_readable(one) for one in cast("list[Any]", part)]
+        case _:
+            return part
+
+
+def _told(tool: Tool) -> str:
+    """All that a model could read in what a server says of a tool, as text for people."""
+    return "\n".join([many_lines(tool.description or ""), *_told_of_fields(tool.input_schema)]).strip()
+
+
+def _told_of_fields(schema: Any, path: str = "") -> Iterator[str]:
+    """What a schema says in words: descriptions, and wherever else there is room for a sentence."""
+    match schema:
+        case dict():
+            known = cast("dict[str, Any]", schema)
+            text = known.get("description")
+            if path and isinstance(text, str) and text.strip():
+                yield f"{path}: {text.strip()}"
+            for key, value in known.items():
+                inner = path if key in {"properties", "items", "anyOf", "oneOf", "allOf", "$defs"} else f"{path}.{key}"
+                inner = inner.strip(".")
+                if len(key) >= _A_SENTENCE:
+                    yield inner
+                if key != "description" or not isinstance(value, str):
+                    yield from _told_of_fields(value, inner)
+        case list():
+            for one in cast("list[Any]", schema):
+                yield from _told_of_fields(one, path)
+        case str() if len(schema) >= _A_SENTENCE:
+            yield f"{path}: {schema.strip()}"
+        case _:
+            return

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from core.bridge.sync import run, shared_loop
 from core.errors import UnknownNameError
-from core.mcp.as_tool import MCPTool
+from core.mcp.as_tool import MCPTool, tools_of
+from core.mcp.resources import resource_tools
+from core.mcp.results import messages_of, result_of_reading
 from core.mcp.session import Session
 from core.mcp.settings import ServerSettings, servers_from
 
@@ -17,7 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-    from core.tools.base import ToolResult
+    from mcp_types import Prompt, Resource, ResourceTemplate
+
+    from core.mcp.asking import Elicit
+    from core.mcp.journal import LogLine
+    from core.messages.message import Message
+    from core.tools.base import BaseTool, ToolResult
 
 
 class MCPClient:
@@ -29,23 +36,47 @@ class MCPClient:
     Args:
         name: The server's name; its tools are named `name-tool`.
         server: `command`, `args`, `env` or `url`, `headers`, and the rest of `ServerSettings`.
+        trusted: Whether what it says of its tools is believed: those that say they only read then run unasked.
+        approved: Fingerprints of tools (`MCPTool.fingerprint`) as they were agreed to, by the server's own names; one
+            that is not among them, or has another now, is asked for before it runs.
+        elicit: Asks the user what the server wants to know, see `Session`; left out, a server cannot ask.
 
     Raises:
         SettingsError: The settings are wrong.
     """
 
-    def __init__(self, name: str, server: ServerSettings | Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        name: str,
+        server: ServerSettings | Mapping[str, Any],
+        *,
+        trusted: bool = False,
+        approved: Mapping[str, str] | None = None,
+        elicit: Elicit | None = None,
+    ) -> None:
         if not isinstance(server, ServerSettings):
             server = servers_from({"mcpServers": {name: {**server, "disabled": False}}})[name]
         self.name = name
         self.settings = server
-        self.tools: list[MCPTool] = []
-        self._session = Session(name, server)
+        self.tools: list[BaseTool] = []
+        self._trusted = trusted
+        self._approved = approved
+        self._session = Session(name, server, elicit=elicit, changed=self._list)
 
     @property
     def is_open(self) -> bool:
         """Whether it is connected."""
         return self._session.is_open
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it was connected and not closed since; a server that died is started again by the next call."""
+        return self._session.is_wanted
+
+    @property
+    def log(self) -> tuple[LogLine, ...]:
+        """The last lines that the server wrote beside its answers, without keys."""
+        return self._session.journal.lines
 
     async def connect(self) -> None:
         """Start or reach the server and list its tools.
@@ -54,19 +85,36 @@ class MCPClient:
             McpError: It cannot be started, reached or understood.
         """
         await self._session.open()
-        self.tools = [MCPTool(self._session, tool) for tool in self._session.tools]
+        self._list()
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None) -> ToolResult:
-        """Run a tool by the server's own name for it.
+        """Run `tool`, by the server's own name for it, with `arguments`.
 
         Raises:
             UnknownNameError: The server has no such tool.
             McpError: The server failed.
         """
-        for known in self.tools:
+        own = [known for known in self.tools if isinstance(known, MCPTool)]
+        for known in own:
             if tool in (known.name, known.own_name):
                 return await known.call(arguments or {})
-        raise UnknownNameError(f"tool of the MCP server {self.name!r}", tool, [known.own_name for known in self.tools])
+        raise UnknownNameError(f"tool of the MCP server {self.name!r}", tool, [known.own_name for known in own])
+
+    async def resources(self) -> list[Resource | ResourceTemplate]:
+        """What it offers to read; patterns of addresses are among it. Raises McpError."""
+        return await self._session.resources()
+
+    async def read(self, uri: str) -> ToolResult:
+        """Read the resource at `uri`. Raises McpError."""
+        return result_of_reading(await self._session.read(uri))
+
+    async def prompts(self) -> list[Prompt]:
+        """The prompts it offers. Raises McpError."""
+        return await self._session.prompts()
+
+    async def prompt(self, name: str, arguments: Mapping[str, str] | None = None) -> list[Message]:
+        """The prompt `name`, its blanks filled from `arguments`, as messages. Raises McpError."""
+        return messages_of(await self._session.prompt(name, dict(arguments or {})))
 
     async def aclose(self) -> None:
         """End the connection, and the process that was started for it."""
@@ -80,6 +128,16 @@ class MCPClient:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.aclose()
+
+    def _list(self) -> None:
+        """Tools that are as they were stay the same objects."""
+        old = {tool.name: tool for tool in self.tools if isinstance(tool, MCPTool)}
+        fresh = tools_of(self._session, trusted=self._trusted, approved=self._approved)
+        kept: list[BaseTool] = []
+        for tool in fresh:
+            same = old.get(tool.name)
+            kept.append(same if same is not None and same.fingerprint == tool.fingerprint else tool)
+        self.tools = [*kept, *resource_tools(self._session, trusted=self._trusted)]
 
 
 class MCPManager:
@@ -104,8 +162,8 @@ class MCPManager:
                 atexit.register(MCPManager._shared.close)
             return MCPManager._shared
 
-    async def connect(self, config: Mapping[str, Any]) -> list[MCPTool]:
-        """Reach all servers of `{"mcpServers": {...}}`, at the same time, and list their tools in order.
+    async def connect(self, config: Mapping[str, Any]) -> list[BaseTool]:
+        """Reach all servers of `config`, `{"mcpServers": {...}}`, at the same time, and list their tools in order.
 
         Raises:
             SettingsError: The settings are wrong; no server is started.
@@ -120,9 +178,9 @@ class MCPManager:
             await asyncio.gather(*(client.aclose() for client in fresh))
             raise failures[0]
         self._clients += fresh
-        return [tool for client in clients for tool in client.tools]
+        return [tool for client in clients for tool in client.tools if _is_wanted(client, tool)]
 
-    def init_config(self, config: Mapping[str, Any]) -> list[MCPTool]:
+    def init_config(self, config: Mapping[str, Any]) -> list[BaseTool]:
         """`connect`, from synchronous code."""
         return run(self.connect(config))
 
@@ -136,5 +194,10 @@ class MCPManager:
         run(self.aclose())
 
     def _known(self, name: str, server: ServerSettings) -> MCPClient | None:
-        alive = (client for client in self._clients if client.is_open)
+        alive = (client for client in self._clients if client.is_wanted)
         return next((client for client in alive if client.name == name and client.settings == server), None)
+
+
+def _is_wanted(client: MCPClient, tool: BaseTool) -> bool:
+    """An agent has a server's own tools; those that read its resources where the settings say so."""
+    return client.settings.resources or isinstance(tool, MCPTool)

@@ -1,63 +1,116 @@
-"""One MCP server: a task of its own opens, uses and closes the client."""
+"""One MCP server: a task of its own opens, uses and closes the client, and opens it anew when the server has died."""
 
 from __future__ import annotations
 
 import asyncio
-import tempfile
+import time
 from contextlib import AsyncExitStack
-from typing import IO, TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-import httpx2
-from mcp import Client, MCPError, StdioServerParameters, stdio_client
-from mcp.client.sse import sse_client
-from mcp.client.streamable_http import streamable_http_client
+from mcp import Client
+from mcp_types import Implementation
 
 from core.bridge.sync import shared_loop
-from core.errors import McpError, ServerMisbehavedError, ServerUnreachableError
+from core.errors import ServerMisbehavedError, ServerUnreachableError
+from core.mcp.asking import Asker
+from core.mcp.backoff import Backoff
+from core.mcp.changes import Changes
+from core.mcp.commands import resolve_command
+from core.mcp.complaints import FAILURES, Complaints, is_forgotten
+from core.mcp.journal import Journal
+from core.mcp.listing import has_resources, listed_prompts, listed_resources, listed_tools
+from core.mcp.prints import fingerprint
+from core.mcp.transports import opened_transport
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Awaitable, Callable, Coroutine
 
-    from mcp_types import CallToolResult, Tool
-    from pydantic import SecretStr
+    from mcp_types import CallToolResult, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool
 
+    from core.mcp.asking import Caller, Elicit
     from core.mcp.settings import ServerSettings
+    from core.net.addresses import Reach
 
 T = TypeVar("T")
 
 _CLOSING_SECONDS = 8.0
-_LONGEST_QUOTE = 200
-_SHORTEST_KEY = 8  # characters: shorter values (a port, "true") are no secrets
-_MOST_PAGES = 50  # of a list of tools: a server that never ends its list is cut off
-_CLOSED = -32000  # the SDK's code for a connection that is gone
-_TIMED_OUT = -32001
-_HTTP = httpx2.Timeout(30.0, read=300.0)  # a server may hold a stream of events open
-_NETWORK = (OSError, EOFError, httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError)
-_FAILURES = (MCPError, *_NETWORK, RuntimeError, ValueError, BaseExceptionGroup)
+_WE = Implementation(name="parlour", version="1")
 
 
 class Session:
     """A connection to one server. Everything happens on the shared loop; callers may be on any thread or loop.
 
+    Sampling and roots are never offered to a server. Elicitation is where `elicit` is given; without it the capability
+    is not announced, and a server that asks all the same is refused.
+
     Args:
         name: The server's name, for messages.
         settings: How to reach it.
+        reach: How far HTTP may go; anywhere if left out, as for a program's own servers.
+        elicit: Asks the user for what a server wants to know: `await elicit(server, message, schema)` gives the values
+            by name, or `None` for a no. It is called on the shared loop; meanwhile no call of this server runs out of
+            time. The schema is a flat JSON Schema of an object.
+        changed: Called on the shared loop when the tools are other ones, and when the connection is lost.
     """
 
-    def __init__(self, name: str, settings: ServerSettings) -> None:
+    def __init__(
+        self,
+        name: str,
+        settings: ServerSettings,
+        *,
+        reach: Reach | None = None,
+        elicit: Elicit | None = None,
+        changed: Callable[[], None] | None = None,
+    ) -> None:
         self.name = name
         self.settings = settings
-        self.tools: tuple[Tool, ...] = ()
+        self._tools: tuple[Tool, ...] = ()
+        self._by_name: dict[str, Tool] = {}
+        self._prints: dict[str, str] = {}
+        self.has_resources = self.has_prompts = False
+        self.journal = Journal(settings.secrets)
+        self.asks = elicit is not None
+        self._reach = reach
+        self._complaints = Complaints(name, settings, self.journal)
+        self._asker = Asker(name, elicit)
+        self._changed = changed or (lambda: None)
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
-        self._leave = asyncio.Event()
-        self._scope = anyio.CancelScope()
+        self._opening: asyncio.Task[None] | None = None
+        self._closings = 0  # what was to be opened before one of them is not opened after it
+        self._leave, self._gone = asyncio.Event(), asyncio.Event()
+        self._scope: anyio.CancelScope | None = None
+        self._backoff = Backoff()
+        self._wanted = False  # opened once, and not closed since: a call may open it again
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """As the server listed them last."""
+        return self._tools
+
+    @tools.setter
+    def tools(self, found: tuple[Tool, ...]) -> None:
+        self._tools, self._by_name = found, {tool.name: tool for tool in found}
+        self._prints = {tool.name: fingerprint(tool) for tool in found}
 
     @property
     def is_open(self) -> bool:
-        """Whether the client is there; a server that has died shows at the next call."""
+        """Whether the client is there."""
         return self._client is not None
+
+    def tool(self, own_name: str) -> Tool | None:
+        """A tool as the server lists it now."""
+        return self._by_name.get(own_name)
+
+    def print_of(self, own_name: str) -> str:
+        """The fingerprint of a tool as the server lists it now; "" where it lists none."""
+        return self._prints.get(own_name, "")
+
+    @property
+    def is_wanted(self) -> bool:
+        """Whether it was opened, and not closed since: where the server has died, the next call starts it again."""
+        return self._wanted
 
     async def open(self) -> None:
         """Start or reach the server and list its tools.
@@ -67,62 +120,217 @@ class Session:
             ServerMisbehavedError: It answers, but not in the protocol.
         """
         await self._on_loop(self._open)
+        self._wanted = True
 
-    async def call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    async def call(
+        self,
+        tool: str,
+        arguments: dict[str, Any],
+        *,
+        progress: Callable[..., None] | None = None,
+        again: bool = False,
+        agreed: str = "",
+        caller: Caller | None = None,
+    ) -> CallToolResult:
         """Run a tool. The call is cancelled on the server when the caller is.
 
+        Args:
+            tool: The server's own name for it.
+            arguments: For the tool.
+            progress: Told how far it is: text, done, total.
+            again: Whether the call may be made a second time where the server dies during it.
+            agreed: The tool's fingerprint when the call was agreed to: a server that was started again meanwhile, and
+                now says something else of it, is not called.
+            caller: Whom the server may ask during the call, where it may ask at all; else `elicit` is called.
+
         Raises:
-            ServerUnreachableError: The connection is gone.
-            ServerMisbehavedError: The answer breaks the protocol, comes too late, or is an error of the server.
+            ServerUnreachableError: The server has died, and cannot be had again, or may not be asked twice.
+            ServerMisbehavedError: The answer breaks the protocol, comes too late, or is an error of the server; the
+                tool is not what was agreed to.
         """
-        return await self._on_loop(lambda: self._call(tool, arguments))
+        tell = progress
+
+        async def told(progress: float, total: float | None, message: str | None) -> None:  # the SDK's names
+            if tell is not None:
+                tell(self.journal.clean(message or ""), progress, total)
+
+        def send(client: Client) -> Awaitable[CallToolResult]:
+            if agreed and self.print_of(tool) not in {agreed, ""}:
+                raise ServerMisbehavedError(
+                    f"The MCP server {self.name!r} has changed this tool meanwhile; call it again.", name=self.name
+                )
+            return client.call_tool(tool, arguments, progress_callback=told if tell is not None else None)
+
+        return await self._on_loop(lambda: self._asked(send, again=again, caller=caller))
+
+    async def resources(self) -> list[Resource | ResourceTemplate]:
+        """What can be read, and what by a pattern of addresses. Raises as `call`."""
+        if not self.has_resources:
+            return []
+        return await self._on_loop(lambda: self._asked(listed_resources, again=True))
+
+    async def read(self, uri: str) -> ReadResourceResult:
+        """A resource. Raises as `call`."""
+        return await self._on_loop(lambda: self._asked(lambda client: client.read_resource(uri), again=True))
+
+    async def prompts(self) -> list[Prompt]:
+        """The prompts it offers. Raises as `call`."""
+        if not self.has_prompts:
+            return []
+        return await self._on_loop(lambda: self._asked(listed_prompts, again=True))
+
+    async def prompt(self, name: str, arguments: dict[str, str]) -> GetPromptResult:
+        """A prompt, filled in. Raises as `call`."""
+        return await self._on_loop(lambda: self._asked(lambda client: client.get_prompt(name, arguments), again=True))
+
+    async def health(self) -> float:
+        """Seconds that the server takes to answer the simplest question. Raises as `call`."""
+        before = time.perf_counter()
+        await self._on_loop(lambda: self._asked(lambda client: client.list_tools(cache_mode="bypass"), again=True))
+        return time.perf_counter() - before
 
     async def aclose(self) -> None:
         """End the connection, and the process that was started for it."""
-        await self._on_loop(self._close)
+        self._wanted = False
+        await self._on_loop(self._ended)
 
     # -- on the shared loop ---------------------------------------------------------------------------------------
 
     async def _open(self) -> None:
+        """Open, or wait for whoever opens it already."""
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(
+                self._opened(self._closings), name=f"opening the MCP server {self.name}"
+            )
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # somebody may not wait
+        await asyncio.shield(self._opening)
+
+    async def _opened(self, closings: int) -> None:
+        if self._client is not None:
+            return
+        await self._close()
+        closed = self._complaints.unreachable("was closed before it was there")
+        if closings != self._closings:
+            raise closed
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        ready.add_done_callback(lambda future: future.cancelled() or future.exception())  # nobody may wait any more
+        self._leave, self._gone, self._scope = asyncio.Event(), asyncio.Event(), anyio.CancelScope()
+        self._backoff.begun()
         self._owner = asyncio.create_task(self._own(ready), name=f"MCP server {self.name}")
-        self._owner.add_done_callback(lambda task: _pass_on(task, ready))
+        self._owner.add_done_callback(lambda task: _pass_on(task, ready, closed))
         try:
             async with asyncio.timeout(self.settings.connect_timeout):
                 await asyncio.shield(ready)
         except TimeoutError:
-            raise self._unreachable(f"did not answer within {self.settings.connect_timeout:g} seconds") from None
+            raise self._complaints.late() from None
         finally:
             if not ready.done() or ready.cancelled() or ready.exception() is not None:
+                self._backoff.failed()
                 await self._close()
 
     async def _own(self, ready: asyncio.Future[None]) -> None:
         """Open the client, wait until it is to go, close it: in one task, as its cancel scopes demand."""
-        with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as log, self._scope:
+        with self._scope or anyio.CancelScope():
             try:
                 async with AsyncExitStack() as opened:
-                    client = await _connected(self.settings, log, opened)
-                    self.tools = await _listed(client)
-                    self._client = client
+                    self._client = await self._connected(opened)
                     if not ready.done():
                         ready.set_result(None)
-                    await self._leave.wait()
-            except _FAILURES as error:
-                if not ready.done():
-                    ready.set_exception(self._translated(error, _last_line(log)))
+                    await _first(self._leave.wait(), self._gone.wait())
+                    if self._gone.is_set():
+                        self._lost()
+                    self._client = None
+            except FAILURES as error:
+                if ready.done():
+                    self._lost()
+                else:
+                    ready.set_exception(self._complaints.translated(error, starting=True))
             finally:
                 self._client = None
 
-    async def _call(self, tool: str, arguments: dict[str, Any]) -> CallToolResult:
+    def _lost(self) -> None:
+        """The server has died, or forgotten us: noted once, at whichever place shows it first."""
+        if self._client is None or self._leave.is_set():
+            return
+        self._client = None
+        self._gone.set()  # the owner closes what is left
+        self._backoff.failed()
+        self._changed()
+
+    async def _connected(self, opened: AsyncExitStack) -> Client:
+        """A client that `opened` closes, with the server's tools listed."""
+        command = resolve_command(self.settings) if self.settings.type == "stdio" else None
+        transport = opened_transport(self.settings, command, self._reach, self.journal, self._gone.set)
+        changes = Changes(self._refresh)
+        client = await opened.enter_async_context(
+            Client(
+                transport,
+                client_info=_WE,
+                elicitation_callback=self._asker.answer if self.asks else None,
+                logging_callback=self._noted,
+                message_handler=changes.heard,
+            )
+        )
+        offered = client.server_capabilities
+        self.has_prompts = offered.prompts is not None
+        self.has_resources = await has_resources(client, self.journal)
+        self.tools = await listed_tools(client)
+        opened.push_async_callback(changes.aclose)
+        changes.follow(client)
+        return client
+
+    async def _refresh(self) -> None:
+        """List the tools anew, because the server says that they are other ones."""
         if self._client is None:
-            raise self._unreachable("is not connected")
+            return
         try:
-            return await self._client.call_tool(tool, arguments, read_timeout_seconds=self.settings.timeout)
-        except _FAILURES as error:
-            failure = self._translated(error)
-            if isinstance(failure, ServerUnreachableError):
-                self._leave.set()  # the owner closes what is left; whoever wants the server again connects anew
-            raise failure from error
+            async with asyncio.timeout(self.settings.timeout):
+                found = await listed_tools(self._client)
+        except (*FAILURES, TimeoutError) as error:
+            self.journal.note(f"Its changed list of tools cannot be read: {error}")
+            return
+        if found != self.tools:
+            self.tools = found
+            self._changed()
+
+    async def _asked(self, send: Callable[[Client], Awaitable[T]], *, again: bool, caller: Caller | None = None) -> T:
+        """Ask the server, within its time; where it died before or has forgotten us, once more after opening anew."""
+        for is_last in (not again, True):
+            client = await self._alive()
+            try:
+                async with asyncio.timeout(self.settings.timeout) as clock:
+                    with self._asker.during(clock, caller):
+                        return await send(client)
+            except TimeoutError:
+                seconds = f"{self.settings.timeout:g} seconds"
+                raise ServerMisbehavedError(
+                    f"The MCP server {self.name!r} did not answer in {seconds}.", name=self.name
+                ) from None
+            except FAILURES as error:
+                failure = self._complaints.translated(error)
+                if isinstance(failure, ServerUnreachableError):
+                    if client is self._client:  # nobody has opened it anew meanwhile
+                        self._lost()
+                    if not is_last or is_forgotten(error):
+                        continue
+                raise failure from error
+        raise self._complaints.unreachable("has ended or cannot be reached")
+
+    async def _alive(self) -> Client:
+        """The client; where the server has died it is started again, at once the first time, then less and less."""
+        if self._client is None:
+            if not self._wanted:
+                raise self._complaints.unreachable("is not connected")
+            if (seconds := self._backoff.wait) > 0:
+                raise self._complaints.unreachable(f"has ended, and is started again in {seconds:.0f} seconds")
+            await self._open()
+        if self._client is None:
+            raise self._complaints.unreachable("has ended or cannot be reached")
+        return self._client
+
+    async def _ended(self) -> None:
+        self._closings += 1
+        await self._close()
 
     async def _close(self) -> None:
         owner = self._owner
@@ -130,9 +338,9 @@ class Session:
             return
         connected = self._client is not None
         self._leave.set()
-        if connected:
+        if connected or self._gone.is_set():
             await asyncio.wait({owner}, timeout=_CLOSING_SECONDS)
-        if not owner.done():
+        if not owner.done() and self._scope is not None:
             self._scope.cancel()
             await asyncio.wait({owner}, timeout=_CLOSING_SECONDS)
 
@@ -144,85 +352,22 @@ class Session:
             return await make()
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(make(), loop))
 
-    def _unreachable(self, what: str, wrote: str = "") -> ServerUnreachableError:
-        more = f" It wrote: {self._redacted(wrote)}" if wrote else ""
-        hint = "Check its command, arguments and environment." if self.settings.command else "Check its address."
-        return ServerUnreachableError(f"The MCP server {self.name!r} {what}.{more}", hint=hint, name=self.name)
-
-    def _translated(self, error: BaseException, wrote: str = "") -> McpError:
-        """The error as one of ours; `wrote` is the last that the server said on its error output."""
-        inner = _innermost(error)
-        if isinstance(inner, FileNotFoundError):
-            return self._unreachable(f"cannot be started: there is no program {self.settings.command!r}")
-        if isinstance(inner, _NETWORK) or (isinstance(inner, MCPError) and inner.code == _CLOSED):
-            return self._unreachable("has ended or cannot be reached", wrote)
-        if isinstance(inner, MCPError) and inner.code == _TIMED_OUT:
-            seconds = f"{self.settings.timeout:g} seconds"
-            return ServerMisbehavedError(f"The MCP server {self.name!r} did not answer in {seconds}.", name=self.name)
-        said = str(inner.message if isinstance(inner, MCPError) else inner).partition("\n")[0]
-        return ServerMisbehavedError(f"The MCP server {self.name!r} failed: {self._redacted(said)}", name=self.name)
-
-    def _redacted(self, text: str) -> str:
-        """The beginning of what a server says, without the keys it was given: log, page and model repeat it."""
-        for secret in (*_revealed(self.settings.env).values(), *_revealed(self.settings.headers).values()):
-            for key in (secret, secret.partition(" ")[2]):  # "Bearer …" is repeated without its first word too
-                text = text.replace(key, "…") if len(key) >= _SHORTEST_KEY else text
-        return text[:_LONGEST_QUOTE]
+    async def _noted(self, params: Any) -> None:
+        self.journal.write(f"{params.level}: {params.data}")
 
 
-async def _connected(settings: ServerSettings, log: IO[str], opened: AsyncExitStack) -> Client:
-    """A client that `opened` closes; every wait of it has an end."""
-    if settings.type == "stdio":
-        # The SDK hands down a few harmless variables (PATH, HOME …) and adds these; no key of ours is among them.
-        environment = _revealed(settings.env)
-        server = StdioServerParameters(
-            command=settings.command or "", args=list(settings.args), env=environment, cwd=settings.cwd
-        )
-        transport: Any = stdio_client(server, errlog=cast("Any", log))
-    elif settings.type == "sse":
-        transport = sse_client(settings.url or "", headers=_revealed(settings.headers))
-    else:
-        http = await opened.enter_async_context(httpx2.AsyncClient(headers=_revealed(settings.headers), timeout=_HTTP))
-        transport = streamable_http_client(settings.url or "", http_client=http)
-    return await opened.enter_async_context(Client(transport, read_timeout_seconds=settings.timeout))
+async def _first(*waiting: Coroutine[Any, Any, Any]) -> None:
+    """Wait until one of them is done; the others are cancelled."""
+    tasks = [asyncio.ensure_future(one) for one in waiting]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
 
 
-async def _listed(client: Client) -> tuple[Tool, ...]:
-    found: list[Tool] = []
-    cursor: str | None = None
-    for _ in range(_MOST_PAGES):
-        page = await client.list_tools(cursor=cursor)
-        found += page.tools
-        cursor = page.next_cursor
-        if not cursor:
-            break
-    return tuple(found)
-
-
-def _revealed(secrets: Any) -> dict[str, str]:
-    given = cast("dict[str, SecretStr]", dict(secrets))
-    return {name: secret.get_secret_value() for name, secret in given.items()}
-
-
-def _pass_on(owner: asyncio.Task[None], ready: asyncio.Future[None]) -> None:
+def _pass_on(owner: asyncio.Task[None], ready: asyncio.Future[None], closed: Exception) -> None:
     """Whoever waits for the server hears of an owner that ended before it was ready."""
     error = None if owner.cancelled() else owner.exception()
-    if ready.done():
-        return
-    if error is None:
-        ready.cancel()
-    else:
-        ready.set_exception(error)
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup):
-        error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-    return error
-
-
-def _last_line(log: IO[str]) -> str:
-    log.seek(0, 2)
-    log.seek(max(log.tell() - 2000, 0))
-    lines = [line.strip() for line in log.read().splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+    if not ready.done():
+        ready.set_exception(error or closed)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from core.errors import SettingsError
+from core.mcp.commands import refused_variables
+from core.mcp.spellings import plainly
 
-_TRANSPORTS = {
-    "stdio": "stdio",
-    "sse": "sse",
-    "http": "streamable-http",
-    "streamable-http": "streamable-http",
-    "streamable_http": "streamable-http",
-    "streamableHttp": "streamable-http",
-}
+_PLACEHOLDER = re.compile(r"\$\{(?:[a-zA-Z]+:)?[A-Za-z_][\w.-]*(?::-(?P<default>[^}]*))?\}")
 
 
 class ServerSettings(BaseModel):
     """How to reach one MCP server: a command to start, or an address.
+
+    Other programs' spellings are understood: see `core.mcp.spellings`. A placeholder such as `${TOKEN}` is never filled
+    from this process's environment: its default (`${TOKEN:-none}`) is taken, and without one it is refused.
 
     Args:
         command: A program on this machine; it talks over its standard input and output.
@@ -33,9 +32,15 @@ class ServerSettings(BaseModel):
         timeout: Seconds for a call.
         connect_timeout: Seconds until the server must have answered for the first time.
         disabled: Whether to leave this server alone.
+        auto_approve: Tools by the server's own names that the JSON asks to run unasked. It is a wish, which whoever
+            adds the server may grant; nothing here grants it.
+        include: The only tools to offer, by the server's own names; all of them where it is empty.
+        exclude: Tools never to offer.
+        resources: Whether an agent of a program is offered two tools that list and read what the server holds; left
+            out, it has the server's own tools and no others. The application always offers them.
     """
 
-    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True)
+    model_config = ConfigDict(frozen=True, extra="ignore", populate_by_name=True, hide_input_in_errors=True)
 
     command: str | None = None
     args: tuple[str, ...] = ()
@@ -47,20 +52,25 @@ class ServerSettings(BaseModel):
     timeout: float = Field(default=60.0, gt=0, le=3600)
     connect_timeout: float = Field(default=30.0, gt=0, le=600)
     disabled: bool = False
+    auto_approve: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    resources: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _read(cls, raw: Any) -> Any:
         if not isinstance(raw, Mapping):
             return raw
-        given: dict[str, Any] = dict(raw)  # pyright: ignore[reportUnknownArgumentType] - the door
-        named = given.get("type") or given.pop("transport", None)
-        if named:
-            given["type"] = _TRANSPORTS.get(str(named), named)
-        elif url := given.get("url"):
-            given["type"] = "sse" if str(url).rstrip("/").endswith("/sse") else "streamable-http"
-        if "env" in given:
-            given["env"] = {key: str(value) for key, value in dict(given["env"] or {}).items()}
+        given = plainly(cast("Mapping[str, Any]", raw))
+        for name in ("command", "cwd", "url"):
+            if isinstance(given.get(name), str):
+                given[name] = _filled(given[name], name)
+        if isinstance(given.get("args"), list | tuple):
+            given["args"] = [_filled(value, "args") for value in given["args"]]
+        for name in ("env", "headers"):
+            if isinstance(given.get(name), dict):
+                given[name] = {key: _filled(value, f"{name}.{key}") for key, value in given[name].items()}
         return given
 
     @model_validator(mode="after")
@@ -69,29 +79,67 @@ class ServerSettings(BaseModel):
             raise ValueError("a server needs a command or a url")
         if self.type != "stdio" and not (self.url or "").startswith(("http://", "https://")):
             raise ValueError("the url must begin with http:// or https://")
+        if refused := refused_variables(self.env):
+            raise ValueError(f"the variable {refused[0]} would load other code into the server, so it is refused")
+        if any("\0" in text for text in (self.command or "", *self.args, *self.env)):
+            raise ValueError("a command holds no zero bytes")
         return self
 
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """The values of all variables and headers, for whoever must not repeat them."""
+        return tuple(value.get_secret_value() for value in (*self.env.values(), *self.headers.values()))
 
-def servers_from(config: Mapping[str, Any]) -> dict[str, ServerSettings]:
-    """The servers of `{"mcpServers": {name: {...}}}`, without the disabled ones.
+    def revealed(self, name: Literal["env", "headers"]) -> dict[str, str]:
+        """The variables or headers with their values, for the server alone."""
+        given: Mapping[str, SecretStr] = getattr(self, name)
+        return {key: value.get_secret_value() for key, value in given.items()}
+
+
+def servers_from(config: Mapping[str, Any], *, disabled: bool = False) -> dict[str, ServerSettings]:
+    """The servers of `{"mcpServers": {name: {...}}}`; `servers` and `mcp`, as some programs call it, do as well.
+
+    Args:
+        config: The JSON, read.
+        disabled: Whether to give the disabled ones too.
 
     Raises:
-        SettingsError: Something is missing or wrong; the message names server and field.
+        SettingsError: Something is missing or wrong; the message names server and field, and shows no value.
     """
-    given = config.get("mcpServers")
+    given = next((config[key] for key in ("mcpServers", "servers", "mcp") if key in config), None)
+    if isinstance(given, Mapping) and "servers" in given and isinstance(given["servers"], Mapping):
+        given = cast("Mapping[str, Any]", given)["servers"]
     if not isinstance(given, Mapping):
         raise SettingsError("The MCP settings need an object under mcpServers.", key="mcp_settings")
     servers: dict[str, ServerSettings] = {}
-    for name, raw in given.items():  # pyright: ignore[reportUnknownVariableType] - the door
-        shown = str(name)  # pyright: ignore[reportUnknownArgumentType]
-        try:
-            server = ServerSettings.model_validate(raw)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"])
-            said = first["msg"].removeprefix("Value error, ")
-            where = f"MCP server {shown!r}" + (f", field {field!r}" if field else "")
-            raise SettingsError(f"The settings of the {where} are wrong: {said}.", key="mcp_settings") from None
-        if not server.disabled:
-            servers[shown] = server
+    for name, raw in cast("Mapping[str, Any]", given).items():
+        server = _server(str(name), raw)
+        if disabled or not server.disabled:
+            servers[str(name)] = server
     return servers
+
+
+def _server(name: str, raw: object) -> ServerSettings:
+    shown = name[:80].encode("unicode_escape").decode("ascii") if not name.isprintable() else name[:80]
+    try:
+        return ServerSettings.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        said = first["msg"].removeprefix("Value error, ")
+        where = f"MCP server {shown!r}" + (f", field {field!r}" if field else "")
+        # Without its cause, which would show what was given.
+        raise SettingsError(f"The settings of the {where} are wrong: {said}.", key="mcp_settings", name=shown) from None
+
+
+def _filled(value: object, field: str) -> object:
+    """Text without placeholders: each gives way to its default. Raises ValueError where there is none."""
+    if not isinstance(value, str) or "${" not in value:
+        return value
+
+    def default(found: re.Match[str]) -> str:
+        if found["default"] is None:
+            raise ValueError(f"{field} holds the placeholder {found[0]}: write the value itself in its place")
+        return found["default"]
+
+    return _PLACEHOLDER.sub(default, value)

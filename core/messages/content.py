@@ -13,10 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import KeysView
 
 TEXT = "text"
+"""The kind of a content item: text."""
 IMAGE = "image"
+"""A picture: an address, a path, or a `data:` address."""
 FILE = "file"
+"""A file: an address or a path."""
 AUDIO = "audio"
+"""A recording."""
 VIDEO = "video"
+"""A film: an address, or a list of pictures."""
 
 ContentType: TypeAlias = Literal["text", "image", "file", "audio", "video"]
 ContentValue: TypeAlias = str | dict[str, Any] | list[Any]
@@ -45,7 +50,7 @@ class BaseModelCompatibleDict(BaseModel):
         return item in type(self).model_fields and getattr(self, str(item)) is not None
 
     def get(self, key: str, default: Any = None) -> Any:
-        """The field, or `default` where the field is unknown or empty (as in the peer)."""
+        """The field named `key`, or `default` where it is unknown or empty."""
         return (getattr(self, key) if key in type(self).model_fields else None) or default
 
     def keys(self) -> KeysView[str]:

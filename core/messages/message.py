@@ -10,22 +10,36 @@ from pydantic import field_validator, model_validator
 from core.messages.content import BaseModelCompatibleDict, ContentItem
 
 SYSTEM = "system"
+"""The role of what a model is told first."""
 USER = "user"
+"""The role of who asks."""
 ASSISTANT = "assistant"
+"""The role of who answers."""
 FUNCTION = "function"
+"""The role of what a tool gave."""
 
 ROLE = "role"
+"""The field of a message that says whose it is."""
 CONTENT = "content"
+"""The field with the text, or with content items."""
 NAME = "name"
+"""The field with the speaker; of a result, the tool."""
 REASONING_CONTENT = "reasoning_content"
+"""The field with what the model thought."""
 FUNCTION_CALL = "function_call"
+"""The field with a call: `name` and `arguments`."""
 EXTRA = "extra"
+"""The field with what goes along: a dict, for programs."""
 
 _ROLES = (SYSTEM, USER, ASSISTANT, FUNCTION)
 
 
 class FunctionCall(BaseModelCompatibleDict):
-    """A finished call: a tool's name and its arguments as JSON text.
+    """A finished call.
+
+    Args:
+        name: The tool; not empty.
+        arguments: JSON text.
 
     Raises:
         ValidationError: The name is empty, or the arguments are not JSON text.
@@ -61,7 +75,7 @@ class FunctionCall(BaseModelCompatibleDict):
         return json.loads(self.arguments)
 
     def add_argument(self, key: str, value: Any) -> FunctionCall:
-        """A new call with one argument more; this one stays as it is."""
+        """A new call with the argument `key` set to `value`; this one stays as it is."""
         arguments = {**cast("dict[str, Any]", self.get_parsed_arguments()), key: value}
         return FunctionCall(self.name, json.dumps(arguments, ensure_ascii=False))
 

@@ -116,11 +116,29 @@ def _mended(text: str) -> str | None:
         return None
 
 
+def edited_call(message: Message, arguments: object) -> Message:
+    """The call with the arguments that a person put in place of the model's; the same message where there are none."""
+    if not isinstance(arguments, dict) or message.function_call is None:
+        return message
+    call = FunctionCall(message.function_call.name, json.dumps(arguments, ensure_ascii=False))
+    return message.model_copy(update={"function_call": call})
+
+
+def spent(result: Message) -> Usage | None:
+    """What the models cost that a tool has asked, from its result's `extra["spent"]`; None where there is none."""
+    given = (result.extra or {}).get("spent")
+    try:
+        return Usage.model_validate(given) if isinstance(given, dict) else None
+    except ValueError:
+        return None
+
+
 class Transcript:
     """The reply so far. `apply` takes constant time; `messages` joins only what is still open.
 
     Reasoning, text and each call are separate messages in the order in which they appeared;
-    a call appears once its arguments are whole, results follow in the order of their calls.
+    a call appears once its arguments are whole, results follow in the order of their calls. Where a result's
+    `extra["arguments"]` says that a person changed the arguments, the call has those.
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
@@ -153,6 +171,8 @@ class Transcript:
             case ToolFinished():
                 self._open_results()
                 self._result(event.call_id).done = event.message
+                self._count(spent(event.message))
+                self._edit(event.call_id, (event.message.extra or {}).get("arguments"))
             case MessageFinished():
                 self._finish(event)
             case _:
@@ -183,6 +203,12 @@ class Transcript:
                 return entry
         raise ValueError(f"There is no call {call_id!r} in this reply.")
 
+    def _edit(self, call_id: str, arguments: object) -> None:
+        """What really ran is what the call says from now on."""
+        for entry in self._open if arguments is not None else ():
+            if isinstance(entry, _Call) and entry.call_id == call_id and entry.done is not None:
+                entry.done = edited_call(entry.done, arguments)
+
     def _result(self, call_id: str) -> _Result:
         for entry in reversed(self._open):
             if isinstance(entry, _Result) and entry.call_id == call_id:
@@ -204,10 +230,13 @@ class Transcript:
             if isinstance(entry, _Call):
                 entry.finish(mend=event.reason == "calls")  # of a reply that was cut off nothing is mended
         self.reason = event.reason
-        if event.usage is not None:
-            self.usage = event.usage if self.usage is None else self.usage + event.usage
+        self._count(event.usage)
         if not any(isinstance(entry, _Call) for entry in self._open):
             self._settle()
+
+    def _count(self, usage: Usage | None) -> None:
+        if usage is not None:
+            self.usage = usage if self.usage is None else self.usage + usage
 
     def _settle(self) -> None:
         """Close what is open: from here on it is shared, not built again."""

@@ -65,6 +65,10 @@ class Choosing:
         """The services that the owner set up. Raises StorageError."""
         return await self._store.list(owner)
 
+    async def secrets(self, owner: str) -> list[str]:
+        """The keys that the owner typed, for whoever must not repeat them; one that cannot be read is none."""
+        return await self._store.secrets(owner)
+
     async def save(self, owner: str, draft: Draft, *, use: bool) -> None:
         """Keep a choice, and let it answer from the next question on if `use` says so.
 
@@ -72,7 +76,9 @@ class Choosing:
             SettingsError: Something in it is wrong; the key says what.
             ModelServiceError: It is to be used, and its file is no model or damaged.
             StorageError: It cannot be kept.
+            ConflictError: key `model_of_agent`: those who answer bring their own.
         """
+        self._check_free()
         choice = await self.checked(owner, draft)
         if use:
             choice.check_key()
@@ -96,7 +102,9 @@ class Choosing:
         Raises:
             SettingsError: It is not on the menu.
             StorageError: It cannot be noted.
+            ConflictError: key `model_of_agent`.
         """
+        self._check_free()
         if service:
             service_named(service, local=is_local(owner))
         await self._store.use(owner, service)
@@ -167,6 +175,10 @@ class Choosing:
         model = checked_model(draft.model, service) if named else ""
         key = checked_key(draft.key) if draft.key is not None else await self._kept_key(owner, draft.service, address)
         return Choice(service, address, model, key or self._models.known_key(owner, address))
+
+    def _check_free(self) -> None:
+        if self._models.fixed:
+            raise ConflictError("The agents of this page bring their own model.", key="model_of_agent")
 
     async def _kept_key(self, owner: str, service: str, address: str) -> str:
         """The key that the owner gave for this very server."""

@@ -65,7 +65,12 @@ class OwnModels:
         store: What owners chose.
         default: The installation's model.
         changed: Called with the owner whose model changed.
+
+    Attributes:
+        fixed: The installation's model answers everybody: those who answer bring their own.
     """
+
+    fixed = False
 
     def __init__(
         self, settings: Settings, store: ModelServiceStore, default: Chosen, changed: Callable[[str], None]
@@ -85,6 +90,8 @@ class OwnModels:
         Raises:
             StorageError: The database failed.
         """
+        if self.fixed:
+            return self.default
         while owner not in self._chosen:
             changes = self._changes
             kept = await self._store.in_use(owner)

@@ -14,7 +14,8 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from dataclasses import dataclass
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -24,11 +25,14 @@ from core.net.body import ENCODINGS, Body, TooLargeError
 from core.net.names import name_of
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
     import httpx
 
 _SCHEMES = {"http": 80, "https": 443}
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _HOST = re.compile(r"[\w.:-]+")
+_KIND = re.compile(r"[\w.+-]{1,40}(?:/[\w.+-]{1,60})?", re.ASCII)
 _LONGEST = 4096  # letters of an address
 _CONNECT_SECONDS = 10.0
 _MOST_TRIED = 3  # of the addresses of a name
@@ -77,6 +81,23 @@ class Fetched:
     name: str
 
 
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """What is sent.
+
+    Args:
+        url: Read by `checked`.
+        method: As HTTP calls it.
+        headers: Besides the usual ones; they go to this address and no other.
+        content: The body.
+    """
+
+    url: httpx.URL
+    method: str = "GET"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    content: bytes | None = field(default=None, repr=False)
+
+
 _USUAL = FetchLimits()
 _OPEN = Reach()
 
@@ -95,9 +116,33 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
             `fetch_untrusted`); the server refuses, or sends people around (`fetch_refused`, `fetch_redirects`); what it
             sends is too large, too slow, or of another kind (`fetch_too_large`, `fetch_too_slow`, `fetch_kind`).
     """
+    target = checked(url)
+    async with connected(target, limits, reach) as transport:
+        for _ in range(limits.redirects + 1):
+            response = await sent(transport, Outgoing(target), reach)
+            try:
+                if response.status_code not in _REDIRECTS:
+                    return await _received(response, target, limits)
+                target = _next(target, response)
+            finally:
+                await response.aclose()
+    raise FetchError(
+        f"{target.host} sends from one address to the next.",
+        hint="Open it in a browser, and give the address where it ends.",
+        key="fetch_redirects",
+        host=target.host,
+    )
+
+
+@asynccontextmanager
+async def connected(target: httpx.URL, limits: FetchLimits, reach: Reach) -> AsyncGenerator[httpx.AsyncHTTPTransport]:
+    """A way out for one fetch, as long as the block runs; what goes wrong on it is told in sentences.
+
+    Raises:
+        FetchError: As `fetch` tells it.
+    """
     import httpx
 
-    target = checked(url)
     try:
         async with (
             asyncio.timeout(limits.seconds),
@@ -106,24 +151,11 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
                 verify=reach.trusted or _trusted(), trust_env=False, limits=httpx.Limits(max_keepalive_connections=0)
             ) as transport,
         ):
-            for _ in range(limits.redirects + 1):
-                response = await _sent(transport, target, reach)
-                try:
-                    if response.status_code not in _REDIRECTS:
-                        return await _received(response, target, limits)
-                    target = _next(target, response)
-                finally:
-                    await response.aclose()
+            yield transport
     except TimeoutError as error:
         raise _too_slow(target.host, limits.seconds) from error
     except httpx.HTTPError as error:
         raise (_untrusted if _is_about_trust(error) else _unreachable)(target.host) from error
-    raise FetchError(
-        f"{target.host} sends from one address to the next.",
-        hint="Open it in a browser, and give the address where it ends.",
-        key="fetch_redirects",
-        host=target.host,
-    )
 
 
 def checked(url: str) -> httpx.URL:
@@ -169,17 +201,23 @@ def _trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context(trust_env=False)
 
 
-async def _sent(transport: httpx.AsyncHTTPTransport, url: httpx.URL, reach: Reach) -> httpx.Response:
-    """The beginning of the answer, from a checked address of the host."""
+async def sent(transport: httpx.AsyncHTTPTransport, what: Outgoing, reach: Reach) -> httpx.Response:
+    """The beginning of the answer, from a checked address of the host.
+
+    Raises:
+        FetchError: The host has no address, or one that may not be called.
+    """
     import httpx
 
+    url, headers = what.url, {**_HEADERS, **what.headers}
     port = url.port or _SCHEMES[url.scheme]
     host = url.raw_host.decode("ascii")  # the name as it is sent, which systems would spell in another way
     addresses = await _addresses(host, port, reach)
     times: dict[str, Any] = httpx.Timeout(None, connect=_CONNECT_SECONDS).as_dict()
     for number, address in enumerate(addresses[:_MOST_TRIED], 1):
         # The certificate must be the name's, whatever the address; the Host header comes from the name too.
-        request = httpx.Request("GET", url, headers=_HEADERS, extensions={"sni_hostname": host, "timeout": times})
+        extensions = {"sni_hostname": host, "timeout": times}
+        request = httpx.Request(what.method, url, headers=headers, content=what.content, extensions=extensions)
         request.url = url.copy_with(host=address)
         try:
             return await transport.handle_async_request(request)
@@ -200,7 +238,8 @@ async def _addresses(host: str, port: int, reach: Reach) -> list[str]:
     if not all(reach.allows(address, port) for address in found):
         raise FetchError(
             f"{host} is not a public address.",
-            hint="Only pages of the open internet are fetched, from the usual ports.",
+            hint="Only public pages are fetched, from the usual ports. "
+            "What is on this computer or your own network can be saved and added as a file.",
             key="fetch_private",
             host=host,
         )
@@ -224,21 +263,30 @@ async def _received(response: httpx.Response, url: httpx.URL, limits: FetchLimit
     media_type = media_type.strip()
     if media_type and not media_type.startswith(limits.types):
         raise _other_kind(url.host, media_type)
-    length, packed = response.headers.get("content-length", ""), response.headers.get("content-encoding", "")
-    if not packed and length.isascii() and length.isdigit() and int(length[:20]) > limits.size:
-        raise _too_large(url.host, limits.size)
-    try:
-        body = Body(packed, limits.size)
-        async for piece in response.aiter_raw():
-            body.feed(piece)
-        data = body.whole()
-    except TooLargeError as error:
-        raise _too_large(url.host, limits.size) from error
-    except ValueError as error:
-        raise _other_kind(url.host, packed) from error
+    data = await body_of(response, url.host, limits.size)
     charset = more.partition("charset=")[2].split(";")[0].strip(" \"'")
     name = name_of(url.path, response.headers.get("content-disposition", ""), media_type) or url.host
     return Fetched(str(url), media_type, charset, data, name)
+
+
+async def body_of(response: httpx.Response, host: str, most: int) -> bytes:
+    """The body of an answer, unpacked.
+
+    Raises:
+        FetchError: It is too large, or packed in a way that was not asked for.
+    """
+    length, packed = response.headers.get("content-length", ""), response.headers.get("content-encoding", "")
+    if not packed and length.isascii() and length.isdigit() and int(length[:20]) > most:
+        raise _too_large(host, most)
+    try:
+        body = Body(packed, most)
+        async for piece in response.aiter_raw():
+            body.feed(piece)
+        return body.whole()
+    except TooLargeError as error:
+        raise _too_large(host, most) from error
+    except ValueError as error:
+        raise _other_kind(host, packed) from error
 
 
 def _unreachable(host: str) -> FetchError:
@@ -287,6 +335,6 @@ def _too_slow(host: str, seconds: float) -> FetchError:
 
 def _other_kind(host: str, kind: str) -> FetchError:
     hint = "Pages, PDF, office files, pictures and text can be fetched."
-    return FetchError(
-        f"What {host} sends cannot be read ({kind[:80]}).", hint=hint, key="fetch_kind", host=host, kind=kind[:80]
-    )
+    # A server may write whole sentences there, and this one is ours: a model takes it for our words.
+    kind = kind if _KIND.fullmatch(kind) else "?"
+    return FetchError(f"What {host} sends cannot be read ({kind}).", hint=hint, key="fetch_kind", host=host, kind=kind)

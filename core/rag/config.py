@@ -71,7 +71,7 @@ class RAGConfig(BaseModel):
 
     @classmethod
     def of(cls, value: RAGConfig | Mapping[str, Any] | None) -> RAGConfig:
-        """The typed form of what a caller gave; the caller's mapping is not changed.
+        """The typed form of `value`, which is not changed.
 
         Raises:
             SettingsError: A field is unknown or out of range; the message names it.

@@ -177,6 +177,7 @@ class Passage:
         score: Higher is better; comparable within one search only.
         document: The document's name, for display.
         heading: The headings above it, outermost first, parted by " > ".
+        url: Where it stands on the web, for one that is of no document in a library.
     """
 
     text: str
@@ -187,9 +188,11 @@ class Passage:
     rectangles: tuple[Rectangle, ...] = ()
     heading: str = ""
     chunk_id: int = 0
+    url: str = ""
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that travels in a message's `extra["passages"]`."""
+        """The JSON form that travels in a message's `extra["passages"]`; `url` is in it only where there is one."""
+        web = {"url": self.url} if self.url else {}
         return {
             "text": self.text,
             "score": self.score,
@@ -199,6 +202,7 @@ class Passage:
             "rectangles": [list(rectangle) for rectangle in self.rectangles],
             "heading": self.heading,
             "chunk_id": self.chunk_id,
+            **web,
         }
 
     @classmethod

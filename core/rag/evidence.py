@@ -85,11 +85,12 @@ class CitingStream:
 
     Args:
         passages: As they were put before the model.
+        question: What is answered; by it an answer that is nothing but a figure or a name finds its passage.
     """
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
+    def __init__(self, passages: Sequence[Passage], question: str = "") -> None:
         self._count = len(passages)
-        self._support = Support(passages)
+        self._support = Support(passages, question)
         self._markup = Markup()
         self._out: list[str] = []
         self._gap = ""  # spaces that wait for what follows

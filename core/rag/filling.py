@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from core.errors import ParlourError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _log = logging.getLogger(__name__)
 
@@ -32,10 +32,14 @@ class Filling:
     Args:
         what: The quick one first, so that there is something to compare soon.
         name: What to call the thread.
+        then: Called in that thread whenever it is done.
     """
 
-    def __init__(self, what: Sequence[Fillable], name: str = "library-vectors") -> None:
+    def __init__(
+        self, what: Sequence[Fillable], name: str = "library-vectors", then: Callable[[], None] | None = None
+    ) -> None:
         self._all = what
+        self._then = then
         self._change = threading.Condition()
         self._asked = 1  # for what came before this process
         self._done = 0
@@ -74,6 +78,8 @@ class Filling:
             with self._change:
                 self._done, self._whole = asked, all(filled)
                 self._change.notify_all()
+            if self._then is not None and not self._stop.is_set():
+                self._then()
 
     def _filled(self, one: Fillable) -> bool:
         try:

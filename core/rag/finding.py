@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from core.errors import ModelServiceError
+from core.errors import ModelServiceError, StorageError
 from core.rag import records
 from core.rag.index_file import DamagedIndexError
 from core.rag.rerank import reranker
@@ -50,6 +50,7 @@ class Finder:
         self._filling: Filling | None = None
         self._quick = WordIndex(file, self._follow)
         self._following: Filling | None = None
+        self._leading: Filling | None = None
         self._closed = False
         self.words = KeywordSearcher(file)
         """Where chunks are taken in and out: words are always kept."""
@@ -114,16 +115,24 @@ class Finder:
         """Wait until all vectors are made; whether they are. True where none are asked for."""
         return self._filling.wait(seconds) if self._filling is not None else True
 
+    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        """Of each of these documents, how many chunks every model has a vector for, and how many there are."""
+        found: dict[str, tuple[int, int]] = {}
+        for vectors in self._vectors:
+            for document, made in (vectors.made(documents) or {}).items():
+                found[document] = min(made, found.get(document, made))
+        return found
+
     def wait_for_words(self, seconds: float | None = None) -> bool:
-        """Wait until the quick index of a large library is up to date; whether it is. True where none is needed."""
-        return self._following.wait(seconds) if self._following is not None else True
+        """Wait until the quick indices of a large library are up to date; whether they are. True without any."""
+        return all(one.wait(seconds) for one in (self._following, self._leading) if one is not None)
 
     def close(self) -> None:
         """End the background work."""
         with self._guard:
             self._closed = True
-            fillings = [self._filling, self._following]
-            self._filling = self._following = None
+            fillings = [self._filling, self._following, self._leading]
+            self._filling = self._following = self._leading = None
         for filling in fillings:
             if filling is not None:
                 filling.close()
@@ -147,15 +156,35 @@ class Finder:
                 return
             from core.rag.embedding.catalog import AUTO, embedders
             from core.rag.filling import Filling
+            from core.rag.search.near_index import NearIndex, sweep
             from core.rag.vectors import Vectors
 
             models = embedders(self._config.embedding_model)
+            sweep(self._file)
             automatic = self._config.embedding_model == AUTO and len(models) > 1
             self._vectors = [
-                Vectors(self._file, model, _WORTH_ITS_TIME if automatic and model is models[0] else None)
+                Vectors(self._file, model, _WORTH_ITS_TIME, in_parts=True)
+                if automatic and model is models[0]
+                else Vectors(self._file, model, graph=NearIndex(self._file, model.model))
                 for model in models
             ]
-            self._filling = Filling(list(reversed(self._vectors)))
+            self._filling = Filling(list(reversed(self._vectors)), then=self._lead)
+
+    def _lead(self) -> None:
+        """Bring the graphs of the vectors up to date, where there are enough of these."""
+        graphs = [vectors.graph for vectors in self._vectors if vectors.graph is not None]
+        try:
+            if self._leading is None and not any(graph.is_wanted() for graph in graphs):
+                return
+        except StorageError:  # the library is being closed
+            return
+        with self._guard:
+            if self._leading is not None:
+                self._leading.wake()
+            elif not self._closed:
+                from core.rag.filling import Filling
+
+                self._leading = Filling(graphs, "library-graph")
 
     def _follow(self) -> None:
         """Bring the quick index of words up to date, where the library is large enough for one."""

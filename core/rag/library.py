@@ -83,10 +83,11 @@ class Library:
     def open(
         cls, folder: str | Path, config: RAGConfig | Mapping[str, Any] | None = None, *, limits: Limits | None = None
     ) -> Library:
-        """Open the library in `folder`, making it where there is none.
+        """Open the library in `folder`, making it where there is none; `config` says how it reads and searches.
 
         A damaged file is moved aside, and everything is read again from the originals: nothing is lost. Where that is
         cut short, by a full disk or because the process is killed, the next opening goes on with it.
+        `limits` are those of reading a file.
 
         Raises:
             NoSpaceError: The disk is full, and there is something to read again.
@@ -130,7 +131,7 @@ class Library:
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
         "document_damaged".
 
-        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX) a copy without encryption is kept as the original,
+        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS) a copy without encryption is kept as the original,
         readable by its owner only, like the passages in the library's file: its pages can be shown later without asking
         again. The password itself is neither kept nor logged, and reaches the reader through its standard input.
 
@@ -171,7 +172,7 @@ class Library:
         return self._add(self._originals.take_bytes(data), document_id, known, "", Wish())
 
     def remove(self, document_id: str) -> None:
-        """Take a document out, its file and pictures too. One that is being read is read no further.
+        """Take the document `document_id` out, its file and pictures too. One that is being read is read no further.
 
         Raises:
             NotFoundError: It is not here.
@@ -190,7 +191,7 @@ class Library:
             return records.everything(db)
 
     def document(self, document_id: str) -> Document:
-        """One document.
+        """The document of the id `document_id`.
 
         Raises:
             NotFoundError: It is not here.
@@ -224,7 +225,7 @@ class Library:
         return [passage for passage in found if passage.score >= self._config.score_threshold]
 
     def beginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
-        """The first passages of each document, `k` in all: what "summarise this" is answered from.
+        """The first passages of each of `documents`, `k` in all: what "summarise this" is answered from.
 
         Raises:
             StorageError: The library cannot be read.
@@ -244,10 +245,20 @@ class Library:
         """
         return self._finder.wait_for_vectors(seconds)
 
-    def wait_for_words(self, seconds: float | None = None) -> bool:
-        """Wait until the quick index of a large library is up to date, `seconds` at most; whether it is.
+    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        """How far search by meaning has come: for each of `documents`, the chunks that it knows, and all of them.
 
-        Nothing has to wait for it: search finds the same without it, only slower.
+        Empty where the library searches by words alone; a document that is not here is left out.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
+        return self._finder.vectors_made(documents)
+
+    def wait_for_words(self, seconds: float | None = None) -> bool:
+        """Wait until the quick indices of a large library are up to date, `seconds` at most each; whether they are.
+
+        Nothing has to wait for them: search finds the same without, only slower.
         """
         return self._finder.wait_for_words(seconds)
 
@@ -269,12 +280,12 @@ class Library:
         return self._pictures.get(document, original, passage.page or 0, zoom, passage.rectangles)
 
     def page_image(self, document_id: str, page: int, zoom: float = _ZOOM) -> bytes:
-        """A page as PNG, unmarked; errors as in `page_picture`."""
+        """The `page` (from 1) of `document_id` as PNG, unmarked; `zoom` and errors as in `page_picture`."""
         document = self.document(document_id)
         return self._pictures.get(document, self._originals.path(document.id), page, zoom)
 
     def page_size(self, document_id: str, page: int) -> tuple[float, float]:
-        """Width and height of a page as displayed, in points.
+        """Width and height of a `page` (from 1) of `document_id` as displayed, in points.
 
         Raises:
             NotFoundError: There is no such document or page.
@@ -284,7 +295,7 @@ class Library:
         return (shape.width, shape.height)
 
     def text_box(self, document_id: str, page: int) -> Rectangle | None:
-        """The box around all text of a page, in points; `None` where there is no text. Errors as in `page_size`."""
+        """The box around all text of a page in points, or `None`; arguments and errors are as of `page_size`."""
         return self._shape(document_id, page).text_box
 
     # ---- the same without blocking the loop

@@ -78,6 +78,7 @@ class Places:
         bare = [_GAPS.sub("", unit.text) for unit in units]
         self._all = "".join(bare)
         self._starts: list[int] = []
+        self._printed: dict[int, list[int]] = {}
         reached = 0
         for text in bare:
             self._starts.append(reached)
@@ -121,11 +122,18 @@ class Places:
             begin = self._starts[number]
             if begin >= end:
                 return
-            text = self._units[number].text
-            letters = [at for at, letter in enumerate(text) if not _GAPS.match(letter)]
+            letters = self._letters(number)
             low, high = max(0, start - begin), min(len(letters), end - begin)
             if low < high:
                 yield Span(number, letters[low], letters[high - 1] + 1)
+
+    def _letters(self, number: int) -> list[int]:
+        """Where in a unit its letters stand that are no gaps; many quotations may be looked for in one unit."""
+        if number not in self._printed:
+            text = self._units[number].text
+            gaps = {at for gap in _GAPS.finditer(text) for at in range(*gap.span())}
+            self._printed[number] = [at for at in range(len(text)) if at not in gaps]
+        return self._printed[number]
 
     def _bare_at(self, span: Span) -> int:
         return self._starts[span.unit] + len(_GAPS.sub("", self._units[span.unit].text[: span.start]))

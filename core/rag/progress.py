@@ -17,6 +17,7 @@ class ReadingProgress:
         tables: Found so far.
         chunks: Those that a search finds already.
         seconds: Since reading began.
+        fetching: Its address is being called; there is nothing to read yet.
     """
 
     document_id: str
@@ -26,3 +27,4 @@ class ReadingProgress:
     tables: int = 0
     chunks: int = 0
     seconds: float = 0.0
+    fetching: bool = False

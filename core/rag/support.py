@@ -22,6 +22,8 @@ _NEARLY_ALL = 0.75  # of them, or a figure among them, and one word fewer is eno
 _FEWEST = 3
 _FEWEST_CHINESE = 4
 _SECOND_ADDS = 0.2  # of the words, before a second passage is named too
+_SHORT = 40  # letters, up to which an answer may say no more than what was asked for
+_BARE = re.compile(r"[\s,，*_`“”\"']+|[.。!！]+\Z")
 DENIAL = re.compile(
     r"\b(?:not|no|n't|cannot|can't|doesn't|don't|didn't|isn't)\b.{0,40}"
     r"\b(?:mention|contain|say|state|provide|specif|include|find|found|information|know|sure|answer)"
@@ -36,10 +38,13 @@ class Support:
 
     Args:
         passages: As they were put before the model.
+        question: What is answered: "1,200 dollars" says no word of it, and yet it is said of it.
     """
 
-    def __init__(self, passages: Sequence[Passage]) -> None:
-        self._words = [words_of(f"{passage.heading}\n{passage.text}") for passage in passages]
+    def __init__(self, passages: Sequence[Passage], question: str = "") -> None:
+        self._texts = [f"{passage.heading}\n{passage.text}" for passage in passages]
+        self._words = [words_of(text) for text in self._texts]
+        self._asked = words_of(question)
 
     def numbers(self, sentence: str) -> list[int]:
         """The passages that bear the sentence out, the best first, two at most; none if in doubt."""
@@ -55,7 +60,21 @@ class Support:
         borne = set[str]().union(*(shared[at] for at in named))
         # A wrong figure is what models invent most: one that no named passage has speaks against it.
         enough = fewest - 1 if figures or len(borne) >= _NEARLY_ALL * len(said) else fewest
-        return [at + 1 for at in named] if len(borne) >= enough and figures <= borne else []
+        if len(borne) >= enough and figures <= borne:
+            return [at + 1 for at in named]
+        return self._of_question(sentence, share) if len(said) < fewest else []
+
+    def _of_question(self, sentence: str, share: float) -> list[int]:
+        """The passage that has these few words as they are, and speaks of what was asked; none if in doubt."""
+        bare = _BARE.sub("", sentence).strip()
+        if not self._asked or not words_of(sentence) or not 2 <= len(bare) <= _SHORT:
+            return []
+        # 4 days are no part of 14 days.
+        whole = re.compile(rf"(?<!\d){re.escape(bare)}(?!\d)", re.IGNORECASE)
+        spoken = [len(self._asked & words) for words in self._words]
+        fitting = [at for at, text in enumerate(self._texts) if whole.search(_BARE.sub("", text))]
+        best = max(fitting, key=lambda at: spoken[at], default=-1)
+        return [best + 1] if best >= 0 and spoken[best] >= max(2, share * len(self._asked)) else []
 
     @staticmethod
     def _named(shared: Sequence[set[str]], order: Sequence[int], said: int, share: float) -> list[int]:

@@ -6,20 +6,24 @@ import json
 import logging
 import threading
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from core.rag.near_likeness import Known, Likeness, Wanted, ids_of, near
+from core.rag.parts import PARTS, parts_of
 from core.rag.records import searched_text
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
     from core.rag.embedding.base import Embedder, Floats
     from core.rag.index_file import IndexFile
+    from core.rag.search.near_index import NearIndex
 
     Ids = NDArray[np.int64]
 
@@ -32,8 +36,16 @@ FROM chunks JOIN documents ON documents.id = document_id
 WHERE chunks.id > ? AND NOT EXISTS (SELECT 1 FROM vectors WHERE vectors.model = ? AND vectors.chunk_id = chunks.id)
 ORDER BY chunks.id LIMIT ?"""
 
+_MADE = """
+SELECT document_id, sum(EXISTS (SELECT 1 FROM vectors WHERE model = ?1 AND chunk_id = chunks.id)), count(*)
+FROM chunks WHERE document_id IN (SELECT value FROM json_each(?2)) GROUP BY document_id"""
+
+_COUNT = "SELECT coalesce(sum(chunks), 0) FROM documents WHERE id IN (SELECT value FROM json_each(?))"
 # To count the chunks themselves takes milliseconds where there are many.
 _WHICH = "SELECT (SELECT coalesce(max(id), 0) FROM chunks), (SELECT coalesce(sum(chunks), 0) FROM documents)"
+
+
+_NOTHING = (np.zeros(0, np.int64), np.zeros((0, 0), np.float32))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +58,19 @@ class _Matrix:
     ids: Ids
     rows: Floats
     change: int = -1
+    since: int = -1  # the change that it begins after
 
     def plus(self, ids: Ids, rows: Floats, change: int) -> _Matrix:
         """This and more."""
         if not len(ids):
-            return _Matrix(self.ids, self.rows, change)
+            return _Matrix(self.ids, self.rows, change, self.since)
         if not len(self.ids):
-            return _Matrix(ids, rows, change)
+            return _Matrix(ids, rows, change, self.since)
         if ids[0] < self.ids[-1]:  # two processes made them at once, and the slower one's came late
             both = np.concatenate([self.ids, ids])
             order = np.argsort(both, kind="stable")
-            return _Matrix(both[order], np.concatenate([self.rows, rows])[order], change)
-        return _Matrix(_joined(self.ids, ids), _joined(self.rows, rows), change)
+            return _Matrix(both[order], np.concatenate([self.rows, rows])[order], change, self.since)
+        return _Matrix(_joined(self.ids, ids), _joined(self.rows, rows), change, self.since)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +81,6 @@ class _Everything:
     places: Ids | None
 
 
-@dataclass(frozen=True, slots=True)
-class Likeness:
-    """Cosines of chunks with a question, by growing ids."""
-
-    ids: Ids
-    cosines: Floats
-
-
 @dataclass(eq=False)
 class Vectors:
     """The vectors of one model.
@@ -84,14 +89,25 @@ class Vectors:
         file: The library's file.
         embedder: The model.
         most: Chunks that a library may have for this model to be worth its time; `None` is any number.
+        graph: Leads to the nearest in a large library; without it all are compared, always.
+        in_parts: A chunk is as like a question as the likest of its parts; takes longer, and `parts.PARTS` times the
+            room. Such vectors are of no use to a graph.
     """
 
     file: IndexFile
     embedder: Embedder
     most: int | None = None
+    graph: NearIndex | None = None
+    in_parts: bool = False
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _matrix: _Matrix | None = None
     _everything: _Everything | None = None
+    _whole: tuple[tuple[int, int, int, int], bool] | None = None
+
+    @property
+    def model(self) -> str:
+        """Under which name its vectors are kept: those of parts cannot be compared with those of whole chunks."""
+        return f"{self.embedder.model} in {PARTS}" if self.in_parts else self.embedder.model
 
     def fill(self, stop: threading.Event) -> bool:
         """Make the vectors that are missing, batch by batch, until none is or `stop` is set.
@@ -109,59 +125,118 @@ class Vectors:
             if self.most is not None and self._chunks() > self.most:
                 return True
             with self.file.reading() as db:
-                missing = db.execute(_MISSING, (last, self.embedder.model, _BATCH)).fetchall()
+                missing = db.execute(_MISSING, (last, self.model, _BATCH)).fetchall()
             if not missing:
                 if not last:
                     return True
                 last = 0  # once more from the beginning: others may have been at it too
                 continue
             last = missing[-1][0]
-            texts = [searched_text(title or name, heading, text) for _, title, name, heading, text in missing]
-            rows = self._made(texts, stop)
+            rows = self._made([self._told(title or name, *texts) for _, title, name, *texts in missing], stop)
             made = zip((row[0] for row in missing), rows, strict=False)  # fewer rows where it was stopped
             with self.file.writing() as db:
                 db.executemany(
                     # A chunk may be gone by now, with its document.
                     "INSERT OR IGNORE INTO vectors (model, chunk_id, vector) "
                     "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM chunks WHERE id = ?2)",
-                    ((self.embedder.model, chunk_id, row.tobytes()) for chunk_id, row in made),
+                    ((self.model, chunk_id, row.tobytes()) for chunk_id, row in made),
                 )
         return False
 
-    def _made(self, texts: list[str], stop: threading.Event) -> list[NDArray[np.float16]]:
-        """Vectors of the texts, as far as it came before `stop`: one passage may take a fifth of a second."""
+    def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:
+        """Of each of these documents, how many chunks have a vector and how many there are.
+
+        `None` where the library is too large for this model, and so no more are made.
+        """
+        if self.most is not None and self._chunks() > self.most:
+            return None
+        with self.file.reading() as db:
+            found = db.execute(_MADE, (self.model, json.dumps(list(documents)))).fetchall()
+        return {document: (done, total) for document, done, total in found}
+
+    def _told(self, title: str, heading: str, text: str) -> list[str]:
+        return parts_of(title, heading, text) if self.in_parts else [searched_text(title, heading, text)]
+
+    def _made(self, told: list[list[str]], stop: threading.Event) -> list[NDArray[np.float16]]:
+        """A row for each chunk, as far as it came before `stop`: one passage may take a fifth of a second."""
+        texts = [text for one in told for text in one]
         rows: list[NDArray[np.float16]] = []
         step = self.embedder.at_once
         for at in range(0, len(texts), step):
             if stop.is_set():
                 break
             rows.extend(self.embedder.passages(texts[at : at + step]).astype(np.float16))
-        return rows
+        ends = list(accumulate(map(len, told)))
+        whole = [rows[end - len(one) : end] for one, end in zip(told, ends, strict=True) if end <= len(rows)]
+        # The last part stands for those that a short chunk has not.
+        size = PARTS if self.in_parts else 1
+        return [np.concatenate([*some, *some[-1:] * (size - len(some))]) for some in whole]
 
     def _chunks(self) -> int:
         with self.file.reading() as db:
             (count,) = db.execute("SELECT count(*) FROM chunks").fetchone()
         return int(count)
 
-    def like(self, question: str, documents: Collection[str] | None = None) -> Likeness | None:
+    def like(
+        self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
+    ) -> Likeness | None:
         """How like the question each chunk is.
 
         `None` where there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
 
+        Args:
+            question: In any words.
+            documents: Only of these; of all by default.
+            nearest: So many of the nearest suffice; a large library is not compared as a whole then. 0 is all.
+            also: Chunks that are wanted then, too.
+
         Raises:
             ParlourError: The service that makes vectors failed.
         """
+        if nearest and self.graph is not None and self.graph.now() is not None:
+            return self._nearest(question, documents, nearest, also)
         with self.file.reading() as db:
             matrix = self._current(db)
-            found = self._all(db, matrix) if documents is None else _rows_of(matrix, _ids_of(db, documents))
+            found = self._all(db, matrix) if documents is None else _rows_of(matrix, ids_of(db, documents))
         if found is False or not self.embedder.ready():
             return None
         asked = self.embedder.questions([question])[0]
         if found is None:
-            return Likeness(matrix.ids, matrix.rows @ asked)
+            return Likeness(matrix.ids, _cosines(matrix.rows, asked), self.in_parts)
         # To take a few rows out is quicker than to compare all; to take most of them out is slower.
-        few = len(found) * 4 < len(matrix.ids)
-        return Likeness(matrix.ids[found], matrix.rows[found] @ asked if few else (matrix.rows @ asked)[found])
+        if len(found) * 4 < len(matrix.ids):
+            return Likeness(matrix.ids[found], _cosines(matrix.rows[found], asked), self.in_parts)
+        return Likeness(matrix.ids[found], _cosines(matrix.rows, asked)[found], self.in_parts)
+
+    def _nearest(
+        self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
+    ) -> Likeness | None:
+        now = self.graph.now() if self.graph is not None else None
+        if now is None:
+            return None
+        with self.file.reading() as db:
+            since = self._current(db, now.change)
+            known = Known(now.graph, since.ids, since.rows)
+            count = self._count(db, known, (now.change, since.change), documents)
+        if not count or not self.embedder.ready():
+            return None
+        asked = self.embedder.questions([question])[0]
+        return near(self.file, known, asked, Wanted(documents, count, nearest, also))
+
+    def _count(
+        self, db: sqlite3.Connection, known: Known, changes: tuple[int, int], documents: Collection[str] | None
+    ) -> int:
+        """How many chunks are wanted; 0 if one of them has no vector. To look at all of them is done once."""
+        last, count = db.execute(_WHICH).fetchone()
+        of = (*changes, last, count)
+        if self._whole is None or self._whole[0] != of:
+            self._whole = (of, bool(known.holds(ids_of(db, None)).all()))
+        if self._whole[1]:
+            return count if documents is None else db.execute(_COUNT, (json.dumps(list(documents)),)).fetchone()[0]
+        if documents is None:
+            return 0
+        wanted = ids_of(db, documents)
+        return len(wanted) if known.holds(wanted).all() else 0
 
     def _all(self, db: sqlite3.Connection, matrix: _Matrix) -> Ids | Literal[False] | None:
         """The rows of all chunks; asking for each of them takes longer than all the rest, so that is done once."""
@@ -172,32 +247,45 @@ class Vectors:
             return known.places
         if count > len(matrix.ids):
             return False
-        found = _rows_of(matrix, _ids_of(db, None))
+        found = _rows_of(matrix, ids_of(db, None))
         if found is not False:
             if len(found) == len(matrix.ids):
                 found = None
             self._everything = _Everything((matrix.change, last, count), found)
         return found
 
-    def _current(self, db: sqlite3.Connection) -> _Matrix:
-        """What is in memory, brought up to date: another process may have changed the file."""
+    def _current(self, db: sqlite3.Connection, since: int = -1) -> _Matrix:
+        """What is in memory, brought up to date: another process may have changed the file.
+
+        Args:
+            db: The library.
+            since: Only vectors that came after this one are wanted.
+        """
         with self._guard:
             (change,) = db.execute("SELECT coalesce(max(id), 0) FROM vectors").fetchone()
-            matrix = self._matrix
+            matrix = self._matrix if self._matrix is not None and self._matrix.since == since else None
             if matrix is None or matrix.change != change:
-                matrix = self._matrix = self._read(db, matrix, change)
+                matrix = self._matrix = self._read(db, matrix or _Matrix(*_NOTHING, since, since), change)
             return matrix
 
-    def _read(self, db: sqlite3.Connection, known: _Matrix | None, change: int) -> _Matrix:
+    def _read(self, db: sqlite3.Connection, known: _Matrix, change: int) -> _Matrix:
         """Read the vectors that came since; those of chunks that are gone are passed over when they are compared."""
         found = db.execute(
             "SELECT chunk_id, vector FROM vectors WHERE model = ? AND id > ? ORDER BY chunk_id",
-            (self.embedder.model, known.change if known else -1),
+            (self.model, known.change),
         ).fetchall()
         ids = np.fromiter((row[0] for row in found), np.int64, len(found))
         rows = np.frombuffer(b"".join(row[1] for row in found), np.float16).astype(np.float32)
         rows = rows.reshape(len(found), -1) if found else np.zeros((0, 0), np.float32)
-        return (known or _Matrix(ids[:0], rows[:0])).plus(ids, rows, change)
+        return known.plus(ids, rows, change)
+
+
+def _cosines(rows: Floats, asked: Floats) -> Floats:
+    """Of each row with a question; of a row of parts, that of the likest."""
+    if rows.shape[1] == len(asked):
+        return rows @ asked
+    cosines: Floats = (rows.reshape(-1, len(asked)) @ asked).reshape(len(rows), -1).max(axis=1)
+    return cosines
 
 
 def _joined(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
@@ -217,15 +305,3 @@ def _rows_of(matrix: _Matrix, wanted: Ids) -> Ids | Literal[False]:
         return False
     places = np.minimum(np.searchsorted(matrix.ids, wanted), len(matrix.ids) - 1)
     return places if np.array_equal(matrix.ids[places], wanted) else False
-
-
-def _ids_of(db: sqlite3.Connection, documents: Collection[str] | None) -> Ids:
-    """The chunks of these documents, of all by default; the numbers grow."""
-    if documents is None:
-        found = db.execute("SELECT id FROM chunks ORDER BY id").fetchall()
-    else:
-        found = db.execute(
-            "SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
-            (json.dumps(list(documents)),),
-        ).fetchall()
-    return np.fromiter((row[0] for row in found), np.int64, len(found))

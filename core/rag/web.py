@@ -95,7 +95,7 @@ async def page(
         FetchError: It cannot be fetched, or may not be.
     """
     fetched = await fetch(url, limits=limits or FetchLimits(), reach=reach or Reach())
-    data, title = await asyncio.to_thread(_page, fetched)  # 10 MB take a while
+    data, title = await asyncio.to_thread(as_readable, fetched)  # 10 MB take a while
     return data, with_ending(name or title or fetched.name, fetched.media_type)
 
 
@@ -112,7 +112,7 @@ async def _unless(stopped: Callable[[], bool], work: Coroutine[Any, Any, _T]) ->
         task.cancel()
 
 
-def _page(fetched: Fetched) -> tuple[bytes, str]:
+def as_readable(fetched: Fetched) -> tuple[bytes, str]:
     """The bytes in an encoding that readers know without the server's word, and the title; "" where there is none."""
     is_page = fetched.media_type in _PAGES
     if not is_page and not fetched.media_type.startswith("text/"):

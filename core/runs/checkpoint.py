@@ -30,14 +30,16 @@ class Checkpoint:
 
     Args:
         gone: Called when the run's rows are gone, deleted with their conversation.
+        stored: How many events of the log are in the table already.
     """
 
-    def __init__(self, store: RunStore, run_id: str, log: RunLog, gone: Callable[[], None]) -> None:
+    def __init__(self, store: RunStore, run_id: str, log: RunLog, gone: Callable[[], None], *, stored: int = 0) -> None:
         self._store = store
         self._run_id = run_id
         self._log = log
         self._gone = gone
-        self._stored = 0
+        self._stored = stored
+        self._tried = asyncio.Event()
         self._new = asyncio.Event()
         self._now = asyncio.Event()
         self._closing = False
@@ -54,8 +56,21 @@ class Checkpoint:
                 self._new.clear()
                 self._now.clear()
                 pause = _EVERY if await self._write() else _AFTER_TROUBLE
+                self._tried.set()
         finally:
             unwatch()
+            self._tried.set()
+
+    async def catch_up(self) -> None:
+        """Wait until what is in the log now is in the table, or cannot be written at present."""
+        last = len(self._log)
+        for _ in range(2):  # one write may be on its way already
+            if self._stored >= last or self._closing:
+                return
+            self._tried.clear()
+            self._new.set()
+            self._now.set()
+            await self._tried.wait()
 
     def close(self) -> None:
         """Let `keep` end; what is not written yet is in `pending`."""

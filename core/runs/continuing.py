@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
-from core.messages.events import CallDelta, CallStarted, MessageFinished, ToolFinished, ToolStarted
+from core.errors import NotFoundError
+from core.messages.events import (
+    CallDelta,
+    CallStarted,
+    MessageFinished,
+    MessageStarted,
+    ReasoningDelta,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+)
 from core.messages.transcript import call_message
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, StepRecorded, ToolProgress, Within
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.messages.message import Message
+
+_OF_THE_OLD_RUN = ClaimsChecked | RunFinished | ToolProgress | StepRecorded  # the new one counts its steps itself
 
 
 def beginning_of(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
@@ -21,19 +34,82 @@ def beginning_of(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:
     Its end is left out, so that text goes on where it broke off; calls whose arguments never were whole are left out,
     and calls that never had a result get one that says so.
     """
-    kept = [one for one in logged if not isinstance(one.event, ClaimsChecked | RunFinished)]
+    kept = [one for one in logged if not isinstance(one.event, _OF_THE_OLD_RUN)]
     while kept and isinstance(kept[-1].event, MessageFinished) and kept[-1].event.reason != "calls":
         kept.pop()
-    answered = {one.event.call_id for one in kept if isinstance(one.event, ToolFinished)}
     started = {one.event.call_id for one in kept if isinstance(one.event, ToolStarted)}
     whole = started | _whole_calls(kept)
     kept = [one for one in kept if not isinstance(one.event, CallStarted | CallDelta) or one.event.call_id in whole]
+    return _with_results(kept)
+
+
+def _with_results(kept: list[LoggedEvent], but: str = "") -> list[LoggedEvent]:
+    """The same, and a result that says so for each call that never had one."""
+    answered = {one.event.call_id for one in kept if isinstance(one.event, ToolFinished)} | {but}
     at = kept[-1].at if kept else 0.0
     for call in _calls(kept):
         call_id = str((call.extra or {})["function_id"])
         if call_id not in answered:
             kept.append(LoggedEvent(0, at, ToolFinished(call_id, cut_off_result(call, "interrupted"))))
     return kept
+
+
+def beginning_with(logged: Sequence[LoggedEvent], call_id: str, arguments: Mapping[str, Any]) -> list[LoggedEvent]:
+    """The events that a reply begins with which makes one call anew, with other arguments.
+
+    All that came before the call stays, and what the other calls of its turn gave; what came after goes.
+
+    Args:
+        logged: What happened in the old reply.
+        call_id: The call.
+        arguments: For it.
+
+    Raises:
+        NotFoundError: There is no such call, or its arguments never were whole.
+    """
+    turn = _up_to_the_end_of_the_turn(logged, call_id)
+    kept: list[LoggedEvent] = []
+    for one in turn:
+        event = one.event
+        if isinstance(event, Within):
+            kept += [] if event.calls[0] == call_id else [one]
+        elif getattr(event, "call_id", None) != call_id:
+            kept.append(one)
+        elif isinstance(event, CallStarted):
+            text = json.dumps(dict(arguments), ensure_ascii=False)
+            kept += [one, LoggedEvent(0, one.at, CallDelta(call_id, text))]
+    if _is_open(kept):
+        kept.append(LoggedEvent(0, kept[-1].at, MessageFinished("calls")))
+    return _with_results(kept, but=call_id)
+
+
+def _up_to_the_end_of_the_turn(logged: Sequence[LoggedEvent], call_id: str) -> list[LoggedEvent]:
+    whole = {one.event.call_id for one in logged if isinstance(one.event, ToolFinished)} | _whole_calls(logged)
+    kept: list[LoggedEvent] = []
+    found = worked = False
+    for one in logged:
+        event = one.event
+        if isinstance(event, _OF_THE_OLD_RUN):
+            continue
+        if isinstance(event, CallStarted) and event.call_id == call_id and call_id in whole:
+            found = True
+        if found and worked and isinstance(event, MessageStarted | TextDelta | ReasoningDelta | CallStarted):
+            break
+        worked = found and (worked or isinstance(event, ToolStarted | ToolFinished))
+        kept.append(one)
+    if not found:
+        raise NotFoundError("There is no such call in this reply.", kind="call")
+    return kept
+
+
+def _is_open(logged: Sequence[LoggedEvent]) -> bool:
+    """Whether a call was begun after the last end of a message."""
+    for one in reversed(logged):
+        if isinstance(one.event, MessageFinished):
+            return False
+        if isinstance(one.event, CallStarted):
+            return True
+    return False
 
 
 def _whole_calls(logged: Sequence[LoggedEvent]) -> set[str]:

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from core.messages.events import Event
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
     from core.rag.claims import Verdict
     from core.storage.base import RunStatus
 
 # What a reader must see at once; the rest may wait for the next frame.
 _URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", "item_added"} | {
+    "approval_asked",
+    "approval_given",
+    "input_asked",
+    "input_given",
+    "turns_summarised",
     "claims_checked",
     "run_finished",
 }
@@ -55,7 +60,161 @@ class ClaimsChecked:
     kind: Literal["claims_checked"] = "claims_checked"
 
 
-RunEvent: TypeAlias = Event | ClaimsChecked | RunFinished
+@dataclass(frozen=True, slots=True)
+class ApprovalAsked:
+    """A call waits for the user.
+
+    Args:
+        call_id: The call.
+        name: The tool's full name, by which rules and allowances know it.
+        arguments: What the model wants to call it with; the user may change them.
+        reason: Why it is asked, as `core.tools.approval.Reason` names it.
+        wants: What the call would do, in words, by language.
+        addresses: What it would reach on the web.
+        until: When silence counts as a refusal, in Unix seconds.
+        within: Where an agent that is called as a tool wants it: its calls down to the one that is asked about.
+    """
+
+    call_id: str
+    name: str
+    arguments: dict[str, Any]
+    reason: str
+    wants: dict[str, str]
+    addresses: list[str]
+    until: float
+    within: list[str] = field(default_factory=list[str])
+    kind: Literal["approval_asked"] = "approval_asked"
+
+    @property
+    def may_be_always(self) -> bool:
+        """Whether the tool can be let run unasked from now on.
+
+        What may destroy or carry away is asked each time, and so is what a rule of the user's wants asked.
+        """
+        return self.reason in {"writes", "runs_code", "always"}
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalGiven:
+    """A call may run, or may not.
+
+    Args:
+        call_id: The call.
+        allowed: Which of the two.
+        arguments: Those that the user put in place of the model's, if any.
+        why: `user`, or `timeout` …, as `core.tools.approval.Decision` names it.
+        always: Whether the tool runs unasked in this conversation from now on.
+    """
+
+    call_id: str
+    allowed: bool
+    arguments: dict[str, Any] | None
+    why: str
+    always: bool = False
+    kind: Literal["approval_given"] = "approval_given"
+
+
+InputWhy: TypeAlias = Literal["answered", "declined", "timeout", "over"]
+
+
+@dataclass(frozen=True, slots=True)
+class InputAsked:
+    """A server wants to know something from the user while one of its tools runs.
+
+    Args:
+        call_id: The call.
+        input_id: Names the question: a call may ask more than once.
+        server: The server's name.
+        question: What the server says; not Parlour's words.
+        schema: What it wants to know, as `core.mcp.forms` reads it.
+        until: When silence counts as a no, in Unix seconds.
+    """
+
+    call_id: str
+    input_id: str
+    server: str
+    question: str
+    schema: dict[str, Any]
+    until: float
+    kind: Literal["input_asked"] = "input_asked"
+
+
+@dataclass(frozen=True, slots=True)
+class InputGiven:
+    """The question of a server waits no more; what was answered is the server's alone."""
+
+    call_id: str
+    input_id: str
+    why: InputWhy
+    kind: Literal["input_given"] = "input_given"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolProgress:
+    """How far a tool has come: in words, and as `done` of `total` where it knows."""
+
+    call_id: str
+    text: str
+    done: float | None = None
+    total: float | None = None
+    kind: Literal["tool_progress"] = "tool_progress"
+
+
+@dataclass(frozen=True, slots=True)
+class StepRecorded:
+    """A step of thought is over: a call has its result, or a message without a call has ended.
+
+    Args:
+        position: From 1, without a gap in one reply.
+        call_id: The call; `None` in a step without one.
+    """
+
+    position: int
+    call_id: str | None = None
+    kind: Literal["step_recorded"] = "step_recorded"
+
+
+@dataclass(frozen=True, slots=True)
+class TurnsSummarised:
+    """The model is given a summary in place of the oldest turns of the conversation.
+
+    Args:
+        text: The summary.
+        turns: How many questions and replies it is of.
+    """
+
+    text: str
+    turns: int
+    kind: Literal["turns_summarised"] = "turns_summarised"
+
+
+@dataclass(frozen=True, slots=True)
+class Within:
+    """What an agent says and does that another agent has called as a tool.
+
+    Args:
+        calls: The call that it answers; before it, the calls that this one was made in, from the outermost.
+        event: What happened in its reply.
+    """
+
+    calls: tuple[str, ...]
+    event: Event
+    kind: Literal["within"] = "within"
+
+
+RunOwn: TypeAlias = (
+    ApprovalAsked
+    | ApprovalGiven
+    | InputAsked
+    | InputGiven
+    | ToolProgress
+    | StepRecorded
+    | TurnsSummarised
+    | Within
+    | ClaimsChecked
+    | RunFinished
+)
+RunEvent: TypeAlias = Event | RunOwn
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +288,13 @@ class RunLog:
         return unwatch
 
 
+def spoken(logged: Iterable[LoggedEvent]) -> Iterator[Event]:
+    """What was said and done, without what the run itself noted beside it."""
+    for one in logged:
+        if not isinstance(one.event, RunOwn):
+            yield one.event
+
+
 def is_urgent(event: RunEvent) -> bool:
-    """Whether the event changes more than the text: a call, a tool, an item, the end."""
-    return event.kind in _URGENT
+    """Whether the event changes more than the text: a call, a question to the user, a tool, an item, the end."""
+    return (event.event if isinstance(event, Within) else event).kind in _URGENT

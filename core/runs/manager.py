@@ -6,25 +6,33 @@ import asyncio
 import logging
 from collections import OrderedDict
 from contextlib import suppress
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
-from core.errors import NotFoundError
+from core.errors import ConflictError, NotFoundError, ParlourError
 from core.messages.transcript import Transcript
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
+from core.runs.asking import already_decided
+from core.runs.left import Left
+from core.runs.log import LoggedEvent, RunFinished, spoken
 from core.runs.reply import Reply
-from core.runs.rows import events_of, logged_of
+from core.runs.rows import events_of, logged_of, rows_of
 from core.runs.run import Answerer, Run, whole
+from core.runs.steps import ended_steps, thoughts_of
+from core.runs.terms import Beginning, Terms
 from core.runs.worker import is_alive, this_worker
 from core.storage.base import busy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.messages.message import Message
+    from core.runs.log import ApprovalAsked
     from core.runs.run import Check
-    from core.storage.base import RunRecord, StoredMessage
+    from core.storage.base import AgentThought, RunRecord, StoredMessage
     from core.storage.runs import RunStore
+    from core.tools.approval import Decision
+
+Resume: TypeAlias = "Callable[[Left], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
 _REMEMBERED = 256
@@ -66,7 +74,8 @@ class Runs:
         history: Sequence[Message],
         model: str = "",
         title: str = "",
-        earlier: Sequence[LoggedEvent] = (),
+        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+        terms: Terms | None = None,
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer.
 
@@ -81,7 +90,8 @@ class Runs:
             history: What the agent is given, the question included.
             model: The name of the model, for the record.
             title: For a conversation that has none yet.
-            earlier: What a continued reply begins with.
+            beginning: What a continued reply begins with.
+            terms: What the run may do; the tools that change something ask, if it is left out.
 
         Raises:
             ConflictError: key `busy`: the conversation has a live run.
@@ -100,17 +110,13 @@ class Runs:
             record, _ = await self._store.create(
                 owner, conversation_id, user=asked, parent_id=parent_id, model=model, worker=self._worker, title=title
             )
-            run = Run(record, self._store, earlier=earlier, limit=self._limit, check=self._check)
-            self._live[conversation_id] = run
-            run.begin(agent, history, self._done)
-            self._changed(owner, conversation_id)
-            return run
+            return self._on_its_way(record, agent, history, beginning, terms)
 
-        beginning = asyncio.create_task(begin())
-        while not beginning.done():
+        starting = asyncio.create_task(begin())
+        while not starting.done():
             with suppress(asyncio.CancelledError):
-                await asyncio.wait({beginning})
-        return beginning.result()
+                await asyncio.wait({starting})
+        return starting.result()
 
     def live(self, conversation_id: str) -> Run | None:
         """The conversation's live run."""
@@ -144,6 +150,58 @@ class Runs:
             raise NotFoundError("There is no such conversation.", kind="conversation")
         await run.stop()
 
+    def ask_again(self, conversation_id: str, tool: str) -> None:
+        """Let the conversation's run ask for a tool that was let run in it."""
+        run = self._live.get(conversation_id)
+        if run is not None:
+            run.ask_again(tool)
+
+    async def decide(
+        self, owner: str, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
+    ) -> ApprovalAsked:
+        """Answer the question whether a call may run; the first answer counts.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            call_id: The call that waits.
+            decision: What the user said.
+            always: Whether the tool may run unasked in this run from now on.
+
+        Returns:
+            What was asked; `may_be_always` says whether `always` was heeded.
+
+        Raises:
+            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over.
+            NotFoundError: There is no such call, or the run is somebody else's.
+        """
+        run = self._live.get(conversation_id)
+        if run is None:
+            raise already_decided()
+        if run.owner != owner:
+            raise NotFoundError("There is no such conversation.", kind="conversation")
+        return await run.decide(call_id, decision, always=always)
+
+    def give(self, owner: str, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
+        """Answer what a server wants to know during a call; the first answer counts.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            input_id: The question.
+            values: By name; `None` for a no.
+
+        Raises:
+            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over.
+            NotFoundError: The run is somebody else's.
+        """
+        run = self._live.get(conversation_id)
+        if run is None:
+            raise already_decided()
+        if run.owner != owner:
+            raise NotFoundError("There is no such conversation.", kind="conversation")
+        run.give(input_id, values)
+
     async def reply(self, owner: str, message: StoredMessage) -> Reply:
         """What there is of a reply: live, or from the table. Readers share it: do not change it.
 
@@ -164,24 +222,61 @@ class Runs:
                 self._past.popitem(last=False)
         return past
 
+    async def thoughts(self, owner: str, message_id: str) -> list[AgentThought]:
+        """The steps of a reply that is over, the first one first. Raises NotFoundError."""
+        return await self._store.thoughts.list(owner, message_id)
+
     async def events(self, owner: str, run_id: str) -> list[LoggedEvent]:
-        """What the table has of a run. Raises NotFoundError."""
+        """What has happened in a run: of one whose end could not be stored all the same. Raises NotFoundError."""
+        for run in (*self._live.values(), *self._unsettled.values()):
+            if run.id == run_id and run.owner == owner:
+                return list(run.log.since())
         return [logged_of(row) for row in await self._store.events(owner, run_id)]
 
-    async def recover(self) -> int:
-        """Mark as interrupted what dead processes left running; how many runs there were."""
+    async def recover(self, resume: Resume | None = None) -> int:
+        """Pick up what dead processes left running; how many runs there were.
+
+        What was in the middle of its calls, or waited for the user, goes on; the rest is marked as interrupted.
+
+        Args:
+            resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
+        """
         found = 0
         for record, worker in await self._store.running():
             mine = worker == self._worker and not any(runs.live(record.conversation_id) for runs in list(Runs._open))
             if mine or not is_alive(worker):
-                await self._interrupt(record)
+                await self._pick_up(record, worker, resume)
                 found += 1
         return found
 
+    async def resume(
+        self,
+        left: Left,
+        agent: Answerer,
+        *,
+        history: Sequence[Message],
+        terms: Terms | None = None,
+    ) -> Run:
+        """Let a run of a dead process go on, in the same message, at the calls that have no result.
+
+        Args:
+            left: What the process left.
+            agent: Who answers.
+            history: What the agent is given: the conversation, and the reply so far.
+            terms: As of `start`.
+
+        Raises:
+            ConflictError: key `busy`: another process has taken it.
+        """
+        record = left.record
+        await self._store.take_over(record.id, left.worker, self._worker, rows_of(left.logged))
+        beginning = Beginning(left.logged, begun=left.begun, stored=True)
+        return self._on_its_way(record, agent, history, beginning, terms)
+
     async def aclose(self) -> None:
-        """End all runs as interrupted, their partial replies kept."""
+        """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
         runs = [*self._live.values()]
-        await asyncio.gather(*(run.stop("interrupted") for run in runs))
+        await asyncio.gather(*(run.put_off() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self._unsettled.values()}))
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
@@ -193,6 +288,23 @@ class Runs:
                 self._callbacks.remove(callback)
 
         return leave
+
+    def _on_its_way(
+        self,
+        record: RunRecord,
+        agent: Answerer,
+        history: Sequence[Message],
+        beginning: Beginning,
+        terms: Terms | None,
+    ) -> Run:
+        """A run whose rows are stored, on its way."""
+        owner, conversation_id = record.owner_id, record.conversation_id
+        terms = terms or Terms(seconds=self._limit)
+        run = Run(record, self._store, beginning=beginning, terms=terms, check=self._check)
+        self._live[conversation_id] = run
+        run.begin(agent, history, self._done)
+        self._changed(owner, conversation_id)
+        return run
 
     def _done(self, run: Run) -> None:
         self._live.pop(run.conversation_id, None)
@@ -220,9 +332,33 @@ class Runs:
             )
         return reply
 
-    async def _interrupt(self, record: RunRecord) -> None:
+    async def _pick_up(self, record: RunRecord, worker: str, resume: Resume | None) -> None:
         logged = await self.events(record.owner_id, record.id)
-        transcript = Transcript(one.event for one in logged if not isinstance(one.event, ClaimsChecked | RunFinished))
+        left = Left.of(record, worker, logged) if resume is not None else None
+        if resume is not None and left is not None:
+            try:
+                await resume(left)
+            except ConflictError:
+                _LOG.info("Run %s is picked up by another process.", record.id)
+                return
+            except ParlourError as error:
+                _LOG.warning("Run %s cannot go on: %s", record.id, error)
+            else:
+                _LOG.info("Run %s goes on where it was.", record.id)
+                return
+        await self._interrupt(record, logged)
+
+    async def _interrupt(self, record: RunRecord, logged: Sequence[LoggedEvent]) -> None:
+        transcript = Transcript(spoken(logged))
         parts = whole(transcript, "interrupted")
-        await self._store.finish(record.owner_id, record.id, "interrupted", parts=parts, usage=transcript.usage)
+        steps = ended_steps(parts, logged)
+        await self._store.finish(
+            record.owner_id,
+            record.id,
+            "interrupted",
+            parts=parts,
+            usage=transcript.usage,
+            rows=rows_of(steps),
+            thoughts=thoughts_of(record, parts, [*logged, *steps]),
+        )
         _LOG.info("Run %s was interrupted; %d messages of its reply are kept.", record.id, len(parts))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, assert_never
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
 from core.messages.events import (
     CallDelta,
@@ -16,93 +17,33 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished
+from core.messages.transcript import spent
+from core.runs.blocks import Block, CallBlock, CallState, ItemBlock, ReasoningBlock, TextBlock
+from core.runs.log import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ClaimsChecked,
+    InputAsked,
+    InputGiven,
+    LoggedEvent,
+    RunFinished,
+    StepRecorded,
+    ToolProgress,
+    TurnsSummarised,
+    Within,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-    from core.messages.content import ContentItem
     from core.messages.message import Message, Usage
     from core.runs.log import Checked
     from core.storage.base import RunStatus
 
-CallState: TypeAlias = Literal["waiting", "running", "done", "failed"]
+__all__ = ["Block", "CallBlock", "CallState", "ItemBlock", "ReasoningBlock", "Reply", "TextBlock"]
 
-
-@dataclass(slots=True)
-class _Growing:
-    """Text that grows: pieces are joined only when somebody reads."""
-
-    pieces: list[str] = field(default_factory=list[str], kw_only=True, repr=False)
-
-    def joined(self) -> str:
-        if len(self.pieces) > 1:
-            self.pieces[:] = ["".join(self.pieces)]
-        return self.pieces[0] if self.pieces else ""
-
-
-@dataclass(slots=True)
-class TextBlock(_Growing):
-    """Text of the reply (Markdown); `name` is the speaker where there are several."""
-
-    name: str | None = None
-    kind: Literal["text"] = "text"
-
-    @property
-    def text(self) -> str:
-        """All of it so far."""
-        return self.joined()
-
-
-@dataclass(slots=True)
-class ReasoningBlock(_Growing):
-    """What the model thought; `seconds` is None while it still thinks."""
-
-    started_at: float
-    seconds: float | None = None
-    kind: Literal["reasoning"] = "reasoning"
-
-    @property
-    def text(self) -> str:
-        """All of it so far."""
-        return self.joined()
-
-
-@dataclass(slots=True)
-class CallBlock(_Growing):
-    """A tool call.
-
-    Args:
-        state: `waiting` (arguments still arrive, or its turn has not come), `running`, `done` or `failed`;
-            a call that was cut off is `failed` without a result.
-        result: The tool's message; `extra["failed"]` names the error of a failed one.
-        started_at: Seconds since the run began; `None` before the tool starts.
-        seconds: How long the tool worked; `None` until it is done.
-    """
-
-    call_id: str
-    name: str
-    state: CallState = "waiting"
-    result: Message | None = None
-    started_at: float | None = None
-    seconds: float | None = None
-    kind: Literal["call"] = "call"
-
-    @property
-    def arguments(self) -> str:
-        """The arguments so far: JSON text, perhaps not whole yet."""
-        return self.joined()
-
-
-@dataclass(slots=True)
-class ItemBlock:
-    """A picture, file or sound of the reply."""
-
-    item: ContentItem
-    kind: Literal["item"] = "item"
-
-
-Block: TypeAlias = TextBlock | ReasoningBlock | CallBlock | ItemBlock
+_OfAMadeCall: TypeAlias = CallDelta | ApprovalAsked | ApprovalGiven | ToolStarted | ToolProgress | ToolFinished
+_OfACall: TypeAlias = CallStarted | _OfAMadeCall
 
 
 class Reply:
@@ -111,10 +52,11 @@ class Reply:
     `apply` takes constant time. `passages` holds every retrieved passage in order of appearance, each with its
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
-    its sentences, once it is whole and was checked.
+    its sentences, once it is whole and was checked. `summary` is what its model was given in place of the oldest turns,
+    where that was made for it. `speakers` are the names of those who have spoken in it, in order.
     """
 
-    def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running") -> None:
+    def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
         self.blocks: list[Block] = []
         self.passages: list[dict[str, Any]] = []
         self.status: RunStatus = status
@@ -122,7 +64,10 @@ class Reply:
         self.usage: Usage | None = None
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
+        self.summary = ""
+        self.speakers: dict[str, None] = {}
         self.seen = 0
+        self._within = within
         self._calls: dict[str, CallBlock] = {}
         self._speaker: str | None = None
         self._fresh = True
@@ -133,6 +78,11 @@ class Reply:
     def text(self) -> str:
         """The text blocks alone, parted by blank lines: what is copied, or read aloud."""
         return "\n\n".join(block.text for block in self.blocks if isinstance(block, TextBlock))
+
+    @property
+    def asking(self) -> list[CallBlock]:
+        """The calls that wait for the user, in order."""
+        return [call for call in self._calls.values() if call.state == "asked"]
 
     def apply(self, logged: LoggedEvent) -> None:
         """Take one event in; one that was seen before is passed over."""
@@ -150,22 +100,22 @@ class Reply:
             case TextDelta():
                 self._add_text(event.text)
             case ItemAdded():
-                self.blocks.append(ItemBlock(event.item))
-            case CallStarted() | CallDelta() | ToolStarted() | ToolFinished():
-                self._move_call(event, at)
+                self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
                 self._count(event.usage)
-            case ClaimsChecked():
-                self.claims = event.claims
+            case ClaimsChecked() | StepRecorded() | TurnsSummarised() | InputAsked() | InputGiven():
+                self._note(event)
+            case Within():
+                self._inside(event, logged)
             case RunFinished():
                 self._finish(event)
             case _:
-                assert_never(event)
+                self._move_call(event, at)
 
     def _add_text(self, text: str) -> None:
         last = self.blocks[-1] if self.blocks else None
         if self._fresh or not isinstance(last, TextBlock):
-            last = TextBlock(self._speaker)
+            last = TextBlock(self._spoke())
             self.blocks.append(last)
             self._fresh = False
         last.pieces.append(text)
@@ -173,7 +123,7 @@ class Reply:
     def _add_reasoning(self, text: str, at: float) -> None:
         last = self.blocks[-1] if self.blocks else None
         if not isinstance(last, ReasoningBlock) or last.seconds is not None:
-            last = ReasoningBlock(at)
+            last = ReasoningBlock(at, speaker=self._spoke())
             self.blocks.append(last)
         last.pieces.append(text)
 
@@ -182,31 +132,107 @@ class Reply:
         if isinstance(last, ReasoningBlock) and last.seconds is None:
             last.seconds = at - last.started_at
 
-    def _move_call(self, event: CallStarted | CallDelta | ToolStarted | ToolFinished, at: float) -> None:
-        if isinstance(event, CallStarted):
-            self._calls[event.call_id] = CallBlock(event.call_id, event.name)
-            self.blocks.append(self._calls[event.call_id])
-            return
+    def _move_call(self, event: _OfACall, at: float) -> None:
         block = self._calls.get(event.call_id)
-        if block is None:
+        if isinstance(event, CallStarted):
+            self._begin_call(CallBlock(event.call_id, event.name, speaker=self._spoke(), within=self._within))
             return
+        if block is None and isinstance(event, ApprovalAsked):
+            pieces = [json.dumps(event.arguments, ensure_ascii=False)]
+            block = self._begin_call(CallBlock(event.call_id, event.name, shown=False, pieces=pieces))
+        if block is not None:
+            self._go_on(block, event, at)
+
+    def _begin_call(self, block: CallBlock) -> CallBlock:
+        self._calls[block.call_id] = block
+        self.blocks.append(block)
+        return block
+
+    def _go_on(self, block: CallBlock, event: _OfAMadeCall, at: float) -> None:
         match event:
             case CallDelta():
                 block.pieces.append(event.arguments)
+            case ApprovalAsked():
+                for one in [block, *_down_to(block, event.within)]:
+                    one.state, one.asked = "asked", event
+                block.waits = [*block.forms, event]
+                block.wait_on()
+            case ApprovalGiven():
+                _answered(block, event)
+                block.waits = [*block.forms]
+                block.wait_on()
             case ToolStarted():
-                block.state, block.started_at = "running", at
+                block.anew = block.started_at is not None
+                block.state, block.started_at, block.waits = "running", at, []
+            case ToolProgress():
+                block.progress = event
             case ToolFinished():
-                failed = bool((event.message.extra or {}).get("failed"))
-                block.state, block.result = ("failed" if failed else "done"), event.message
-                block.seconds = at - (block.started_at if block.started_at is not None else at)
-                self._number(event.message)
+                self._end_call(block, event.message, at)
+            case _:
+                assert_never(event)
+
+    def _end_call(self, block: CallBlock, result: Message, at: float) -> None:
+        block.state, block.result, block.input, block.waits = _ended(result), result, None, []
+        block.seconds = at - (block.started_at if block.started_at is not None else at)
+        block.edited = block.edited or (result.extra or {}).get("arguments")
+        self._number(result)
+        self._count(spent(result))
+        if block.inner is not None:
+            status = "stopped" if block.state == "stopped" else "complete" if block.state == "done" else "error"
+            block.inner._finish(RunFinished(status))  # noqa: SLF001 - a reply of its own kind
+
+    def _inside(self, event: Within, logged: LoggedEvent) -> None:
+        """Take in what an agent does that is called as a tool."""
+        call, further = self._calls.get(event.calls[0]), event.calls[1:]
+        if call is None:
+            return
+        if call.inner is None or call.anew:
+            call.inner, call.anew = Reply(within=call.address), False
+        inner = replace(event, calls=further) if further else event.event
+        call.inner.apply(LoggedEvent(logged.seq, logged.at, inner))
+        if isinstance(event.event, ToolFinished):  # its words may point there before the call is over
+            self._number(event.event.message, early=True)
+
+    def call(self, address: str) -> CallBlock | None:
+        """The call of this address, also one that an agent has made which is called as a tool; `None` for none."""
+        if address in self._calls:
+            return self._calls[address]
+        insides = ((one, call.inner) for one, call in self._calls.items() if call.inner is not None)
+        found = (inner.call(address[len(one) + 1 :]) for one, inner in insides if address.startswith(f"{one}/"))
+        return next((call for call in found if call is not None), None)
+
+    def _spoke(self) -> str | None:
+        if self._speaker:
+            self.speakers[self._speaker] = None
+        return self._speaker
+
+    def _ask(self, event: InputAsked | InputGiven) -> None:
+        block = self._calls.get(event.call_id)
+        if isinstance(event, InputAsked):
+            block = block or self._begin_call(CallBlock(event.call_id, event.server, shown=False))
+            block.waits.append(event)
+            block.wait_on()
+        elif block is not None:
+            block.end_form(event)
+
+    def _note(self, event: ClaimsChecked | StepRecorded | TurnsSummarised | InputAsked | InputGiven) -> None:
+        if isinstance(event, InputAsked | InputGiven):
+            self._ask(event)
+        elif isinstance(event, ClaimsChecked):
+            self.claims = event.claims
+        elif isinstance(event, TurnsSummarised):
+            self.summary = event.text
+        elif event.call_id in self._calls:
+            self._calls[event.call_id].position = event.position
 
     def _count(self, usage: Usage | None) -> None:
         if usage is not None:
             self.usage = usage if self.usage is None else self.usage + usage
 
-    def _number(self, result: Message) -> None:
+    def _number(self, result: Message, *, early: bool = False) -> None:
         for passage in (result.extra or {}).get("passages") or ():
+            if early and passage.get("number") != len(self.passages) + 1:
+                continue  # it has its number when the call is over that it was found in
             if not self._is_known(passage):
                 self.passages.append({**passage, "number": len(self.passages) + 1})
 
@@ -221,5 +247,35 @@ class Reply:
     def _finish(self, event: RunFinished) -> None:
         self.status, self.error = event.status, event.error
         for call in self._calls.values():
-            if call.state in {"waiting", "running"}:
-                call.state = "failed"
+            if call.state in {"waiting", "asked", "running"}:
+                call.state = "stopped" if event.status in {"stopped", "paused"} else "failed"
+            if call.inner is not None and call.inner.status == "running":
+                call.inner._finish(event)  # noqa: SLF001 - a reply of its own kind
+
+
+def _down_to(call: CallBlock, within: Sequence[str]) -> list[CallBlock]:
+    """The calls inside of a call on the way to one of them, as far as they are known."""
+    found: list[CallBlock] = []
+    for call_id in within:
+        inner = call.inner.call(call_id) if call.inner is not None else None
+        if inner is None:
+            break
+        found.append(inner)
+        call = inner
+    return found
+
+
+def _answered(call: CallBlock, event: ApprovalGiven) -> None:
+    """What the user decided, where it was asked: in the call itself, or in one that its agent makes."""
+    way = [call, *_down_to(call, call.asked.within if call.asked is not None else ())]
+    for one in way[:-1]:
+        one.state, one.asked = "running", None
+    last, allowed = way[-1], "waiting" if way[-1].shown else "done"
+    last.state, last.edited = (allowed if event.allowed else "refused"), event.arguments
+
+
+def _ended(result: Message) -> CallState:
+    failed = str((result.extra or {}).get("failed") or "")
+    if failed == "stopped":
+        return "stopped"
+    return "done" if not failed else "refused" if failed.startswith("refused") else "failed"

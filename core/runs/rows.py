@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from pydantic import BaseModel
 
@@ -21,11 +21,23 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message, Usage
-from core.runs.log import Checked, ClaimsChecked, LoggedEvent
+from core.runs.log import (
+    ApprovalAsked,
+    ApprovalGiven,
+    Checked,
+    ClaimsChecked,
+    InputAsked,
+    InputGiven,
+    LoggedEvent,
+    StepRecorded,
+    ToolProgress,
+    TurnsSummarised,
+    Within,
+)
 from core.storage.base import EventRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from core.rag.claims import Verdict
     from core.runs.log import RunEvent
@@ -37,7 +49,12 @@ def _claims(claims: list[tuple[int, int, Verdict, list[int]]]) -> ClaimsChecked:
     return ClaimsChecked(tuple(Checked(block, end, said, tuple(numbers)) for block, end, said, numbers in claims))
 
 
-_CLASSES: dict[str, Callable[..., Event | ClaimsChecked]] = {
+def _within(calls: list[str], event: dict[str, Any]) -> Within:
+    kind = str(event["kind"])
+    return Within(tuple(calls), cast("Event", _made(kind, {name: v for name, v in event.items() if name != "kind"})))
+
+
+_CLASSES: dict[str, Callable[..., RunEvent]] = {
     "message_started": MessageStarted,
     "text_delta": TextDelta,
     "reasoning_delta": ReasoningDelta,
@@ -47,7 +64,15 @@ _CLASSES: dict[str, Callable[..., Event | ClaimsChecked]] = {
     "tool_started": ToolStarted,
     "tool_finished": ToolFinished,
     "message_finished": MessageFinished,
+    "approval_asked": ApprovalAsked,
+    "approval_given": ApprovalGiven,
+    "input_asked": InputAsked,
+    "input_given": InputGiven,
+    "tool_progress": ToolProgress,
+    "step_recorded": StepRecorded,
+    "turns_summarised": TurnsSummarised,
     "claims_checked": _claims,
+    "within": _within,
 }
 _MODELS: dict[str, type[BaseModel]] = {"message": Message, "item": ContentItem, "usage": Usage}
 
@@ -74,21 +99,27 @@ def logged_of(row: EventRow) -> LoggedEvent:
     Raises:
         KeyError: A newer program wrote it.
     """
-    values = {
-        name: _MODELS[name](**value) if name in _MODELS and value else value for name, value in row.payload.items()
-    }
-    return LoggedEvent(row.seq, row.at, _CLASSES[row.kind](**values))
+    return LoggedEvent(row.seq, row.at, _made(row.kind, row.payload))
+
+
+def _made(kind: str, payload: Mapping[str, Any]) -> RunEvent:
+    values = {name: _MODELS[name](**value) if name in _MODELS and value else value for name, value in payload.items()}
+    return _CLASSES[kind](**values)
 
 
 def events_of(messages: Iterable[Message]) -> list[Event]:
     """Events that would give these messages: for replies that no run wrote."""
     events: list[Event] = []
+    calling = False
     for message in messages:
         call_id = str((message.extra or {}).get("function_id") or len(events))
         if message.role == "function":
             events += [ToolStarted(call_id), ToolFinished(call_id, message)]
+            calling = False
             continue
-        events.append(MessageStarted(message.name))
+        if not (calling and message.function_call is not None):  # calls one after the other are of one turn
+            events.append(MessageStarted(message.name))
+        calling = message.function_call is not None
         if isinstance(message.reasoning_content, str) and message.reasoning_content:
             events.append(ReasoningDelta(message.reasoning_content))
         events += [TextDelta(item.text) if item.text else ItemAdded(item) for item in message.items]
@@ -104,24 +135,37 @@ def _same_text(one: object, other: object) -> bool:
             return True
         case CallDelta(), CallDelta():
             return one.call_id == other.call_id
+        case Within(), Within():
+            return one.calls == other.calls and _same_text(one.event, other.event)
         case _:
             return False
 
 
 def _row(joined: list[LoggedEvent]) -> EventRow:
-    event = joined[0].event
-    match event:
-        case TextDelta() | ReasoningDelta():
-            event = replace(event, text="".join(one.event.text for one in joined if isinstance(one.event, type(event))))
-        case CallDelta():
-            pieces = (one.event.arguments for one in joined if isinstance(one.event, CallDelta))
-            event = replace(event, arguments="".join(pieces))
-        case _:
-            pass
+    first = joined[0].event
+    if isinstance(first, Within):
+        inner = [one.event.event for one in joined if isinstance(one.event, Within)]
+        event: RunEvent = replace(first, event=cast("Event", joined_text(inner)))
+    else:
+        event = joined_text([one.event for one in joined])
     return EventRow(joined[-1].seq, joined[0].at, event.kind, _payload(event))
 
 
+def joined_text(pieces: Sequence[RunEvent]) -> RunEvent:
+    """Neighbouring pieces of one text as one; of anything else there is only one."""
+    first = pieces[0]
+    match first:
+        case TextDelta() | ReasoningDelta():
+            return replace(first, text="".join(one.text for one in pieces if isinstance(one, type(first))))
+        case CallDelta():
+            return replace(first, arguments="".join(one.arguments for one in pieces if isinstance(one, CallDelta)))
+        case _:
+            return first
+
+
 def _payload(event: RunEvent) -> dict[str, Any]:
+    if isinstance(event, Within):
+        return {"calls": list(event.calls), "event": {"kind": event.event.kind, **_payload(event.event)}}
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
     return {
         name: v.model_dump(mode="json", fallback=str) if isinstance(v, BaseModel) else v for name, v in values.items()

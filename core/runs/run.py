@@ -9,20 +9,29 @@ import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.errors import ModelUnavailableError, NotFoundError, ParlourError, StorageError
-from core.messages.events import Event, MessageStarted, TextDelta
+from core.agents.budget import Budget
+from core.errors import LimitReachedError, NotFoundError, ParlourError, StorageError
+from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.runs.asking import Questions, RunGuard
 from core.runs.checkpoint import Checkpoint
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, RunLog
+from core.runs.clock import Clock
+from core.runs.inputs import Inputs
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, RunLog, StepRecorded, TurnsSummarised, spoken
+from core.runs.progress import Progress
 from core.runs.reply import Reply
+from core.runs.steps import Steps, thoughts_of
+from core.runs.terms import Beginning, Terms
+from core.runs.within import Inside
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from core.runs.log import Checked
+    from core.runs.log import ApprovalAsked, Checked
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
+    from core.tools.approval import Decision
 
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
@@ -35,8 +44,8 @@ _BEGINS_A_WORD = re.compile(r"[A-Za-z0-9(]")
 class Answerer(Protocol):
     """Whoever answers: an agent, or something that waits for one first."""
 
-    def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
-        """The reply as events."""
+    def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
+        """The reply as events, after what the model is given of the conversation."""
         ...
 
 
@@ -54,8 +63,8 @@ class Run:
     Args:
         record: The run's row, already stored.
         store: Where events and the end are kept.
-        earlier: What a continued reply begins with.
-        limit: Seconds that the whole turn may take.
+        beginning: What a continued reply begins with.
+        terms: What it may do, and how long.
         check: Looks at a reply that is complete.
     """
 
@@ -64,8 +73,8 @@ class Run:
         record: RunRecord,
         store: RunStore,
         *,
-        earlier: Sequence[LoggedEvent] = (),
-        limit: float = 600.0,
+        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+        terms: Terms | None = None,
         check: Check | None = None,
     ) -> None:
         self.id = record.id
@@ -75,25 +84,39 @@ class Run:
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
         self.stored = False
+        earlier = beginning.logged
         self.log = RunLog(earlier)
         self._store = store
-        self._limit = limit
+        self._record = record
+        self._terms = terms or Terms()
+        self._begun = beginning.begun
         self._check = check
         self._reply = Reply()
         self._reply.model = record.model
-        self._transcript = Transcript(
-            one.event for one in earlier if not isinstance(one.event, ClaimsChecked | RunFinished)
-        )
+        self._transcript = Transcript(spoken(earlier))
+        self._steps = Steps(sum(isinstance(one.event, StepRecorded) for one in earlier))
         last = earlier[-1].event if earlier else None
         self._broken_off = last.text if isinstance(last, TextDelta) else ""
-        self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"))
+        self._speakers = [one.event.name for one in earlier if isinstance(one.event, MessageStarted)][-1:]
+        kept = len(earlier) if beginning.stored else 0
+        self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"), stored=kept)
+        self._clock = Clock(self._terms.seconds)
+        self._progress = Progress(self.log.append)
+        self._inside = Inside(self.log.append)
+        self._inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
+        self._questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
+        self._left_waiting = False
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def begin(self, agent: Answerer, history: Sequence[Message], done: Callable[[Run], None]) -> None:
         """Start the task. `done` is called at the end, when followers have been told."""
+        if self._begun is not None:
+            open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
+            self._questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
+        self._note_steps()
         self._task = asyncio.create_task(self._live(agent, list(history), done), name=f"run {self.id}")
 
     def follow(self, after: int = 0) -> AsyncGenerator[LoggedEvent, None]:
@@ -114,6 +137,23 @@ class Run:
         """Stop within a second or so; what there is of the reply stays. Returns when its end is stored."""
         self._ask(status)
         await self._ended.wait()
+
+    async def put_off(self) -> None:
+        """Stop because the process ends. A run that waits for its user stays as it is, for the next process."""
+        self._left_waiting = self._asked is None and self._questions.waiting
+        await self.stop("interrupted")
+
+    async def decide(self, call_id: str, decision: Decision, *, always: bool = False) -> ApprovalAsked:
+        """Answer a question to the user, as `Questions.decide` does."""
+        return await self._questions.decide(call_id, decision, always=always)
+
+    def ask_again(self, tool: str) -> None:
+        """Ask for a tool that was let run, as `Questions.ask_again` does."""
+        self._questions.ask_again(tool)
+
+    def give(self, input_id: str, values: Mapping[str, Any] | None) -> None:
+        """Answer what a server wants to know, as `Inputs.give` does."""
+        self._inputs.give(input_id, values)
 
     async def wait(self) -> RunStatus:
         """Wait for the end."""
@@ -138,6 +178,9 @@ class Run:
                 self._task.cancel()
             await asyncio.wait({self._task})
 
+    def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        self._clock.stand(still or self._questions.waiting or self._inputs.waiting)
+
     def _ask(self, status: RunStatus) -> None:
         self._asked = self._asked or status
         self._stopping.set()
@@ -149,6 +192,10 @@ class Run:
             if status == "complete" and self._check is not None:
                 await self._checked(self._check, history)
         finally:
+            self._questions.close()
+            self._inputs.close()
+            self._progress.close()
+            self._inside.close()
             self._checkpoint.close()
             await asyncio.wait({keeping})
             _forget(keeping)
@@ -162,12 +209,14 @@ class Run:
                 await self.settle()
 
     async def _outcome(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
-        pump = asyncio.create_task(self._pump(agent, history))
+        pump = asyncio.create_task(self._pumped(agent, history))
         stopping = asyncio.create_task(self._stopping.wait())
+        too_long = asyncio.create_task(self._clock.over())
         try:
-            await asyncio.wait({pump, stopping}, timeout=self._limit, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({pump, stopping, too_long}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             stopping.cancel()
+            too_long.cancel()
             in_time = pump.done()
             if not in_time:
                 await self._cut_off(pump)
@@ -175,9 +224,11 @@ class Run:
             return self._verdict(pump)
         if self._asked is not None:
             return self._asked, None
-        minutes = round(self._limit / 60)
-        text = f"The reply took longer than {minutes} minutes and was ended."
-        return "error", as_dict(ModelUnavailableError(message=text, hint="Ask for less at once.", key="turn_too_long"))
+        minutes = round(self._terms.seconds / 60)
+        text = f"The reply has taken {minutes} minutes and waits to be told to go on."
+        return "paused", as_dict(
+            LimitReachedError(text, hint="Go on, or ask for less.", key="time_limit", minutes=minutes)
+        )
 
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
@@ -193,19 +244,48 @@ class Run:
             stopping.cancel()
             checking.cancel()
 
+    async def _pumped(self, agent: Answerer, history: list[Message]) -> None:
+        try:
+            await self._pump(agent, history)
+        except (
+            SystemExit
+        ) as error:  # of an agent's own code: let through, it would end the loop and all that runs there
+            raise RuntimeError("The program was told to end in the middle of a reply.") from error
+
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
-        async with aclosing(agent.stream(history)) as events:
+        guard = RunGuard(self._terms.policy, self._questions if self._terms.attended else None, self._terms.rules)
+        given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
+        given["budget"] = Budget(self._terms.cost)
+        if self._terms.attended:
+            given["ask_user"] = self._inputs.ask
+        if self._begun is not None:
+            given["begun"] = self._begun
+        async with aclosing(agent.stream(history, **given)) as events:
             async for event in events:
+                if isinstance(event, TurnsSummarised):
+                    self.log.append(event)
+                    continue
+                if isinstance(event, ToolFinished):
+                    self._progress.end(event.call_id)
+                    self._inside.end(event.call_id)
+                    self._questions.drop(event.call_id)  # its tool may be gone since it was asked about
                 joined = self._joined(event)
                 if joined is not None:
                     self._transcript.apply(joined)
                     self.log.append(joined)
+                    if isinstance(joined, ToolFinished):
+                        self._note_steps()
+
+    def _note_steps(self, whole: Sequence[Message] | None = None) -> None:
+        """Note in the log which steps are over; with the whole reply, all of them are."""
+        for step in self._steps.take(whole or self._transcript.messages(), ended=whole is not None):
+            self.log.append(step)
 
     def _joined(self, event: Event) -> Event | None:
         """The event, where it goes on with a text that broke off: in the same message, not glued to its last word."""
         if not self._broken_off:
             return event
-        if isinstance(event, MessageStarted):
+        if isinstance(event, MessageStarted) and event.name in self._speakers:
             return None
         before, self._broken_off = self._broken_off, ""
         if isinstance(event, TextDelta) and _ENDS_A_WORD.search(before) and _BEGINS_A_WORD.match(event.text):
@@ -223,6 +303,8 @@ class Run:
         error = asyncio.CancelledError("cancelled from inside") if pump.cancelled() else pump.exception()
         if error is None:
             return "complete", None
+        if isinstance(error, LimitReachedError):
+            return "paused", as_dict(error)
         if isinstance(error, ParlourError):
             _LOG.info("Run %s failed: %s", self.id, error)
             return "error", as_dict(error)
@@ -232,9 +314,17 @@ class Run:
     async def _store_end(self, status: RunStatus, error: dict[str, Any] | None) -> StorageError | None:
         """Store the end; what prevented it, or None."""
         try:
+            if self._left_waiting:
+                await self._store.append(self.id, self._checkpoint.pending(), durable=True)
+                self.stored = True
+                return None
             try:
-                rows, parts, usage = self._checkpoint.pending(), whole(self._transcript, status), self._transcript.usage
-                await self._store.finish(self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows)
+                parts, usage = whole(self._transcript, status), self._transcript.usage
+                self._note_steps(parts)
+                rows, thoughts = self._checkpoint.pending(), thoughts_of(self._record, parts, self.log.since())
+                await self._store.finish(
+                    self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows, thoughts=thoughts
+                )
             except StorageError:
                 raise
             except Exception:
@@ -264,7 +354,7 @@ def as_dict(error: ParlourError) -> dict[str, Any]:
 
 def whole(transcript: Transcript, status: RunStatus) -> list[Message]:
     """The messages of a reply that is over: calls that were cut off get a result that says so."""
-    cut_off = "stopped" if status == "stopped" else "interrupted"
+    cut_off = "stopped" if status in {"stopped", "paused"} else "interrupted"
     results = [cut_off_result(call, cut_off) for call in transcript.unanswered()]
     return [*transcript.messages(), *results]
 

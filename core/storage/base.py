@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import secrets
 from dataclasses import dataclass, field
@@ -12,10 +13,11 @@ from core.errors import ConflictError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
     from core.messages.message import Message, Usage
 
-RunStatus: TypeAlias = Literal["running", "complete", "stopped", "error", "interrupted"]
+RunStatus: TypeAlias = Literal["running", "complete", "paused", "stopped", "error", "interrupted"]
 DocumentStatus: TypeAlias = Literal["reading", "ready", "failed", "cancelled"]
 Role: TypeAlias = Literal["user", "assistant"]
 
@@ -76,6 +78,38 @@ class EventRow:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentThought:
+    """One step of a reply: what was thought, what was called, what came of it.
+
+    Args:
+        id: Its own.
+        message_id: The reply.
+        thought: What was said before the call; in a step without one, what was thought last.
+        tool_name: The tool; `None` in a step without a call.
+        tool_input: Its arguments, as JSON text.
+        observation: What the tool gave.
+        position: From 1, without a gap in one reply.
+        created_at: When the step was over, where that is known.
+    """
+
+    id: str
+    message_id: str
+    thought: str
+    tool_name: str | None
+    tool_input: str | None
+    observation: str | None
+    position: int
+    created_at: datetime | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as JSON values: the arguments read (left as they are where they are no JSON), the time as text."""
+        values = {name: getattr(self, name) for name in self.__slots__}
+        values["tool_input"] = _read(self.tool_input)
+        values["created_at"] = self.created_at.isoformat() if self.created_at is not None else None
+        return values
+
+
+@dataclass(frozen=True, slots=True)
 class FileRecord:
     """A stored file; `name` is for people only, `media_type` was found in the content, `size` is in bytes."""
 
@@ -132,12 +166,16 @@ class NamedLibrary:
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """What a page shows of a conversation: the branch that is shown from root to leaf, its documents and libraries."""
+    """What a page shows of a conversation: the branch that is shown from root to leaf, its documents and libraries.
+
+    `versions` has the ids of all versions of a turn, the oldest first, for those turns that have several.
+    """
 
     conversation: Conversation
     thread: list[StoredMessage]
     documents: list[DocumentRecord]
     libraries: list[NamedLibrary] = field(default_factory=list[NamedLibrary])
+    versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
 def busy() -> ConflictError:
@@ -149,6 +187,13 @@ def busy() -> ConflictError:
 def new_id() -> str:
     """An id that cannot be guessed: 128 random bits as 22 letters that fit into an address."""
     return secrets.token_urlsafe(16)
+
+
+def _read(text: str | None) -> Any:
+    try:
+        return json.loads(text) if text else None
+    except (ValueError, RecursionError):
+        return text
 
 
 def folder_name(owner: str) -> str:

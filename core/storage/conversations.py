@@ -11,9 +11,10 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.messages.message import Message
-from core.storage.base import Conversation, FileRecord, StoredMessage, file_ids, new_id
+from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.needs import freed_files, library_ids, unneeded
-from core.storage.tables import conversations, documents, file_uses, files, messages, owners
+from core.storage.tables import conversations, documents, file_uses, files, messages, owners, runs
+from core.storage.versions import newest_leaf
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,6 +28,11 @@ class ConversationStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    @property
+    def database(self) -> Database:
+        """Where they are kept, for stores that stand beside this one."""
+        return self._database
 
     async def ensure_owner(self, owner: str) -> None:
         """Make the owner known, if this is the first time."""
@@ -79,6 +85,25 @@ class ConversationStore:
             connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf_id))
 
         await self._database.write(choose)
+
+    async def turn_to(self, owner: str, conversation_id: str, message_id: str) -> None:
+        """Show another version of a turn, with the newest branch under it.
+
+        Raises:
+            ConflictError: key `busy`: a reply is being written, and the branch it is on is shown.
+            NotFoundError: The conversation or message is not the owner's.
+        """
+
+        def turn(connection: Connection) -> None:
+            conversation_of(connection, owner, conversation_id)
+            message_of(connection, owner, message_id, conversation_id)
+            live = select(runs.c.id).where(runs.c.conversation_id == conversation_id, runs.c.status == "running")
+            if connection.execute(live).first() is not None:
+                raise busy()
+            leaf = newest_leaf(connection, conversation_id, message_id)
+            connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf))
+
+        await self._database.write(turn)
 
     async def delete(self, owner: str, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
         """Delete it with its messages, runs, events and documents.

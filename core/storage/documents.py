@@ -13,6 +13,7 @@ from core.storage.conversations import conversation_of, thread_of, use_files
 from core.storage.libraries import collection_of, libraries_used
 from core.storage.needs import library_ids, unneeded
 from core.storage.tables import conversation_libraries, documents, files
+from core.storage.versions import versions_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -109,6 +110,37 @@ class DocumentStore:
 
         return await self._database.write(note)
 
+    async def renewed(self, record: DocumentRecord) -> list[str | None]:
+        """A text was read anew: tell so of the owner's other documents that have the same text.
+
+        Returns:
+            The conversations that these belong to; `None` is a named library.
+        """
+
+        def note(connection: Connection) -> list[str | None]:
+            same = (documents.c.owner_id == record.owner_id) & (documents.c.library_id == record.library_id)
+            others = documents_where(connection, same & (documents.c.id != record.id) & (documents.c.status == "ready"))
+            for other in others:
+                noted = record.error
+                if noted is not None:
+                    noted = {**noted, "details": {**noted.get("details", {}), "name": other.name}}
+                known = {"known": True} if (other.facts or {}).get("known") else {}
+                values = {"pages": record.pages, "facts": {**(record.facts or {}), **known}, "error": noted}
+                connection.execute(update(documents).where(documents.c.id == other.id).values(values))
+            return [other.conversation_id for other in others]
+
+        return await self._database.write(note)
+
+    async def rename(self, owner: str, document_id: str, name: str) -> DocumentRecord:
+        """Call a document something else. Raises NotFoundError."""
+
+        def note(connection: Connection) -> DocumentRecord:
+            _document_of(connection, owner, document_id)
+            connection.execute(update(documents).where(documents.c.id == document_id).values(name=name))
+            return _document_of(connection, owner, document_id)
+
+        return await self._database.write(note)
+
     async def get(self, owner: str, document_id: str) -> DocumentRecord:
         """One document. Raises NotFoundError."""
         return await self._database.read(lambda c: _document_of(c, owner, document_id))
@@ -118,7 +150,7 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, owner, conversation_id)
-            return _documents_where(connection, documents.c.conversation_id == conversation_id)
+            return documents_where(connection, documents.c.conversation_id == conversation_id)
 
         return await self._database.read(load)
 
@@ -127,7 +159,7 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             collection_of(connection, owner, collection_id)
-            return _documents_where(connection, documents.c.collection_id == collection_id)
+            return documents_where(connection, documents.c.collection_id == collection_id)
 
         return await self._database.read(load)
 
@@ -158,7 +190,7 @@ class DocumentStore:
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, owner, conversation_id)
             reading = documents.c.status == "reading"
-            return _documents_where(connection, _is_shelved_for(conversation_id) & reading, most)
+            return documents_where(connection, _is_shelved_for(conversation_id) & reading, most)
 
         return await self._database.read(load)
 
@@ -167,8 +199,9 @@ class DocumentStore:
 
         def load(connection: Connection) -> Opened:
             conversation, thread = thread_of(connection, owner, conversation_id)
-            own = _documents_where(connection, documents.c.conversation_id == conversation_id)
-            return Opened(conversation, thread, own, libraries_used(connection, conversation_id))
+            own = documents_where(connection, documents.c.conversation_id == conversation_id)
+            versions = versions_of(connection, conversation_id, thread)
+            return Opened(conversation, thread, own, libraries_used(connection, conversation_id), versions)
 
         return await self._database.read(load)
 
@@ -178,6 +211,14 @@ class DocumentStore:
             select(documents.c.id).where(documents.c.owner_id == owner, documents.c.library_id == library_id).limit(1)
         )
         return await self._database.read(lambda c: c.execute(query).first()) is not None
+
+    async def read(self, owner: str) -> dict[str, str]:
+        """The owner's documents that were read: their ids in the owner's index, by their own."""
+        query = select(documents.c.id, documents.c.library_id).where(
+            documents.c.owner_id == owner, documents.c.status == "ready", documents.c.library_id.is_not(None)
+        )
+        rows = await self._database.read(lambda c: c.execute(query).all())
+        return {row.id: row.library_id for row in rows}
 
     async def unneeded(self, owner: str, library_ids: Sequence[str]) -> list[str]:
         """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""
@@ -201,7 +242,7 @@ def _is_shelved_for(conversation_id: str) -> ColumnElement[bool]:
     return documents.c.collection_id.in_(query.where(conversation_libraries.c.conversation_id == conversation_id))
 
 
-def _documents_where(
+def documents_where(
     connection: Connection, condition: ColumnElement[bool], most: int | None = None
 ) -> list[DocumentRecord]:
     """Documents, the oldest first, inside a transaction."""

@@ -7,10 +7,11 @@ import hashlib
 import re
 import time
 from contextlib import suppress
+from dataclasses import replace
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, insert, select
+from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from core.bridge.whole import whole
 from core.errors import NotFoundError, StorageError
@@ -38,13 +39,14 @@ class FileStore:
         self._database = database
         self._folder = folder
 
-    async def put(self, owner: str, name: str, source: Path | bytes) -> FileRecord:
+    async def put(self, owner: str, name: str, source: Path | bytes, *, media_type: str = "") -> FileRecord:
         """Copy a file in.
 
         Args:
             owner: Whose it is.
             name: What it is called; only its last part is kept, without control characters, at most 120 letters.
             source: The file to copy, or its bytes.
+            media_type: What kind it is; found in its content by default.
 
         Raises:
             NoSpaceError: The disk is full; nothing is left behind.
@@ -54,8 +56,8 @@ class FileStore:
         draft = self._folder_of(owner) / f".{file_id}.part"
         path = None
         try:
-            size, digest, media_type = await whole(asyncio.to_thread(_take_in, source, draft, shown))
-            fresh = FileRecord(file_id, owner, shown, media_type, size, digest, time.time())
+            size, digest, found = await whole(asyncio.to_thread(_take_in, source, draft, shown))
+            fresh = FileRecord(file_id, owner, shown, media_type or found, size, digest, time.time())
             path = draft.replace(self.path_of(fresh))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
@@ -73,6 +75,34 @@ class FileStore:
                 with suppress(StorageError):
                     await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
             raise
+        return fresh
+
+    async def refill(self, owner: str, file_id: str, name: str, data: bytes) -> FileRecord:
+        """Put other bytes into a file, under another name: whoever names it means these from now on.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            NoSpaceError: The disk is full; the file is as it was.
+        """
+        before = await self.record(owner, file_id)
+        return await whole(self._refilled(before, shown_name(name), data))  # whoever asks may leave in the midst of it
+
+    async def _refilled(self, before: FileRecord, name: str, data: bytes) -> FileRecord:
+        draft = self._folder_of(before.owner_id) / f".{before.id}.part"
+        try:
+            size, digest, media_type = await asyncio.to_thread(_take_in, data, draft, name)
+            fresh = replace(before, name=name, media_type=media_type, size=size, sha256=digest)
+            draft.replace(self.path_of(fresh))
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise translated(error, self._folder) from error
+        changed = {"name": name, "media_type": media_type, "size": size, "sha256": digest}
+        change = update(files).where(files.c.id == before.id).values(changed)
+        if not await self._database.write(lambda c: c.execute(change).rowcount):
+            self.discard([fresh])  # it was deleted meanwhile: its new bytes would belong to nobody
+            raise NotFoundError("There is no such file.", kind="file")
+        if self.path_of(before) != self.path_of(fresh):
+            self.discard([before])
         return fresh
 
     async def get(self, owner: str, file_id: str) -> tuple[FileRecord, Path]:
@@ -93,7 +123,7 @@ class FileStore:
         row = await self._database.read(lambda c: c.execute(query).first())
         if row is None:
             raise NotFoundError("There is no such file.", kind="file")
-        return _record(row)
+        return file_record(row)
 
     async def delete(self, owner: str, file_id: str) -> None:
         """Delete a file, its row and bytes. Raises NotFoundError."""
@@ -108,7 +138,7 @@ class FileStore:
         if rows:
             ids = [row.id for row in rows]
             await self._database.write(lambda c: c.execute(delete(files).where(files.c.id.in_(ids))))
-            self.discard(_record(row) for row in rows)
+            self.discard(file_record(row) for row in rows)
         return len(rows)
 
     def discard(self, records: Iterable[FileRecord]) -> None:
@@ -148,5 +178,6 @@ def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, st
     return draft.stat().st_size, digest.hexdigest(), media_type_of(draft, name)
 
 
-def _record(row: Row[Any]) -> FileRecord:
+def file_record(row: Row[Any]) -> FileRecord:
+    """A row of the table `files`."""
     return FileRecord(row.id, row.owner_id, row.name, row.media_type, row.size, row.sha256, row.created_at)

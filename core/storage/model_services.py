@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
+from core.errors import StorageError
 from core.storage.conversations import know_owner
+from core.storage.sealing import end_of
 from core.storage.tables import model_services
+from core.storage.typed_keys import in_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.storage.database import Database
     from core.storage.sealing import Sealer
-
-_SHOWN = 4
-_LONG_ENOUGH = 12  # of a shorter key, its last four characters would be too much
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,7 @@ class ModelServiceStore:
         values: dict[str, Any] = {"address": address, "model": model, "updated_at": time.time()}
         if key is not None:
             values["key"] = self._sealer.seal(key, owner, service) if key else None
-            values["key_end"] = key[-_SHOWN:] if len(key) >= _LONG_ENOUGH else ""
+            values["key_end"] = end_of(key)
         fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": owner, "service": service}
 
         def keep(connection: Connection) -> bool:
@@ -120,6 +121,15 @@ class ModelServiceStore:
     async def delete(self, owner: str, service: str) -> None:
         """Forget a service with its key."""
         await self._database.write(lambda c: c.execute(delete(model_services).where(_is(owner, service))))
+
+    async def secrets(self, owner: str) -> list[str]:
+        """All of the owner's keys, for whoever must not repeat them; one that cannot be read is none."""
+        found: list[str] = []
+        for one in await self.list(owner):
+            found += in_address(one.address)
+            with suppress(StorageError):
+                found.append(self.key_of(one))
+        return found
 
     def key_of(self, kept: ModelService) -> str:
         """The key itself; empty where there is none. It goes to the service and nowhere else.

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
@@ -15,12 +15,13 @@ from core.messages.message import Usage
 from core.storage.base import EventRow, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
 from core.storage.tables import conversations, messages, run_events, runs
+from core.storage.thoughts import ThoughtStore, insert_thoughts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.messages.message import Message
-    from core.storage.base import RunStatus
+    from core.storage.base import AgentThought, RunStatus
     from core.storage.database import Database
 
 
@@ -29,6 +30,7 @@ class RunStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.thoughts = ThoughtStore(database)
 
     async def create(  # noqa: PLR0913 - the columns of a turn
         self,
@@ -117,8 +119,13 @@ class RunStore:
         error: dict[str, Any] | None = None,
         usage: Usage | None = None,
         rows: Sequence[EventRow] = (),
+        thoughts: Sequence[AgentThought] = (),
     ) -> None:
-        """Store the end: the last events, the whole reply and the status, all or nothing. Raises NotFoundError."""
+        """Store the end: the last events, the whole reply, its steps and the status, all or nothing.
+
+        Raises:
+            NotFoundError: The run is gone, with its conversation, or is not the owner's.
+        """
 
         def end(connection: Connection) -> None:
             record = _run_of(connection, owner, run_id)
@@ -128,6 +135,7 @@ class RunStore:
             connection.execute(update(runs).where(runs.c.id == run_id).values(values))
             reply = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == record.message_id).values(reply))
+            insert_thoughts(connection, owner, record.message_id, thoughts)
             use_files(connection, owner, record.conversation_id, file_ids(parts))  # what the model made
 
         await self._database.write(end)
@@ -136,7 +144,31 @@ class RunStore:
         """Every run that is marked as running, of all owners, each with its worker: for the start of a process."""
         query = select(runs).where(runs.c.status == "running").order_by(runs.c.started_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [(_record(row), row.worker) for row in rows]
+        return [(run_record(row), row.worker) for row in rows]
+
+    async def take_over(self, run_id: str, worker: str, new_worker: str, rows: Sequence[EventRow]) -> None:
+        """Let another process go on with a run, its events written anew.
+
+        Args:
+            run_id: A run that is marked as running.
+            worker: The dead process.
+            new_worker: The one that goes on.
+            rows: All its events so far, numbered as the new process counts them.
+
+        Raises:
+            ConflictError: key `busy`: another process has taken it already.
+        """
+        is_left = (runs.c.id == run_id) & (runs.c.status == "running") & (runs.c.worker == worker)
+
+        def take(connection: Connection) -> None:
+            owner = connection.execute(select(runs.c.owner_id).where(is_left)).scalar()
+            if owner is None:
+                raise busy()
+            connection.execute(update(runs).where(is_left).values(worker=new_worker))
+            connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
+            _append(connection, owner, run_id, rows)
+
+        await self._database.write(take)
 
     async def place(self, owner: str, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""
@@ -177,10 +209,11 @@ def _run_of(connection: Connection, owner: str, run_id: str) -> RunRecord:
     row = connection.execute(select(runs).where(runs.c.id == run_id, runs.c.owner_id == owner)).first()
     if row is None:
         raise _missing()
-    return _record(row)
+    return run_record(row)
 
 
-def _record(row: Row[Any]) -> RunRecord:
+def run_record(row: Row[Any]) -> RunRecord:
+    """A row of the table `runs`."""
     return RunRecord(
         id=row.id,
         owner_id=row.owner_id,

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _NONCE = 12
+_SHOWN = 4
+_LONG_ENOUGH = 12  # of a shorter secret, its last four characters would be too much
 _FORM = "1."  # says how it was sealed, should that ever change
 
 
@@ -61,6 +63,11 @@ class Sealer:
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         return AESGCM(HKDF(SHA256(), 32, salt=None, info=b"parlour model keys").derive(self._secret.encode()))
+
+
+def end_of(secret: str) -> str:
+    """What may be shown of a secret, so that its owner knows it again; nothing of a short one."""
+    return secret[-_SHOWN:] if len(secret) >= _LONG_ENOUGH else ""
 
 
 def _bound(place: tuple[str, ...]) -> bytes:

@@ -62,6 +62,7 @@ _SUFFIXES = {
     "application/epub+zip": ".epub",
     **{media_type: suffix for suffix, media_type in _TEXTS.items() if suffix in {".csv", ".html", ".md"}},
     "text/plain": ".txt",
+    "text/uri-list": ".uri",  # never what a content is found to be
     _IN_ZIP[0][1]: ".docx",
     _IN_ZIP[1][1]: ".xlsx",
     _IN_ZIP[2][1]: ".pptx",

@@ -15,6 +15,8 @@ from sqlalchemy import (
     String,
     Table,
     Text,
+    UniqueConstraint,
+    false,
     text,
 )
 
@@ -175,4 +177,68 @@ model_services = Table(
     Column("key_end", String, nullable=False),
     Column("in_use", Boolean, nullable=False),
     Column("updated_at", Float, nullable=False),
+)
+
+# What an owner chose, each under a name: how tools are approved, which are on …
+owner_settings = Table(
+    "owner_settings",
+    metadata,
+    Column("owner_id", String, ForeignKey("owners.id", ondelete="CASCADE"), primary_key=True),
+    Column("name", String, primary_key=True),
+    Column("value", JSON, nullable=False),
+)
+
+# The tools, by their full names, that an owner lets run unasked in a conversation.
+allowances = Table(
+    "allowances",
+    metadata,
+    Column("conversation_id", String, ForeignKey("conversations.id", ondelete="CASCADE"), primary_key=True),
+    Column("tool", String, primary_key=True),
+    _owned(),
+)
+
+# The MCP servers that an owner set up; `settings` is sealed, `approved` and `off` are kept by its own names of tools.
+mcp_servers = Table(
+    "mcp_servers",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("name", Text, nullable=False),
+    Column("settings", Text, nullable=False),
+    Column("enabled", Boolean, nullable=False),
+    Column("trusted", Boolean, nullable=False),
+    Column("asks", Boolean, nullable=False, server_default=false()),
+    Column("confirmed", Text, nullable=False),
+    Column("approved", JSON, nullable=False),
+    Column("off", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
+# The steps of a reply; that positions have no gap is kept by triggers, which a migration makes.
+message_agent_thoughts = Table(
+    "message_agent_thoughts",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("message_id", String, ForeignKey("messages.id", ondelete="CASCADE"), nullable=False),
+    Column("thought", Text, nullable=False),
+    Column("tool_name", String(255)),
+    Column("tool_input", Text),
+    Column("observation", Text),
+    Column("position", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    UniqueConstraint("message_id", "position"),
+    CheckConstraint("position >= 1", name="ck_message_agent_thoughts_position"),
+)
+Index("message_agent_thought_message_id_idx", message_agent_thoughts.c.message_id)
+
+# What the turns up to a message are for a model that cannot read them all any more.
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("message_id", String, ForeignKey("messages.id", ondelete="CASCADE"), primary_key=True),
+    _in_conversation(),
+    _owned(),
+    Column("text", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
 )

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
+from functools import lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from core.errors import BadArgumentsError
 from core.messages.json_text import read_object
 
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _log = logging.getLogger(__name__)
+
+_MOST_REFERENCES = 10_000  # followed in one check: a few lines of schema may ask for a thousand million
+_references: ContextVar[list[None]] = ContextVar("references")
 
 _A_TYPE = {
     "string": "text",
@@ -85,6 +88,9 @@ def _unwrapped(text: str) -> str:
 def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
     """Check arguments against a JSON Schema. A schema that is itself broken checks nothing.
 
+    Schemas come from strangers too, and are checked where everything else waits. So what regular expressions say, which
+    may take for ever, is left to the tool, and a schema that refers to itself without an end checks nothing.
+
     Raises:
         BadArgumentsError: One sentence that names the field.
     """
@@ -97,16 +103,68 @@ def check(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> None:
 def _worst_error(arguments: Mapping[str, Any], schema: Mapping[str, Any]) -> Any:
     """The error of `jsonschema` (which has no full types) that tells most; `None` where all fits."""
     jsonschema: Any = import_module("jsonschema")
-    referencing: Any = import_module("referencing")
-    broken = (jsonschema.SchemaError, import_module("referencing.exceptions").Unresolvable)
+    unresolvable = import_module("referencing.exceptions").Unresolvable
+    broken = (jsonschema.SchemaError, unresolvable, _WithoutEndError, RecursionError)
+    _references.set([])
     try:
-        jsonschema.Draft202012Validator.check_schema(dict(schema))
-        # The registry is given by hand: a `$ref` to another machine is never fetched.
-        validator = jsonschema.Draft202012Validator(dict(schema), registry=referencing.Registry())
+        validator = _validator(json.dumps(dict(schema), default=_plain))
         return jsonschema.exceptions.best_match(validator.iter_errors(arguments))
     except broken as error:
         _log.warning("These parameters are no JSON Schema, so nothing is checked: %s", str(error).partition("\n")[0])
         return None
+
+
+def _plain(value: object) -> object:
+    return dict(cast("Mapping[str, Any]", value)) if isinstance(value, Mapping) else str(value)
+
+
+@lru_cache(maxsize=512)
+def _validator(schema: str) -> Any:
+    """Made once for each schema: checking that itself is a schema takes ten times as long as checking arguments."""
+    jsonschema: Any = import_module("jsonschema")
+    referencing: Any = import_module("referencing")
+    given = json.loads(schema)
+    jsonschema.Draft202012Validator.check_schema(given)
+    # The registry is given by hand: a `$ref` to another machine is never fetched.
+    return _bounded()(given, registry=referencing.Registry())
+
+
+class _WithoutEndError(Exception):
+    """Too much would have to be looked at."""
+
+
+@lru_cache(maxsize=1)
+def _bounded() -> Any:
+    """The class of validators whose checks have an end."""
+    jsonschema: Any = import_module("jsonschema")
+    usual: Any = jsonschema.Draft202012Validator
+    references = {name: _counted(usual.VALIDATORS[name]) for name in ("$ref", "$dynamicRef")}
+    expressions = dict.fromkeys(("pattern", "patternProperties", "unevaluatedProperties"), _unchecked)
+    more = {"additionalProperties": _unless_by_pattern(usual.VALIDATORS["additionalProperties"])}
+    return jsonschema.validators.extend(usual, {**references, **expressions, **more})
+
+
+def _counted(follow: Any) -> Any:
+    def followed(*about: Any) -> Iterator[Any]:
+        so_far = _references.get()
+        so_far.append(None)
+        if len(so_far) > _MOST_REFERENCES:
+            raise _WithoutEndError("It refers to itself again and again.")
+        yield from follow(*about)
+
+    return followed
+
+
+def _unless_by_pattern(look: Any) -> Any:
+    def looked(validator: Any, extra: Any, instance: Any, schema: Any) -> Iterator[Any]:
+        if "patternProperties" not in schema:
+            yield from look(validator, extra, instance, schema)
+
+    return looked
+
+
+def _unchecked(*_: Any) -> tuple[()]:
+    return ()
 
 
 def _sentence(field: str, error: Any) -> str:

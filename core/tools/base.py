@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Mapping
+import re
+from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -19,8 +20,16 @@ if TYPE_CHECKING:
 
 Parameters: TypeAlias = Mapping[str, Any] | list[dict[str, Any]]
 
+Lang: TypeAlias = Literal["en", "zh"]
+
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
+_USES: Mapping[Lang, str] = {"en": "use “{label}”", "zh": "使用“{label}”"}
+_CHANGES: Mapping[Lang, str] = {"en": "change something with “{label}”", "zh": "用“{label}”更改内容"}
+_RUNS: Mapping[Lang, str] = {"en": "run code with “{label}”", "zh": "用“{label}”运行代码"}
 _SCHEMA_KEYS = ("name", "required")
+_ADDRESS = re.compile(r"(?:https?|wss?|ftp)://[^\s<>\"'`\\]+", re.IGNORECASE)
+_BARE = re.compile(r"(?://)?[\w-]++(?:\.[\w-]++)++(?::\d++)?[/?#]\S*")  # "example.org/page"
+_NAMES_OF_ADDRESSES = frozenset({"url", "urls", "uri", "uris", "link", "links", "href", "address", "host", "domain"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +56,16 @@ class BaseTool:
     """A tool. Subclasses set `name`, `description` and `parameters`, and write `call`.
 
     `parameters` is a JSON Schema of an object, or the old list of `{"name", "type", "description", "required"}`.
-    `reads`, `writes`, `runs_code`, `reaches_out` and `idempotent` say what a call may do; `timeout` is in seconds.
+    `reads`, `writes`, `runs_code`, `reaches_out` and `idempotent` say what a call may do; `destructive` that what it
+    changes may be lost, so that no permission is given beyond the one call; `steady` that the same arguments bring the
+    same result, so that of calls of one turn which are the same only one is made (unless it would change something);
+    `trusted` that the user believes what a
+    tool of somebody else's says of itself; `changed` that it no longer says what the user agreed to. `wishes` completes
+    "Parlour wants to …" in each language. `timeout` is in seconds.
 
     Args:
-        cfg: Options; kept in `self.cfg`. `name_for_human`, `args_format` and `timeout` are understood by all tools.
+        cfg: Options; kept in `self.cfg`. `name_for_human`, `args_format`, `timeout` and `credentials` are understood by
+            all tools.
 
     Raises:
         SettingsError: The tool has no name, or its parameters are not a schema of an object.
@@ -60,12 +75,17 @@ class BaseTool:
     description: str = ""
     parameters: Parameters = _NOTHING
     labels: ClassVar[Mapping[str, str]] = _NOTHING
+    wishes: ClassVar[Mapping[str, str]] = _NOTHING
 
     reads: bool = True
     writes: bool = False
     runs_code: bool = False
     reaches_out: bool = False
     idempotent: bool = True
+    steady: bool = False
+    destructive: bool = False
+    trusted: bool = False
+    changed: bool = False
     timeout: float = 60.0
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
@@ -89,23 +109,59 @@ class BaseTool:
         raise NotImplementedError(f"{type(self).__name__} must define `call`.")
 
     def verify(self, arguments: dict[str, Any]) -> None:
-        """Check arguments before the call.
+        """Check `arguments`, as they were given to a call, before it.
 
         Raises:
             BadArgumentsError: One sentence that names the field.
         """
         check(arguments, self.schema)
 
-    def validate_credentials(self, credentials: Mapping[str, Any]) -> None:
-        """Check the credentials a tool needs before its first use; a tool that needs none accepts any.
+    def validate_credentials(self, credentials: Mapping[str, Any]) -> Awaitable[None] | None:
+        """Check the `credentials` that a tool needs, once before its first use; `async def` is fine.
+
+        A tool that needs none accepts any.
 
         Raises:
             SettingsError: They are missing or refused.
         """
         del credentials
 
-    def label(self, lang: Literal["en", "zh"] = "en") -> str:
-        """The name a person reads."""
+    @property
+    def credentials(self) -> Mapping[str, Any]:
+        """What `validate_credentials` is given: `cfg["credentials"]`."""
+        return self.cfg.get("credentials") or {}
+
+    @property
+    def full_name(self) -> str:
+        """The name that rules go by: `name`; for a tool of an MCP server `mcp:<server>:<tool>`."""
+        return self.name
+
+    def changes(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether a call with these arguments changes something; as `writes` says, unless a tool knows better."""
+        del arguments
+        return self.writes
+
+    def destroys(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether what a call with these arguments changes may be lost; as `destructive` says, unless a tool knows.
+
+        Such a call is asked about each time, also where the tool was let run in the chat.
+        """
+        del arguments
+        return self.destructive
+
+    def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
+        """What a call with `arguments` is about to do: words of `lang` for "Parlour wants to …" or “Parlour 想…”."""
+        if words := self.wishes.get(lang):
+            return words
+        changes = self.destroys(arguments) or self.changes(arguments)
+        return (_RUNS if self.runs_code else _CHANGES if changes else _USES)[lang].format(label=self.label(lang))
+
+    def addresses(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:
+        """The web addresses that a call would reach: those in `arguments`, where the tool reaches out at all."""
+        return addresses_in(arguments) if self.reaches_out else ()
+
+    def label(self, lang: Lang = "en") -> str:
+        """The name that a person who reads `lang` sees."""
         return str(self.cfg.get("name_for_human") or self.labels.get(lang) or self.labels.get("en") or self.name)
 
     @property
@@ -163,7 +219,7 @@ class BaseToolWithFileAccess(BaseTool):
     def call(  # pyright: ignore[reportIncompatibleMethodOverride] - `files` is one of the base's keywords
         self, params: str | dict[str, Any], files: list[str] | None = None, **kwargs: Any
     ) -> Returned | Awaitable[Returned]:
-        """Bring `files` (paths on this machine) to `work_dir`; a subclass calls this first, then works.
+        """Bring `files` (paths on this machine) to `work_dir`; a subclass calls this first, then works on `params`.
 
         Raises:
             BadArgumentsError: A file is not on this machine.
@@ -174,6 +230,28 @@ class BaseToolWithFileAccess(BaseTool):
         for file in files or []:
             _bring(file, folder)
         return None
+
+
+def addresses_in(value: object) -> tuple[str, ...]:
+    """The web addresses in a JSON value, each once: in its texts, and whatever stands under a name such as `url`."""
+    return tuple(dict.fromkeys(_found_in(value, named=False)))
+
+
+def _found_in(value: object, *, named: bool) -> Iterator[str]:
+    match value:
+        case str() if value.strip() and (named or _BARE.fullmatch(value.strip())):
+            yield value.strip()
+        case str():
+            yield from _ADDRESS.findall(value)
+        case Mapping():
+            for key, inner in cast("Mapping[str, object]", value).items():
+                yield from _ADDRESS.findall(str(key))
+                yield from _found_in(inner, named=named or str(key).casefold() in _NAMES_OF_ADDRESSES)
+        case list() | tuple():
+            for inner in cast("list[object]", value):
+                yield from _found_in(inner, named=named)
+        case _:
+            return
 
 
 def files_of(messages: list[Message]) -> list[str]:

@@ -7,8 +7,11 @@ from typing import Final
 
 from core.messages.json_text import read_object
 
+# Of tildes only the first of a line can begin one: else each of many in a long line is tried to its end.
 _FENCE: Final = re.compile(
-    r"(?P<marks>(?<!`)`{3,}+|(?<!~)~{3,}+)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*(?P=marks)|\Z)", re.DOTALL | re.MULTILINE
+    r"(?:(?<!`)(?P<ticks>`{3,}+)|^[ \t]*+(?P<tildes>~{3,}+))[^\n`]*\n"
+    r"(?P<code>.*?)(?:^[ \t]*(?(ticks)(?P=ticks)|(?P=tildes))|\Z)",
+    re.DOTALL | re.MULTILINE,
 )
 
 

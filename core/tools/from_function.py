@@ -32,7 +32,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
     """A function as a tool. It can still be called like the function.
 
     Args:
-        function: Its parameters need types; a parameter that a model should not see starts with `_`.
+        function: Its parameters need types. A parameter that starts with `_` is not for a model: it is given what the
+            agent passes along under that name (`_lang`, `_messages`, `_progress`), else it needs a default.
         name: Its name for models, the function's by default.
         description: What it does, the beginning of the docstring by default.
         cfg: Options as of every tool.
@@ -51,6 +52,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
     ) -> None:
         said, of_arguments = _read_docstring(inspect.getdoc(function) or "")
         self._function = function
+        self._hidden = [name for name in inspect.signature(function).parameters if name.startswith("_")]
         self._model = _model_of(function, of_arguments)
         self.name = name or function.__name__
         self.description = description or said or self.name
@@ -73,8 +75,8 @@ class FunctionTool(BaseTool, Generic[P, R]):
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> Returned | Awaitable[Returned]:
         """Call the function with the arguments in their Python types."""
-        del kwargs
-        result: Any = self._function(**self._values(read_arguments(params)))  # type: ignore[call-arg]
+        hidden = {name: kwargs[name[1:]] for name in self._hidden if name[1:] in kwargs}
+        result: Any = self._function(**self._values(read_arguments(params)), **hidden)  # type: ignore[call-arg]
         return result if inspect.isawaitable(result) or _is_returnable(result) else str(result)
 
     def _values(self, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -104,6 +106,12 @@ def tool(
 
     Types become the JSON Schema (`Annotated[int, "what it is"]`, `Literal`, `Optional`, lists, dicts, pydantic models),
     the docstring's beginning the description, and its `Args:` those of the parameters.
+
+    Args:
+        function: Its parameters need types; without it, a decorator is returned.
+        name: Its name for models, the function's by default.
+        description: What it does, the beginning of the docstring by default.
+        cfg: Options as of every tool.
 
     Raises:
         SettingsError: A parameter has no type, or one that no JSON can fill.

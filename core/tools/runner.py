@@ -1,31 +1,42 @@
-"""Runs the calls of one turn: at the same time, each with a deadline; whatever goes wrong becomes a result."""
+"""Runs the calls of one turn: at the same time, each with a deadline; whatever goes wrong becomes a result.
+
+No call is made before its guard, where there is one, has decided about it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import logging
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
-from core.messages.content import ContentItem
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
+from core.tools.alike import same_result, what_it_asks
+from core.tools.approval import Decision
 from core.tools.arguments import ArgumentText, read_arguments
-from core.tools.base import ToolResult
-from core.tools.cut import cut_to_ends
+from core.tools.credentials import Credentials
+from core.tools.failures import failure, refusal, with_note
+from core.tools.guarded import Guarded, guard_for, under
+from core.tools.one_question import OneQuestion
+from core.tools.progress import Told
+from core.tools.results import as_message, as_result
 from core.tools.threads import ToolThreads
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from core.tools.base import BaseTool
+    from core.messages.message import FunctionCall
+    from core.tools.approval import Guard
+    from core.tools.base import BaseTool, Lang, ToolResult
 
 _log = logging.getLogger(__name__)
 
 _GRACE = 1.0  # seconds that a cancelled tool has to tidy up
-_LONGEST_ERROR = 600  # characters of an error that the model reads
+_AT_ONCE = 16  # calls of one turn
+# The conversation of a caller that does not tell it: anything may have been in it.
+_UNTOLD = (Message(FUNCTION, "", name="untold"),)
 _THREADS = ToolThreads(limit=64)  # one bound for the process: places, not a client; no thread exists until one is used
 
 
@@ -34,50 +45,112 @@ class ToolRunner:
 
     Args:
         tools: The tools by the names a model knows them by.
-        deadline: Seconds for each call; `None` leaves each tool its own `timeout`.
+        guard: Decides about every call, besides the guard of whatever it all runs within; without either the tools
+            run as they are called.
+        deadline: Seconds for each call; `None` leaves each tool its own `timeout`. Nobody's answer counts towards it.
         limit: Bytes of text that a model is shown of one result; a longer one is cut to its two ends.
+        at_once: Calls that may work at the same time; the others wait.
     """
 
-    def __init__(self, tools: Mapping[str, BaseTool], *, deadline: float | None = None, limit: int = 64 * 1024) -> None:
+    def __init__(
+        self,
+        tools: Mapping[str, BaseTool],
+        *,
+        guard: Guard | None = None,
+        deadline: float | None = None,
+        limit: int = 64 * 1024,
+        at_once: int = _AT_ONCE,
+    ) -> None:
         self._tools = tools
+        self._guard = guard
         self._deadline = deadline
         self._limit = limit
+        self._at_once = at_once
 
     async def run(self, calls: Sequence[Message], *, cut_off: bool = False, **context: Any) -> AsyncGenerator[Event]:
-        """Run the calls; a `ToolFinished` comes as each is done. Leaving early cancels what still works.
+        """Run the calls. A `ToolStarted` comes when a tool really starts, a `ToolFinished` as each call is done.
+
+        A call that is refused, or cannot be made, is finished without having started; so is one whose result another
+        of the same turn brings, where both ask the same of a tool that is `steady`. Leaving early cancels what still
+        works or waits to be allowed.
 
         Args:
             calls: Messages with a `function_call`, and `extra["function_id"]`.
             cut_off: Whether the reply ended in the middle: a call that is not whole is then never mended and run.
-            context: Handed to those tools whose `call` takes it: `messages`, `lang`, `files` …
+            context: Handed to those tools whose `call` takes it: `messages`, `lang`, `files` … `progress` is called
+                with the call's id, a text, what is done and the total; a tool's own `progress` goes without the id.
+                A tool that names `approval` is given the guard that decides about whatever it calls, as part of its
+                own call; agents that it asks are guarded without it, too.
         """
-        tasks = [asyncio.create_task(self._finished(call, context, cut_off=cut_off)) for call in calls]
+        turn = _Turn(context, cut_off, asyncio.Semaphore(self._at_once), guard_for(self._guard))
+        tasks = self._begun(calls, turn)
         try:
-            for call in calls:
-                yield ToolStarted(_call_id(call))
-            for next_done in asyncio.as_completed(tasks):
-                yield await next_done
+            left = len(tasks)
+            while left:
+                event = await turn.events.get()
+                if isinstance(event, asyncio.Task):
+                    left -= 1
+                    yield event.result()
+                else:
+                    yield event
         finally:
+            turn.credentials.close()
             await _close(tasks)
 
-    async def _finished(self, call: Message, context: Mapping[str, Any], *, cut_off: bool) -> ToolFinished:
+    def _begun(self, calls: Sequence[Message], turn: _Turn) -> list[asyncio.Task[ToolFinished]]:
+        tasks: list[asyncio.Task[ToolFinished]] = []
+        made: dict[str, asyncio.Task[ToolFinished]] = {}
+        for call in calls:
+            asks = "" if turn.cut_off or len(calls) == 1 else what_it_asks(call, self._tools)
+            if asks and asks in made:
+                task = asyncio.create_task(same_result(_call_id(call), made[asks]))
+            else:
+                task = made[asks] = asyncio.create_task(self._finished(call, turn))
+            task.add_done_callback(turn.finished)
+            tasks.append(task)
+        return tasks
+
+    async def _finished(self, call: Message, turn: _Turn) -> ToolFinished:
         requested = call.function_call
         if requested is None:
             raise ValueError("A message without a function call cannot be run.")
-        extra: dict[str, Any] = {"function_id": _call_id(call)}
+        about: dict[str, Any] = {"function_id": _call_id(call)}
         try:
-            tool = self._named(requested.name)
-            if cut_off and (call.extra or {}).get("unreadable"):
-                raise BadArgumentsError("The reply was cut off in the middle of this call.")
-            arguments = read_arguments(requested.arguments)
+            result = await self._result(call, requested, turn, about)
+        except Exception as error:  # a tool's own code: whatever it raises is its call's result, and the others go on
+            _note(requested.name, error)
+            result = failure(requested.name, error)
+        return ToolFinished(_call_id(call), as_message(requested.name, result, self._limit, **about))
+
+    async def _result(self, call: Message, requested: FunctionCall, turn: _Turn, about: dict[str, Any]) -> ToolResult:
+        """What comes of one call. Edited arguments go into `about`."""
+        tool = self._named(requested.name)
+        if turn.cut_off and (call.extra or {}).get("unreadable"):
+            raise BadArgumentsError("The reply was cut off in the middle of this call.")
+        arguments = read_arguments(requested.arguments)
+        tool.verify(arguments)
+        decision = await self._decided(tool, _call_id(call), arguments, turn)
+        if decision.allowed is not True:
+            _log.info("The tool %r was not run: %s.", tool.name, decision.why)
+            return refusal(decision.why, turn.lang)
+        if decision.arguments is not None:
+            arguments = read_arguments(decision.arguments)
             tool.verify(arguments)
-            result = await self._within_deadline(tool, arguments, context)
-        except Exception as error:
-            result = _failure(requested.name, error)
-        extra |= _plain(result.extra)
-        if result.passages:
-            extra["passages"] = list(result.passages)
-        return ToolFinished(_call_id(call), self._message(requested.name, result, extra))
+            about["arguments"] = arguments
+        async with turn.places:
+            turn.events.put_nowait(ToolStarted(_call_id(call)))
+            result = await self._within_deadline(tool, arguments, _call_id(call), turn)
+        return result if decision.arguments is None else with_note(result, arguments, turn.lang)
+
+    async def _decided(self, tool: BaseTool, call_id: str, arguments: dict[str, Any], turn: _Turn) -> Decision:
+        if turn.guard is None:
+            return Decision(allowed=True, why="policy")
+        try:
+            with under(None):  # who decides is not decided about
+                return await turn.guard.decide(tool, call_id, arguments, list(turn.messages))
+        except Exception:  # whoever decides is a program's code, too; what it raises is a no
+            _log.exception("Nothing could be decided about a call of %r; it is not made.", tool.name)
+            return Decision(allowed=False, why="unattended")
 
     def _named(self, name: str) -> BaseTool:
         if name not in self._tools:
@@ -85,40 +158,75 @@ class ToolRunner:
         return self._tools[name]
 
     async def _within_deadline(
-        self, tool: BaseTool, arguments: dict[str, Any], context: Mapping[str, Any]
+        self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn
     ) -> ToolResult:
         seconds = tool.timeout if self._deadline is None else self._deadline
-        task = asyncio.create_task(_call(tool, arguments, context))
+        told = Told(call_id, _follower(tool.name, turn.context.get("progress")))
+        within = None if turn.guard is None else OneQuestion(turn.guard, call_id)
+        context = {**turn.context, "call_id": call_id, "progress": told, "approval": within}
+        with under(None if within is None else Guarded(within, list(turn.messages))):
+            task = asyncio.create_task(_call(tool, arguments, context, turn.credentials))
         try:
-            await asyncio.wait({task}, timeout=seconds)
+            await _wait(task, seconds, within)
             if not task.done():
                 raise ToolTimeoutError(
                     f"The tool {tool.name!r} did not finish within {seconds:g} seconds.",
                     tool=tool.name,
                     seconds=seconds,
                 )
-            return _as_result(task.result())
+            return as_result(task.result())
         except asyncio.CancelledError:
             if task.done() and task.cancelled():  # the tool cancelled itself; the run goes on
                 raise ToolError(f"The tool {tool.name!r} stopped itself.", tool=tool.name) from None
             raise
         finally:
+            told.end()
             await _close([task])
 
-    def _message(self, name: str, result: ToolResult, extra: dict[str, Any]) -> Message:
-        text, size = cut_to_ends(result.text, self._limit)
-        if size:
-            extra["cut_from"] = size
-        if not result.items:
-            return Message(FUNCTION, text, name=name, extra=extra)
-        items = [ContentItem(text=text)] if text else []
-        return Message(FUNCTION, [*items, *result.items], name=name, extra=extra)
+
+class _Turn:
+    """What the calls of one turn share."""
+
+    def __init__(
+        self,
+        context: Mapping[str, Any],
+        cut_off: bool,  # noqa: FBT001 - four things, all needed
+        places: asyncio.Semaphore,
+        guard: Guard | None,
+    ) -> None:
+        self.context = context
+        self.guard = guard
+        self.cut_off = cut_off
+        self.places = places
+        self.lang: Lang = "zh" if context.get("lang") == "zh" else "en"
+        self.credentials = Credentials(_THREADS)
+        self.events: asyncio.Queue[Event | asyncio.Task[ToolFinished]] = asyncio.Queue()
+
+    @property
+    def messages(self) -> Sequence[Message]:
+        told: Sequence[Message] | None = self.context.get("messages")
+        return _UNTOLD if told is None else told
+
+    def finished(self, task: asyncio.Task[ToolFinished]) -> None:
+        self.events.put_nowait(task)
 
 
-async def _call(tool: BaseTool, arguments: dict[str, Any], context: Mapping[str, Any]) -> object:
+async def _wait(task: asyncio.Task[Any], seconds: float, within: OneQuestion | None) -> None:
+    """Wait until a tool is done, or has worked for that long: what is asked meanwhile does not count."""
+    waited = 0.0
+    await asyncio.wait({task}, timeout=seconds)
+    while within is not None and not task.done() and (more := within.waited - waited) > 0:
+        waited += more
+        await asyncio.wait({task}, timeout=more)
+
+
+async def _call(
+    tool: BaseTool, arguments: dict[str, Any], context: Mapping[str, Any], credentials: Credentials
+) -> object:
     params = ArgumentText.of(arguments)
     wanted = _wanted(tool, context)
     try:
+        await credentials.check(tool)
         if tool.is_async:
             result: object = tool.call(params, **wanted)
         else:
@@ -131,6 +239,8 @@ async def _call(tool: BaseTool, arguments: dict[str, Any], context: Mapping[str,
 def _wanted(tool: BaseTool, context: Mapping[str, Any]) -> dict[str, Any]:
     """That part of the context which the tool's `call` takes."""
     taken = inspect.signature(tool.call).parameters.values()
+    if all(parameter.name != "approval" for parameter in taken):
+        context = {name: value for name, value in context.items() if name != "approval"}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken):
         wanted = dict(context)
     else:
@@ -141,48 +251,25 @@ def _wanted(tool: BaseTool, context: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def _as_result(returned: object) -> ToolResult:
-    match returned:
-        case ToolResult():
-            return returned
-        case None:
-            return ToolResult()
-        case str():
-            return ToolResult(returned)
-        case list() if found := _items(cast("list[object]", returned)):
-            text = "\n".join(item.text for item in found if item.text)
-            return ToolResult(text, tuple(item for item in found if item.type != "text"))
-        case _:
-            return ToolResult(json.dumps(returned, ensure_ascii=False, indent=2, default=str))
+def _follower(name: str, follow: Callable[..., None] | None) -> Callable[..., None] | None:
+    """Whoever follows, so that their trouble is not the tool's."""
+    if follow is None:
+        return None
+
+    def told(*progress: Any) -> None:
+        try:
+            follow(*progress)
+        except Exception:  # a program's code, called from within the tool
+            _log.exception("The progress of %r could not be told.", name)
+
+    return told
 
 
-def _plain(extra: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as JSON values, since the result is stored; what is none becomes text."""
-    try:
-        return json.loads(json.dumps(dict(extra), default=str))
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, circles
-        return {str(key): str(value) for key, value in extra.items()}
-
-
-def _items(returned: list[object]) -> list[ContentItem]:
-    """The same list, if it is one of content items alone."""
-    found = [item for item in returned if isinstance(item, ContentItem)]
-    return found if len(found) == len(returned) else []
-
-
-def _failure(name: str, error: Exception) -> ToolResult:
-    """What a model is told of an error: a sentence, never a traceback."""
+def _note(name: str, error: Exception) -> None:
     if isinstance(error, ParlourError):
         _log.info("The tool %r failed: %s", name, error)
-        key, text = error.words_key, str(error)
     else:
         _log.error("The tool %r raised.", name, exc_info=error)
-        key, text = ToolError.key, f"The tool {name!r} failed: {type(error).__name__}: {error}"
-    if isinstance(error, BadArgumentsError):
-        text += " Call it again with corrected arguments."
-    if len(text) > _LONGEST_ERROR:
-        text = f"{text[:_LONGEST_ERROR]}…"
-    return ToolResult(text, extra={"failed": key})
 
 
 async def _close(tasks: Sequence[asyncio.Task[Any]]) -> None:

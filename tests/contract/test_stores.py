@@ -12,13 +12,17 @@ import pytest
 
 from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
-from core.storage.base import DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
+from core.storage.base import AgentThought, DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
 from core.storage.libraries import LibraryStore
+from core.storage.mcp_servers import McpServerStore
 from core.storage.runs import RunStore
+from core.storage.sealing import Sealer
+from core.storage.summaries import SummaryStore
+from core.storage.thoughts import ThoughtStore
 
 pytestmark = pytest.mark.anyio
 
@@ -32,6 +36,9 @@ class House:
     files: FileStore
     documents: DocumentStore
     libraries: LibraryStore
+    servers: McpServerStore
+    thoughts: ThoughtStore
+    summaries: SummaryStore
     talk_id: str
     turn: StoredMessage
     run: RunRecord
@@ -39,6 +46,7 @@ class House:
     document: DocumentRecord
     library_id: str
     shelved: DocumentRecord
+    server_id: str
 
 
 async def sqlite(folder: Path) -> Database:
@@ -57,8 +65,11 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     libraries = LibraryStore(database)
     library = await libraries.create("alice", "alice's")
     shelved = await documents.add("alice", None, file.id, file.name, collection_id=library.id)
+    servers = McpServerStore(database, Sealer("secret"))
+    (server,) = await servers.add("alice", {"alice's": {"command": "notes"}})
     await talks.ensure_owner("bob")
-    yield House(talks, runs, files, documents, libraries, talk.id, turn, run, file, document, library.id, shelved)
+    stores = (talks, runs, files, documents, libraries, servers, ThoughtStore(database), SummaryStore(database))
+    yield House(*stores, talk.id, turn, run, file, document, library.id, shelved, server.id)
     await database.aclose()
 
 
@@ -66,6 +77,7 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "conversation": lambda h: h.talks.get("bob", h.talk_id),
     "rename": lambda h: h.talks.rename("bob", h.talk_id, "mine"),
     "set_leaf": lambda h: h.talks.set_leaf("bob", h.talk_id, None),
+    "turn to": lambda h: h.talks.turn_to("bob", h.talk_id, h.turn.id),
     "delete": lambda h: h.talks.delete("bob", h.talk_id),
     "add_message": lambda h: h.talks.add_message("bob", h.talk_id, "user", [Message("user", "me")], None),
     "update_message": lambda h: h.talks.update_message("bob", h.turn.id, [], "complete"),
@@ -94,6 +106,18 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "take out of a library": lambda h: h.libraries.remove_document("bob", h.shelved.id),
     "used libraries": lambda h: h.libraries.used_by("bob", h.talk_id),
     "users of library": lambda h: h.libraries.users("bob", h.library_id),
+    "server": lambda h: h.servers.get("bob", h.server_id),
+    "change server": lambda h: h.servers.change("bob", h.server_id, "mine", lambda old: old),
+    "trust server": lambda h: h.servers.set("bob", h.server_id, trusted=True),
+    "switch tools": lambda h: h.servers.switch("bob", h.server_id, ["a"], on=False),
+    "delete server": lambda h: h.servers.delete("bob", h.server_id),
+    "thoughts": lambda h: h.thoughts.list("bob", h.turn.id),
+    "thoughts of a conversation": lambda h: h.thoughts.of_conversation("bob", h.talk_id),
+    "add thoughts": lambda h: h.thoughts.add(
+        "bob", h.turn.id, [AgentThought("t", h.turn.id, "mine", None, None, None, 1)]
+    ),
+    "summaries": lambda h: h.summaries.list("bob", h.talk_id),
+    "keep summary": lambda h: h.summaries.keep("bob", h.talk_id, h.turn.id, "mine"),
     "use library": lambda h: h.libraries.use("bob", h.talk_id, h.library_id, on=True),
 }
 
@@ -108,6 +132,8 @@ async def test_what_is_somebody_elses_does_not_exist(house: House, ask: Callable
     assert (await house.files.get("alice", house.file.id))[1].is_file()
     assert await house.documents.list_shelved("alice", house.library_id) == [house.shelved]
     assert await house.libraries.used_by("alice", house.talk_id) == []
+    assert await house.thoughts.list("alice", house.turn.id) == []
+    assert await house.summaries.list("alice", house.talk_id) == {}
 
 
 async def test_bob_cannot_hand_alices_file_to_his_own_conversation(house: House) -> None:

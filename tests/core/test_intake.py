@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import NotFoundError, StorageError
+from core.rag.library import Library
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord
@@ -204,7 +206,7 @@ async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(eng
     assert (await engine.intake.cancel("alice", records[2].id)).status == "cancelled"
     gate.opened.set()
     assert await run.wait() == "complete", run.error
-    assert gate.begun == ["n0.pdf", "n1.pdf"]
+    assert sorted(gate.begun) == ["n0.pdf", "n1.pdf"]
     assert left_out(run) == [("n2.pdf", "cancelled")]
 
 
@@ -226,3 +228,26 @@ async def test_a_document_that_was_being_read_when_the_house_closed_is_read_at_t
     async with house(tmp_path) as engine:
         assert (await settled(engine, record.id)).status == "ready"
         assert ((await document(engine, record.id)).facts or {})["pages"] == PAGES
+
+
+async def test_after_a_restart_a_document_goes_on_counting_what_search_by_meaning_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    over = threading.Event()
+    async with house(tmp_path) as engine:
+        run, (record,) = await asked(engine, policy_pdf=pdf(CLAUSE))
+        assert await run.wait() == "complete", run.error
+        text = (await document(engine, record.id)).library_id
+    monkeypatch.setattr(Library, "vectors_made", lambda _, asked: dict.fromkeys(asked, (3, 8)))
+    monkeypatch.setattr(Library, "wait_for_vectors", lambda _, seconds: over.wait(seconds))
+    async with house(tmp_path) as engine:
+        assert text is not None
+        assert not engine.intake.preparing("alice")
+        await engine.library("alice")
+        assert engine.intake.preparing("alice") == {record.id: (3, 8)}
+        over.set()
+
+        async def is_over() -> bool:
+            return not engine.intake.preparing("alice")
+
+        await until(engine, is_over)

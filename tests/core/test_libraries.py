@@ -170,6 +170,33 @@ async def test_the_same_bytes_elsewhere_are_read_again_with_it(engine: Engine) -
     assert await engine.documents.within_reach("alice", talk.id) == [record.library_id]
 
 
+async def test_what_reading_again_found_is_told_of_the_same_bytes_elsewhere(engine: Engine) -> None:
+    library, talk = await engine.libraries.create("alice", "Towers"), await engine.conversations.create("alice")
+    tower = await shelved(engine, library.id, TOWER)
+    own = await engine.files.put("alice", "own.md", TOWER)
+    record = await is_read(engine, (await engine.add_document("alice", talk.id, own)).id)
+    for one in (tower, record):  # as an earlier version had read it
+        old = {**(one.facts or {}), "chunks": 99}
+        await engine.documents.update("alice", one.id, "ready", library_id=one.library_id, facts=old)
+    told, change = set[str | None](), asyncio.Event()
+
+    def changed(_owner: str | None, conversation_id: str | None) -> None:
+        told.add(conversation_id)
+        change.set()
+
+    leave = engine.on_change(changed)
+    await engine.libraries.read_again("alice", tower.id)
+    async with asyncio.timeout(60):
+        while ((await engine.documents.get("alice", record.id)).facts or {})["chunks"] == 99 or talk.id not in told:
+            await change.wait()
+            change.clear()
+    leave()
+    again = await engine.documents.get("alice", record.id)
+    fresh = (await engine.documents.get("alice", tower.id)).facts or {}
+    assert again.facts == {**fresh, "known": True}
+    assert (again.name, again.status, again.error) == ("own.md", "ready", None)
+
+
 async def test_what_is_asked_to_be_read_again_twice_at_once_is_there_afterwards(engine: Engine) -> None:
     library = await engine.libraries.create("alice", "Towers")
     tower = await shelved(engine, library.id, TOWER)

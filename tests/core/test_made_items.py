@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import time
 import wave
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -15,11 +16,14 @@ from core.engine import Engine
 from core.errors import NotFoundError, StorageError
 from core.made_items import kept
 from core.messages.content import ContentItem
-from core.messages.events import ItemAdded, TextDelta
+from core.messages.events import ItemAdded, TextDelta, ToolFinished
+from core.messages.message import Message
 from core.settings import Settings
 from core.storage.base import FILE_ADDRESS, file_ids
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.tools.base import ToolResult
+from core.tools.results import as_message
 
 pytestmark = pytest.mark.anyio
 
@@ -111,3 +115,46 @@ async def test_a_full_disk_costs_the_picture_and_not_the_reply(engine: Engine, m
     assert await kept(event, "alice", engine.files) is event
     text = TextDelta("a")
     assert await kept(text, "alice", engine.files) is text
+
+
+def result(*items: ContentItem, **extra: object) -> ToolFinished:
+    return ToolFinished("c1", Message("function", list(items), name="tool", extra={"function_id": "c1", **extra}))
+
+
+def data(media_type: str, raw: bytes, name: str = "") -> str:
+    return f"data:{media_type}{f';name={name}' if name else ''};base64,{b64encode(raw).decode()}"
+
+
+async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine) -> None:
+    event = result(
+        ContentItem(text="Done."),
+        ContentItem(image=data("image/png", png())),
+        ContentItem(file=data("text/csv", b"a,b\n1,2\n", "%E8%A1%A8.csv")),
+        ContentItem(image=data("image/svg+xml", b"<svg onload='x()'></svg>")),
+    )
+    after = await kept(event, "alice", engine.files)
+    assert isinstance(after, ToolFinished)
+    assert [item.type for item in after.message.items] == ["text", "image", "file", "file"]
+    records = [(await engine.files.get("alice", file_id))[0] for file_id in file_ids([after.message])]
+    assert [record.name for record in records] == ["picture.png", "表.csv", "picture.svg"]
+    assert [about["name"] for about in (after.message.extra or {})["files"]] == [record.name for record in records]
+    assert event.message.items[1].value != after.message.items[1].value  # the tool's own message is as it was
+
+
+async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine: Engine) -> None:
+    long = "头" + "x" * 200_000 + "尾"
+    event = ToolFinished("c1", as_message("my tool", ToolResult(long), 64 * 1024, function_id="c1"))
+    after = await kept(event, "alice", engine.files)
+    assert isinstance(after, ToolFinished)
+    address = (after.message.extra or {})["whole"]
+    record, path = await engine.files.get("alice", str(address).removeprefix(FILE_ADDRESS))
+    assert (record.name, path.read_text("utf-8")) == ("my_tool.txt", long)
+    assert len(after.message.get_text_content().encode()) <= 64 * 1024
+
+
+@pytest.mark.parametrize(
+    "value", ["https://example.org/a.png", "/files/somebody-else", "/etc/passwd", "file:///etc/passwd"]
+)
+async def test_a_result_that_names_a_place_is_never_read_from_there(engine: Engine, value: str) -> None:
+    event = result(ContentItem(file=value))
+    assert await kept(event, "alice", engine.files) is event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, cast
 
 import pytest
@@ -20,9 +20,13 @@ class Vectors:
     def __init__(self) -> None:
         self.over = threading.Event()
         self.made = True
+        self.come: dict[str, tuple[int, int]] = {}
 
     def wait_for_vectors(self, seconds: float) -> bool:
         return self.over.wait(seconds) and self.made
+
+    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        return {one: self.come[one] for one in documents if one in self.come}
 
 
 async def until(holds: Callable[[], bool], change: asyncio.Event) -> None:
@@ -44,20 +48,20 @@ async def test_documents_wait_until_vectors_are_made_or_will_not_be(*, made: boo
     library, preparing = Vectors(), Preparing(changed)
     library.made = made
     for document in ("one", "two"):
-        preparing.watch("alice", document, cast("Any", library))
-    assert preparing.of("alice") == {"one", "two"}
-    assert preparing.of("bob") == frozenset()
+        preparing.watch("alice", document, cast("Any", library), f"text of {document}")
+    assert set(preparing.of("alice")) == {"one", "two"}
+    assert not preparing.of("bob")
     library.over.set()
     await until(lambda: not preparing.of("alice"), change)
     assert told == ["alice"]
-    preparing.watch("alice", "three", cast("Any", library))
+    preparing.watch("alice", "three", cast("Any", library), "text of three")
     await until(lambda: told == ["alice", "alice"], change)
 
 
 async def test_nobody_waits_when_the_house_closes() -> None:
     change = asyncio.Event()
     library, preparing = Vectors(), Preparing(lambda _: change.set())
-    preparing.watch("alice", "one", cast("Any", library))
+    preparing.watch("alice", "one", cast("Any", library), "text of one")
     await preparing.aclose()
     await until(lambda: not preparing.of("alice"), change)
     library.over.set()
@@ -77,13 +81,13 @@ async def test_a_document_that_comes_when_all_was_just_said_to_be_made_waits_for
         return library.over.wait(seconds)
 
     async def come() -> None:
-        preparing.watch("alice", "two", cast("Any", library))
+        preparing.watch("alice", "two", cast("Any", library), "text of two")
 
     loop = asyncio.get_running_loop()
     library.wait_for_vectors = look  # type: ignore[method-assign]
-    preparing.watch("alice", "one", cast("Any", library))
+    preparing.watch("alice", "one", cast("Any", library), "text of one")
     await until(lambda: "one" not in preparing.of("alice"), change)
-    assert preparing.of("alice") == {"two"}
+    assert set(preparing.of("alice")) == {"two"}
     library.over.set()
     await until(lambda: not preparing.of("alice"), change)
 
@@ -96,6 +100,37 @@ async def test_a_library_that_cannot_say_is_waited_for_no_longer(caplog: pytest.
         raise RuntimeError("closed")
 
     library.wait_for_vectors = look  # type: ignore[method-assign]
-    preparing.watch("alice", "one", cast("Any", library))
+    preparing.watch("alice", "one", cast("Any", library), "text of one")
     await until(lambda: not preparing.of("alice"), change)
     assert "closed" in caplog.text
+
+
+async def test_how_many_passages_have_vectors_is_told_and_a_document_that_has_all_waits_no_longer() -> None:
+    change = asyncio.Event()
+    library, preparing = Vectors(), Preparing(lambda _: change.set())
+    library.come = {"long text": (1_200, 5_000), "short text": (1, 2)}
+    preparing.watch("alice", "long", cast("Any", library), "long text")
+    preparing.watch("alice", "short", cast("Any", library), "short text")
+    assert preparing.of("alice") == {"long": (0, 0), "short": (0, 0)}
+    library.come["short text"] = (2, 2)
+    await until(lambda: "short" not in preparing.of("alice"), change)
+    assert preparing.of("alice") == {"long": (1_200, 5_000)}
+    library.over.set()
+    await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_what_an_earlier_process_did_not_finish_is_counted_on() -> None:
+    change = asyncio.Event()
+    library, preparing = Vectors(), Preparing(lambda _: change.set())
+    library.come = {"long text": (1_200, 5_000), "short text": (2, 2)}
+    texts = {"long": "long text", "same": "long text", "short": "short text", "elsewhere": "no text"}
+    await preparing.resume("alice", cast("Any", library), texts)
+    assert preparing.of("alice") == {"long": (1_200, 5_000), "same": (1_200, 5_000)}
+    assert change.is_set()
+    library.over.set()
+    await until(lambda: not preparing.of("alice"), change)
+    change.clear()
+    library.come = {"long text": (5_000, 5_000)}
+    await preparing.resume("alice", cast("Any", library), texts)
+    assert not preparing.of("alice")
+    assert not change.is_set()

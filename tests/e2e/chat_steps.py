@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import time
+from collections.abc import Callable
 
 from playwright.sync_api import Locator, Page, expect
 
@@ -19,6 +21,33 @@ def ask(page: Page, text: str) -> None:
     """Write `text` and press Enter, without waiting for the reply."""
     composer(page).fill(text)
     composer(page).press("Enter")
+
+
+def focus(element: Locator) -> None:
+    """Put the keyboard on an element once it is in sight: what is hidden as yet does not take it, and says nothing."""
+    expect(element).to_be_visible()
+    element.focus()
+    expect(element).to_be_focused()
+
+
+def until(condition: Callable[[], object]) -> None:
+    """Wait until something is so; the page's own rules forbid Playwright to wait inside it."""
+    end = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < end, "It never came to be."
+        time.sleep(0.05)  # between two looks, not for luck
+
+
+def wait_for_script(page: Page) -> None:
+    """Wait until the page's own script and styles are there.
+
+    Gradio puts them into a page that is drawn already: what is clicked or measured before says nothing.
+    """
+    expect(page.locator("html[data-hour]")).to_be_attached()  # the script sets it as it begins
+    page.evaluate(
+        """() => Promise.all([...document.querySelectorAll('link[rel=stylesheet]')].filter((one) => !one.sheet)
+            .map((one) => new Promise((done) => { one.onload = one.onerror = done; })))"""
+    )
 
 
 def wait_for_state(page: Page, state: str) -> None:

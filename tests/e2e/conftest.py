@@ -19,6 +19,7 @@ from core.testing.model_server import ModelServer
 from core.testing.script import Script
 from set_up import find_browser
 from tests.e2e.app_process import AppProcess
+from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.watched_page import Watch
 
 _ARGUMENTS = """
@@ -45,9 +46,12 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """One app for all tests that need nothing special. Its model chooses the reply by the question's words."""
+    """One app for all tests that need nothing special. Its model chooses the reply by the question's words.
+
+    It searches by words alone, so that no worker makes vectors beside the browser; apps of a test's own do as users'.
+    """
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("parlour") / "home", model).start()
+        app = AppProcess(tmp_path_factory.mktemp("parlour") / "home", model, {"RETRIEVAL": "keyword"}).start()
         yield app
         app.stop()
 
@@ -117,3 +121,4 @@ def wait_until_usable(page: Page) -> None:
     """Wait until the composer is there and the first frame has come: before it, the page does not know its language."""
     page.wait_for_selector("#composer textarea")
     expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached()
+    wait_for_script(page)

@@ -13,7 +13,7 @@ from playwright.sync_api import Page, expect
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, chat, composer, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, composer, until, wait_for_state
 from tests.e2e.test_documents import add, make_pdf
 
 
@@ -49,7 +49,7 @@ def test_more_text_than_a_message_may_have_is_refused_and_stays(page: Page) -> N
     composer(page).fill("x" * 2_000_001)
     composer(page).press("Enter")
     expect(page.get_by_text("The message is longer than")).to_be_visible()
-    assert len(composer(page).input_value()) == 2_000_001
+    until(lambda: len(composer(page).input_value()) == 2_000_001)
     still_works(page)
 
 

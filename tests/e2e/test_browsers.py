@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask_and_wait, chat
+from tests.e2e.chat_steps import ask_and_wait, chat, wait_for_script
 
 
+@pytest.mark.slow
 def test_on_a_network_each_browser_has_its_own_conversations(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:
@@ -19,6 +21,7 @@ def test_on_a_network_each_browser_has_its_own_conversations(
     bob.reload(wait_until="domcontentloaded")
     expect(bob.locator("#history")).to_contain_text("What you ask is kept here")
     bob.goto(alice.url, wait_until="domcontentloaded")
+    wait_for_script(bob)
     expect(bob.locator("#status [data-room=empty]")).to_be_attached()
     expect(bob.locator("body")).not_to_contain_text("heliotrope")
     ask_and_wait(bob, "And mine is marigold", "You said: And mine")

@@ -98,4 +98,4 @@ def test_a_microphone_that_is_not_there_is_said(server: AppProcess, open_page: C
 
 
 def test_the_composer_has_one_name_for_a_screen_reader(page: Page) -> None:
-    assert "MultimodalTextbox" not in page.locator("#composer").evaluate("element => element.textContent")
+    expect(page.locator("#composer")).not_to_contain_text("MultimodalTextbox")

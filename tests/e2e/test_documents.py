@@ -8,7 +8,7 @@ from pathlib import Path
 import pymupdf
 from playwright.sync_api import Page, expect
 
-from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_script, wait_for_state
 
 CLAUSE = "The deductible for water damage is four hundred and twenty euros."
 
@@ -58,6 +58,7 @@ def test_a_document_stays_with_its_conversation(page: Page, tmp_path: Path) -> N
     expect(chat(page)).to_contain_text("seven watts")
     wait_for_state(page, "idle")
     page.reload(wait_until="domcontentloaded")
+    wait_for_script(page)
     ask(page, "How many watts has the bulb of the lamp?")
     expect(chat(page).locator("a.cite")).to_have_count(2)
     page.locator("#history").get_by_text("New conversation").first.click()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, wait_for_state
+from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, wait_for_script, wait_for_state
 
 
 def open_menu(page: Page, title: str) -> None:
@@ -44,6 +44,7 @@ def test_a_conversation_is_deleted_with_all_that_belongs_to_it(page: Page) -> No
     expect(page.locator("#history")).not_to_contain_text("Soon to be gone")
     expect(chat(page)).not_to_contain_text("Soon to be gone")
     page.goto(address, wait_until="domcontentloaded")
+    wait_for_script(page)
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     ask_and_wait(page, "A fresh start", "You said: A fresh start")
 
@@ -84,6 +85,7 @@ def test_long_conversations_show_their_end_and_earlier_turns_on_demand(page: Pag
         expect(chat(page)).to_contain_text(f"You said: Question number {number}.")
         wait_for_state(page, "idle")
     page.reload(wait_until="domcontentloaded")
+    wait_for_script(page)
     expect(chat(page)).to_contain_text("You said: Question number 23.")
     expect(chat(page)).not_to_contain_text("You said: Question number 2.")
     page.locator("#chat [role=log]").hover()

@@ -8,7 +8,7 @@ from pathlib import Path
 from playwright.sync_api import Locator, Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, chat, wait_for_state
+from tests.e2e.chat_steps import ask, chat, focus, until, wait_for_state
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
 PHONE = {"width": 360, "height": 740}
@@ -25,7 +25,7 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(server)
-    page.get_by_role("button", name="Libraries").focus()
+    focus(page.get_by_role("button", name="Libraries"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Libraries")
     expect(dialog.get_by_label("New library")).to_be_focused()
@@ -38,9 +38,14 @@ def test_a_library_is_filled_tried_used_and_deleted_and_the_keyboard_never_gets_
     ready = dialog.locator(".p-docs li[data-state=ready]")
     expect(ready).to_have_count(2)
     dialog.get_by_label("Try a question").fill("How tall is the tower of Brenn?")
-    page.keyboard.press("Enter")
+    dialog.get_by_label("Try a question").press("Enter")
     expect(dialog.locator(".p-found li").first).to_contain_text("321 metres")
-    dialog.get_by_label("Use in this conversation").focus()
+    dialog.locator(".p-found").get_by_role("button", name="tower.md").first.press("Enter")
+    expect(dialog).to_be_hidden()
+    expect(page.locator("#page .p-sought")).to_have_text("Tried in a library: How tall is the tower of Brenn?")
+    expect(page.locator("#page .p-desk")).to_contain_text("321 metres")
+    page.get_by_role("button", name="Libraries").click()
+    focus(dialog.get_by_label("Use in this conversation"))
     page.keyboard.press("Space")
     expect(page.locator("#top .p-uses")).to_have_text("Policies1")
     expect(dialog.get_by_role("button", name="2 documents used in this conversation")).to_be_attached()
@@ -79,6 +84,11 @@ def held(page: Page, address: str) -> list[Route]:
     return routes
 
 
+def come(page: Page, routes: list[Route]) -> None:
+    """Wait until the first of such requests is held; they are told of while the page is looked at."""
+    until(lambda: page.evaluate("true") and routes)
+
+
 def shelf(dialog: Locator, name: str) -> Locator:
     return dialog.locator(".p-shelf-list li button", has_text=name)
 
@@ -89,16 +99,14 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     page = open_page(server)
     page.get_by_role("button", name="Libraries").click()
     dialog = page.get_by_role("dialog", name="Libraries")
-    fresh, told, section = (
-        dialog.get_by_label("New library"),
-        dialog.locator(".p-told"),
-        dialog.locator(".p-one section"),
-    )
+    fresh, told = dialog.get_by_label("New library"), dialog.locator(".p-told")
+    section = dialog.locator(".p-one section")
     creates = held(page, "**/libraries/create")
     fresh.fill("Acts")
     for _ in range(2):
         page.keyboard.press("Enter")
     fresh.fill("Bills")
+    come(page, creates)
     assert len(creates) == 1
     creates[0].continue_()
     expect(shelf(dialog, "Acts")).to_have_attribute("aria-current", "true")
@@ -114,6 +122,7 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     shelf(dialog, "Acts").click()
     expect(dialog.get_by_role("heading", name="Acts")).to_be_visible()
     section.evaluate(DROP, "acts.md")
+    come(page, files)
     files[0].continue_()
     page.unroute("**/libraries/*/files")
     expect(told).to_contain_text("2 files added")
@@ -126,12 +135,14 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     for name in ("Bills", "Acts"):
         shelf(dialog, name).click()
         expect(dialog.get_by_role("heading", name=name)).to_be_visible()
+    come(page, removes)
     removes[0].continue_()
     expect(dialog.locator(".p-docs li")).to_have_count(0)
 
     looks = held(page, "**/libraries/state*")
     shelf(dialog, "Bills").click()
     expect(section).to_have_attribute("inert", "")
+    come(page, looks)
     looks[0].fulfill(json={"failed": "Gone astray."})
     expect(told).to_have_text("Gone astray.")
     page.unroute("**/libraries/state*")
@@ -148,7 +159,7 @@ def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_
     page.get_by_role("button", name="文档库").click()
     dialog = page.get_by_role("dialog", name="文档库")
     dialog.get_by_label("新文档库").fill("一个名称相当长的文档库，长到在手机屏幕上放不下一整行为止")
-    page.keyboard.press("Enter")
+    dialog.get_by_label("新文档库").press("Enter")
     use = dialog.get_by_label("在当前对话中使用")
     use.check()
     expect(page.locator("#top .p-uses .p-many")).to_have_text("1")

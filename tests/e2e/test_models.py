@@ -11,7 +11,7 @@ from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, chat, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, chat, focus, wait_for_state
 
 KEY = "sk-CANARY-0123456789abcdef"
 PHONE = {"width": 360, "height": 740}
@@ -278,7 +278,7 @@ def test_the_dialog_is_worked_with_the_keyboard_alone(
     app: AppProcess, open_page: Callable[..., Page], service: ModelServer
 ) -> None:
     page = open_page(app)
-    page.get_by_role("button", name="Model settings").focus()
+    focus(page.get_by_role("button", name="Model settings"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Which model answers")
     expect(dialog.get_by_label("Service")).to_be_focused()

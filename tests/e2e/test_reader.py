@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, until, wait_for_state
 
 LONG = "\n\n".join([*(f"Paragraph {number}." for number in range(30)), "This is the end of it."])
 PHONE = {"width": 360, "height": 740}
@@ -80,6 +80,7 @@ def test_a_reader_who_scrolled_up_is_left_alone(page: Page) -> None:
     log = page.locator("#chat [role=log]")
     log.hover()
     page.mouse.wheel(0, -5000)
+    until(lambda: log.evaluate("box => box.scrollTop") < 50)
     expect(chat(page)).to_contain_text("word60 ")
     assert log.evaluate("box => box.scrollTop") < 50
     wait_for_state(page, "idle")
@@ -90,4 +91,4 @@ def test_a_reader_at_the_end_stays_at_the_end(page: Page) -> None:
     ask_and_wait(page, LONG, "the end of it")
     ask_and_wait(page, "count slowly to the end", "word200")
     log = page.locator("#chat [role=log]")
-    assert log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 60
+    until(lambda: log.evaluate("box => box.scrollHeight - box.scrollTop - box.clientHeight") < 60)

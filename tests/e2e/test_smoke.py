@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
@@ -23,6 +24,7 @@ def test_the_app_says_that_it_is_alive_and_ready(server: AppProcess) -> None:
     assert parts
 
 
+@pytest.mark.slow
 def test_a_restarted_app_knows_its_conversations(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
 ) -> None:

@@ -11,20 +11,24 @@ from core.tools.builtin.storage import Storage
 from tests.golden.claimed import of
 
 RECORDS = of("storage")
+BETTER = {  # what we refuse instead, and the words
+    "traversal": "leads out",  # it wrote outside of its folder
+    "bad_op": '"put", "get", "delete", "scan"',  # it listed all keys, whatever was asked for
+}
 
 
-def test_the_recorded_session_goes_the_same_up_to_the_key_that_leads_out(tmp_path: Path) -> None:
+def test_the_recorded_session_goes_the_same_up_to_what_is_better_refused(tmp_path: Path) -> None:
     root = tmp_path / "kept"
     tool = Storage({"storage_root_path": str(root)})
     tool.call({"operate": "put", "key": "345/456/11", "value": "hello"})  # the one before those that were recorded
     said: dict[str, str] = {}
     for record in RECORDS:
-        if record.get("peer_bug"):  # better: it wrote outside of its folder
-            with pytest.raises(BadArgumentsError, match="leads out"):
+        if words := BETTER.get(record["id"]):
+            with pytest.raises(BadArgumentsError, match=words):
                 tool.call(record["input"])
         else:
             tool.verify(record["input"])  # as whoever runs a call for a model does first
             said[record["id"]] = tool.call(record["input"])
-    assert said == {record["id"]: record["output"] for record in RECORDS if not record.get("peer_bug")}
-    assert len(said) == 5
+    assert said == {record["id"]: record["output"] for record in RECORDS if record["id"] not in BETTER}
+    assert len(said) == 4
     assert [path.name for path in tmp_path.rglob("*") if path.is_file()] == ["11"]

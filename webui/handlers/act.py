@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import NotFoundError
 from webui.asked import text_of
 from webui.assets_folder import assets_folder
+from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.documents import ask_now, cancel, read_again
-from webui.handlers.evidence import chosen, cited, listed, paged
+from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.send import drop, start
 from webui.panels.room import starter
 from webui.views import WINDOW
@@ -108,6 +109,10 @@ async def _chunk(desk: Desk, view: View, asked: Asked) -> None:
     await chosen(desk, view, _number(asked))
 
 
+async def _tried(desk: Desk, view: View, asked: Asked) -> None:
+    await tried(desk, view, _text(asked, "id"), _text(asked, "question"), _number(asked))
+
+
 async def _look(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.resting = False
@@ -144,6 +149,13 @@ async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
 async def _continue(desk: Desk, view: View, asked: Asked) -> None:
     await _mine(desk, view, _text(asked, "id"))
     await desk.engine.continue_(view.owner, _text(asked, "id"), view.words.lang)
+
+
+async def _version(desk: Desk, view: View, asked: Asked) -> None:
+    """Show another version of a turn, in every tab that shows the conversation."""
+    await _mine(desk, view, _text(asked, "id"))
+    await desk.engine.conversations.turn_to(view.owner, view.conversation_id, _text(asked, "id"))
+    desk.views.changed(view.owner, view.conversation_id)
 
 
 async def _mine(desk: Desk, view: View, message_id: str) -> None:
@@ -196,6 +208,34 @@ async def _asknow(desk: Desk, view: View, asked: Asked) -> None:
     await ask_now(desk, view)
 
 
+async def _allow(desk: Desk, view: View, asked: Asked) -> None:
+    await allow(
+        desk,
+        view,
+        _text(asked, "call"),
+        asked.get("arguments"),
+        always=asked.get("always") is True,
+        asked=asked.get("asked"),
+    )
+
+
+async def _refuse(desk: Desk, view: View, asked: Asked) -> None:
+    await refuse(desk, view, _text(asked, "call"), asked=asked.get("asked"))
+
+
+async def _answer(desk: Desk, view: View, asked: Asked) -> None:
+    await answer(desk, view, _text(asked, "call"), asked.get("arguments") or {})
+
+
+async def _decline(desk: Desk, view: View, asked: Asked) -> None:
+    await answer(desk, view, _text(asked, "call"), None)
+
+
+async def _rerun(desk: Desk, view: View, asked: Asked) -> None:
+    await _mine(desk, view, _text(asked, "id"))
+    await rerun(desk, view, _text(asked, "id"), _text(asked, "call"), asked.get("arguments"))
+
+
 _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "open": _open,
     "new": _new,
@@ -206,12 +246,14 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "page": _page,
     "passages": _passages,
     "chunk": _chunk,
+    "tried": _tried,
     "look": _look,
     "rest": _rest,
     "starter": _starter,
     "edit": _edit,
     "regenerate": _regenerate,
     "continue": _continue,
+    "version": _version,
     "earlier": _earlier,
     "drop": _drop,
     "retry": _retry,
@@ -219,4 +261,9 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "cancel": _cancel,
     "reread": _reread,
     "asknow": _asknow,
+    "allow": _allow,
+    "refuse": _refuse,
+    "answer": _answer,
+    "decline": _decline,
+    "rerun": _rerun,
 }

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from webui.views import View
     from webui.words import Words
 
+_TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
 
@@ -104,6 +105,28 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
     await _show(desk, view, reply, place, look)
 
 
+async def tried(desk: Desk, view: View, library_id: str, question: str, number: int) -> None:
+    """Open one of the passages that a question finds in a named library.
+
+    Args:
+        desk: The app.
+        view: The tab.
+        library_id: The named library.
+        question: As it was tried.
+        number: Which of the passages, from 1.
+
+    Raises:
+        NotFoundError: There is no such library, or not so much is found there any more.
+    """
+    look = _begun(view)
+    reply = _found(question, await desk.engine.libraries.tried(view.owner, library_id, question))
+    opened = next((passage for passage in reply.passages if passage["number"] == number), None)
+    if opened is None:
+        raise NotFoundError("There is no such passage.")
+    place = Place(f"{_TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
+    await _show(desk, view, reply, place, look)
+
+
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
     """Turn to another page of a document that the open reply came from, or part of one; past its ends nothing happens.
 
@@ -159,9 +182,15 @@ def _begun(view: View) -> int:
 async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
-    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply.
+    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply; `try.<library>` what
+    the question found that was tried there last.
     """
     replied, _, claim = message_id.partition(".")
+    if replied == _TRIED:
+        place = _open_place(view)
+        if place.message_id != message_id or place.found is None:
+            raise NotFoundError("This is not shown any more.")
+        return place.found
     message = await desk.engine.conversations.message(view.owner, replied)
     if message.conversation_id != view.conversation_id:
         raise NotFoundError("This reply is in another conversation.")
@@ -183,9 +212,14 @@ async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
     found = await library.afind(sentence, documents=documents)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
+    return _found(sentence, found, documents)
+
+
+def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -> _Reply:
+    """What was sought as if it were a reply that cites all that was found."""
     passages = [{**passage.as_dict(), "number": number} for number, passage in enumerate(found, 1)]
     marks = "".join(f"[{number}]" for number, _ in enumerate(found, 1))
-    return _Reply(f"{sentence} {marks}", passages, sentence, documents)
+    return _Reply(f"{sought} {marks}", passages, sought, among)
 
 
 async def _show(desk: Desk, view: View, reply: _Reply, place: Place, look: int, *, only_if_there: bool = False) -> None:
@@ -212,13 +246,14 @@ def _drawn(library: Library, reply: _Reply, place: Place, words: Words) -> _Draw
     shown, cited_in_text = _shown(library, reply, place)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
+    gone = shown is None and not _is_here(library, place.document_id)
     markup = evidence_html(
         reply.passages,
         place.number,
         words,
         message_id=place.message_id,
         page=shown,
-        lists=Lists(reply.uncited, cited_in_text, listing, reply.sought),
+        lists=Lists(reply.uncited, cited_in_text, listing, _why(reply, place, words), gone),
     )
     return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
 
@@ -235,6 +270,23 @@ def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None,
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
+
+
+def _why(reply: _Reply, place: Place, words: Words) -> str:
+    """What the passages were searched for, where it is not the reply that found them."""
+    if not reply.sought:
+        return ""
+    if place.message_id.startswith(f"{_TRIED}."):
+        return words("evidence.tried", question=reply.sought)
+    return words("claims.again", claim=reply.sought)
+
+
+def _is_here(library: Library, document_id: str) -> bool:
+    try:
+        library.document(document_id)
+    except _NOWHERE:
+        return False
+    return True
 
 
 def _opened(library: Library, reply: _Reply, place: Place) -> Passage | None:

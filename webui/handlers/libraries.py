@@ -128,7 +128,8 @@ class LibraryRoutes:
         opened = None
         if library:
             with suppress(NotFoundError):  # deleted in another tab
-                opened = opened_data(await libraries.opened(owner, library), self._engine.intake.progress, words)
+                intake, shelf = self._engine.intake, await libraries.opened(owner, library)
+                opened = opened_data(shelf, intake.progress, words, intake.preparing(owner))
         listed = shelf_data(await libraries.list(owner), words)
         return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
 

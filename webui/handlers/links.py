@@ -7,10 +7,6 @@ Only what says so plainly is fetched: a message that is nothing but addresses, o
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from core.net.addresses import Reach
 
 _MOST = 3
 _LONGEST = 4000  # letters; whoever writes more does not just name a page
@@ -37,17 +33,6 @@ def pages_to_read(text: str) -> list[str]:
         return []
     found = (_plain(address) for address in _URLS.findall(text))
     return list(dict.fromkeys(found))[:_MOST]
-
-
-async def fetched(url: str, reach: Reach | None = None) -> tuple[bytes, str]:
-    """A page, and what to call it.
-
-    Raises:
-        FetchError: It cannot be fetched, or may not be.
-    """
-    from core.rag.web import page  # brings the readers of documents with it
-
-    return await page(url, reach=reach)
 
 
 def _plain(address: str) -> str:

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ParlourError
+from core.hosting import Hosted
 from core.models.choosing import Draft
 from core.models.own_models import is_local
 from webui.asked import asked, failure_of, text_of
@@ -40,12 +41,18 @@ class ModelRoutes:
     def table(self) -> list[BaseRoute]:
         """All of them."""
         return [
-            Route("/models/menu", self._answering(self.menu), methods=["GET"]),
+            Route("/models/menu", self._answering(self.opened), methods=["GET"]),
             Route("/models/save", self._answering(self.save), methods=["POST"]),
             Route("/models/use", self._answering(self.use), methods=["POST"]),
             Route("/models/test", self._answering(self.test), methods=["POST"]),
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
         ]
+
+    async def opened(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """The menu, or why there is none: a program's agents may have a model of their own."""
+        if isinstance(self._engine, Hosted) and self._engine.brings_model:
+            return {"fixed": words("agents.own_model")}
+        return await self.menu(owner, draft, words)
 
     async def menu(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         """What can be chosen, what the owner set up, and what answers."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
 from core.attachments import checked_text
 from core.errors import NotFoundError, ParlourError
+from core.linked import LINK, link_name
 from core.storage.base import busy
-from webui.handlers.links import fetched, pages_to_read
+from webui.handlers.links import pages_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,13 +43,13 @@ async def send(desk: Desk, view: View, draft: Draft | None) -> None:
 
 
 async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]]) -> None:
-    """Put files, and pages that shall be read, into the store and ask, in the tab's conversation or in a new one.
+    """Put files, and links to pages that shall be read, into the store and ask, in the tab's conversation or a new one.
 
-    It is the conversation that the tab shows now: pages take a while, and the reader may turn to another one.
+    It is the conversation that the tab shows now: storing takes a while, and the reader may turn to another one.
 
     Raises:
         ConflictError: A reply is being written, or another message is being sent, in this tab.
-        ParlourError: A file cannot be used, a page not be fetched, or storing failed; nothing is kept.
+        ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
     if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
         raise busy()
@@ -60,10 +60,9 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         links = pages_to_read(text)
         if files or links:  # a conversation makes its owner known by itself
             await desk.engine.conversations.ensure_owner(view.owner)
-        for path, name in files:
-            kept.append(await desk.engine.files.put(view.owner, name, path))
-        for data, name in await asyncio.gather(*(fetched(link, desk.reach) for link in links)):
-            kept.append(await desk.engine.files.put(view.owner, name, data))
+        given = [(name, path, "") for path, name in files]
+        for name, source, kind in [*given, *((link_name(link), link.encode(), LINK) for link in links)]:
+            kept.append(await desk.engine.files.put(view.owner, name, source, media_type=kind))
         await _ask(desk, view, text, kept, conversation_id, libraries)
     except BaseException:
         for file in kept:

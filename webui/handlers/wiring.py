@@ -14,10 +14,10 @@ import gradio as gr  # noqa: TC002
 
 from core.errors import StorageError
 from webui.frames import Frame, Frames
-from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.guard import guarded, toast, untouched
 from webui.handlers.send import Draft, send
+from webui.hosted import HostedDesk
 from webui.views import Views
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Handlers:
     def __init__(self, context: WebContext, uploads: Uploads) -> None:
         views = Views(context.words)
         self._desk = Desk(context.engine, uploads, views)
+        self._hosted = HostedDesk(self._desk, context.look)
         self._frames = Frames(context.engine, views)
         context.engine.on_change(views.changed)
         context.engine.runs.on_change(self._run_changed)
@@ -45,7 +46,7 @@ class Handlers:
     def wire(self, handles: Handles) -> None:
         """Add the listeners: first the server's state changes, then the tab's follower paints."""
         page: Any = handles
-        frame = [handles.chat, handles.status, handles.history, handles.top]
+        frame = [handles.chat, handles.status, handles.history, handles.top, handles.ask]
         for begun in (
             page.blocks.load(self.opened, None, None, **_MANY),
             page.composer.submit(self.send, handles.composer, handles.composer, **_MANY),
@@ -56,7 +57,8 @@ class Handlers:
 
     async def opened(self, request: gr.Request) -> None:
         """The page was loaded: show the conversation that its address names."""
-        self._desk.views.of(request)
+        view = self._desk.views.of(request)
+        await guarded(view, self._hosted.begin(view))
 
     async def send(self, draft: Draft | None, request: gr.Request) -> Any:
         """Send what stands in the composer."""
@@ -74,7 +76,7 @@ class Handlers:
     async def act(self, message: str, request: gr.Request) -> Any:
         """Do what the page's own script asks."""
         view = self._desk.views.of(request)
-        return await guarded(view, act(self._desk, view, message))
+        return await guarded(view, self._hosted.act(view, message))
 
     async def follow(self, request: gr.Request) -> AsyncGenerator[tuple[Any, ...], None]:
         """Paint the tab until there is nothing more to come."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from webui.panels.evidence_lists import Listing, listing_html, quotes
 from webui.panels.evidence_page import ShownPage, picture
 from webui.panels.evidence_text import ShownText, text_page
+from webui.panels.evidence_web import web_place
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
@@ -28,13 +29,15 @@ class Lists:
         uncited: Numbers of those that were found but not cited.
         cited: Of the open one, what bears out the reply's sentence, as start and end in its text.
         listing: All chunks of the document, or how many there are.
-        sought: The sentence that the passages were searched for, where it is not the reply that found them.
+        sought: A line that says what the passages were searched for, where it is not the reply that found them.
+        gone: Whether the document is not there any more.
     """
 
     uncited: frozenset[int] = frozenset()
     cited: tuple[tuple[int, int], ...] = ()
     listing: Listing | None = None
     sought: str = ""
+    gone: bool = False
 
 
 def evidence_html(
@@ -64,14 +67,14 @@ def evidence_html(
     told = [one for one in passages if one["number"] == open_number or one["number"] not in lists.uncited]
     listed = listing_html(lists.listing, words) if lists.listing else ""
     chunk = lists.listing.open_chunk if lists.listing else None
-    sought = f'<p class="p-sought">{escaped(words("claims.again", claim=lists.sought))}</p>' if lists.sought else ""
+    sought = f'<p class="p-sought">{escaped(lists.sought)}</p>' if lists.sought else ""
     return (
         f'<div class="p-evidence" data-open="{escaped(message_id)}" '
         f'data-place="{escaped(f"{open_number}/{chunk}/{_place(page)}")}"><header>'
         f'<h2>{escaped(words("evidence.title"))}</h2><span class="p-file" title="{document}">{document}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
-        f"{sought}{_page(page, told, open_number, words, message_id)}"
+        f"{sought}{_page(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
         f'<div class="p-lists">{quoted}{listed}</div></div>'
     )
 
@@ -89,10 +92,16 @@ def _page(
     message_id: str,
 ) -> str:
     if page is None:
-        return f'<p class="p-none">{escaped(words("evidence.no_picture"))}</p>'
+        opened = next((one for one in passages if one["number"] == open_number), None)
+        return web_place(opened, words) if opened else ""
     here = [one for one in passages if one.get("document_id") == page.document_id and one.get("page") == page.page]
     draw = text_page if isinstance(page, ShownText) else picture
     return f"{draw(page, here, open_number, words, message_id)}{_turner(page, words)}"  # pyright: ignore[reportArgumentType]
+
+
+def _nothing(words: Words, *, gone: bool) -> str:
+    """Why no page is shown."""
+    return f'<p class="p-none">{escaped(words("evidence.gone" if gone else "evidence.no_picture"))}</p>'
 
 
 def _turner(page: Shown, words: Words) -> str:

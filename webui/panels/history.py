@@ -1,4 +1,4 @@
-"""The conversations: today's and earlier ones, each a link with a ring (replying) or a disc (a reply nobody saw)."""
+"""The conversations: today's and earlier ones, with a ring (replying), a square (asks) or a disc (unseen)."""
 
 from __future__ import annotations
 
@@ -12,20 +12,25 @@ from webui.words import Words
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from core.servers.standing import Trouble
     from core.storage.base import Conversation
     from webui.words.words import Lang
 
 _DAY = 24 * 3600.0
-_RINGS = {"running": "p-run", "unread": "p-ok"}
+_TROUBLES = {"failed": "p-bad", "waits": "p-ask"}
+_RINGS = {"running": "p-run", "asks": "p-ask", "unread": "p-ok"}
 
 
-def history_html(
+def history_html(  # noqa: PLR0913 - each is a part of the list
     conversations: Sequence[Conversation],
     current: str,
     running_ids: Collection[str],
     unread: Collection[str],
     words: Words,
+    *,
     now: float | None = None,
+    asking: Collection[str] = (),
+    trouble: Trouble = "",
 ) -> str:
     """Markup for `#history`.
 
@@ -36,6 +41,8 @@ def history_html(
         unread: Those with a reply that nobody saw.
         words: The reader's.
         now: Unix seconds; the clock's if left out.
+        asking: Those of `running_ids` in which a tool waits to be allowed.
+        trouble: Whether a server of tools failed, or waits for the reader's yes.
     """
     at = time.time() if now is None else now
     groups = {
@@ -44,7 +51,7 @@ def history_html(
     }
     rows = "".join(
         f'<h3>{escaped(words(key))}</h3><ul role="list">'
-        + "".join(_row(one, current, running_ids, unread, words) for one in group)
+        + "".join(_row(one, current, _state(one.id, running_ids, unread, asking), words) for one in group)
         + "</ul>"
         for key, group in groups.items()
         if group
@@ -56,12 +63,26 @@ def history_html(
         f'<nav aria-label="{escaped(words("history.label"))}">{rows or none}</nav>'
         f'<div class="p-side-foot"><button class="p-shelf" type="button" data-do="libraries" aria-haspopup="dialog">'
         f"<span>{escaped(words('libraries.open'))}</span></button>"
+        f'<button class="p-shelf p-open-tools" type="button" data-do="tools" aria-haspopup="dialog">'
+        f"<span>{escaped(words('tools.open'))}</span>{_mark(trouble, words)}</button>"
         f'<button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
     )
 
 
-def _row(one: Conversation, current: str, running_ids: Collection[str], unread: Collection[str], words: Words) -> str:
-    state = "running" if one.id in running_ids else "unread" if one.id in unread else ""
+def _mark(trouble: Trouble, words: Words) -> str:
+    if not trouble:
+        return ""
+    said = escaped(words(f"tools.server_{trouble}"))
+    return f'<span class="p-st {_TROUBLES[trouble]}" role="img" aria-label="{said}" title="{said}"></span>'
+
+
+def _state(one: str, running_ids: Collection[str], unread: Collection[str], asking: Collection[str]) -> str:
+    if one in running_ids:
+        return "asks" if one in asking else "running"
+    return "unread" if one in unread else ""
+
+
+def _row(one: Conversation, current: str, state: str, words: Words) -> str:
     return _made_row(one.id, one.title, state, words.lang, is_here=one.id == current)
 
 

@@ -10,9 +10,10 @@ from webui.render.html import escaped
 from webui.render.reading import DocumentState, state_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.libraries import OpenedLibrary
+    from core.preparing import Made
     from core.rag.document import Passage
     from core.rag.progress import ReadingProgress
     from core.storage.base import NamedLibrary
@@ -53,25 +54,31 @@ def _listed(library: NamedLibrary, words: Words) -> dict[str, Any]:
 
 
 def opened_data(
-    opened: OpenedLibrary, progress: Callable[[str], ReadingProgress | None], words: Words
+    opened: OpenedLibrary,
+    progress: Callable[[str], ReadingProgress | None],
+    words: Words,
+    preparing: Mapping[str, Made] | None = None,
 ) -> dict[str, Any]:
     """A library with its documents, for the dialog.
 
     Args:
         opened: The library.
         progress: How far the reading of a document is.
+        preparing: Those that search by meaning does not know yet, and how far that has come.
         words: The reader's.
     """
     documents: list[dict[str, Any]] = []
     for record in opened.documents:
         come = progress(record.id) if record.status == "reading" else None
+        made = (preparing or {}).get(record.id)
         documents.append(
             {
                 "id": record.id,
                 "name": record.name,
                 "file": record.file_id,
                 "state": record.status,
-                "said": state_line(DocumentState(record, come), words) or words("reading.waits"),
+                "said": state_line(DocumentState(record, come, made), words) or words("reading.waits"),
+                "moves": record.status == "reading" or made is not None,
                 "noted": words.error(record.error) if record.status == "ready" and record.error else "",
                 "locked": is_locked(record),
                 "share": min(come.pages / come.total, 1.0) if come is not None and come.total else None,

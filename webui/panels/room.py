@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from webui.words.words import Lang, Words
 
 STARTERS = (1, 2, 3, 4)
@@ -27,14 +29,27 @@ def starter(number: int, words: Words) -> tuple[str, str | None]:
     return words(f"starter.{number}.text"), _SAMPLES[words.lang].get(number)
 
 
-def room_html(words: Words) -> str:
-    """Markup for `#hello`. The script knows the hour; the style shows the greeting that fits."""
+def room_html(words: Words, suggestions: Sequence[str] = ()) -> str:
+    """Markup for `#hello`. The script knows the hour; the style shows the greeting that fits.
+
+    Args:
+        words: The reader's.
+        suggestions: Questions to begin with, in place of Parlour's own.
+    """
     apart = "" if words.lang == "zh" else " "
     greetings = "".join(f'<span class="p-{hour}">{escaped(words(f"hello.{hour}"))}{apart}</span>' for hour in _HOURS)
-    starters = "".join(_starter_html(number, words) for number in STARTERS)
+    own = "".join(_suggestion_html(number, text) for number, text in enumerate(suggestions, 1))
+    starters = own or "".join(_starter_html(number, words) for number in STARTERS)
     return (
         f'<div class="p-hello"><h2>{greetings}<span>{escaped(words("hello.ask"))}</span></h2>'
         f'<p class="p-how">{escaped(words("hello.how"))}</p><div class="p-starters">{starters}</div></div>'
+    )
+
+
+def _suggestion_html(number: int, text: str) -> str:
+    return (
+        f'<a class="p-do p-starter" role="button" href="#do-starter-{number}">'
+        f'<span class="p-text">{escaped(text)}</span></a>'
     )
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from webui.panels.libraries import uses_html
-from webui.render.html import escaped
+from webui.render.faces import face
+from webui.render.html import escaped, exact
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,10 +17,38 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MB = 1_000_000
+_LONGEST = 120  # letters of what an agent is good at
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
-def top_html(title: str, readiness: Readiness, words: Words, libraries: Sequence[NamedLibrary] = ()) -> str:
+@dataclass(frozen=True, slots=True)
+class Speakers:
+    """The agents of a program, where the page is theirs.
+
+    Args:
+        names: What they are called.
+        chosen: The place of the one that answers, from 0.
+        brings_model: Whether they have a model of their own, so that there is none to choose.
+        model: What the chosen one's is called, where it has one.
+        cast: The names of all who may speak: they, and those that they lead or can call.
+        mentions: Those that a question can turn to with an @: names, and what each is good at.
+    """
+
+    names: tuple[str, ...]
+    chosen: int = 0
+    brings_model: bool = False
+    model: str = ""
+    cast: tuple[str, ...] = ()
+    mentions: tuple[tuple[str, str], ...] = ()
+
+
+def top_html(
+    title: str,
+    readiness: Readiness,
+    words: Words,
+    libraries: Sequence[NamedLibrary] = (),
+    speakers: Speakers | None = None,
+) -> str:
     """Markup for `#top`.
 
     Args:
@@ -26,34 +56,71 @@ def top_html(title: str, readiness: Readiness, words: Words, libraries: Sequence
         readiness: How far the model is that answers the reader.
         words: The reader's.
         libraries: Those that the conversation uses.
+        speakers: The agents to choose from, where they are a program's own.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
+    choosing = (
+        ""
+        if speakers is not None and speakers.brings_model
+        else (
+            f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
+            f'aria-label="{settings}" title="{settings}"></button>'
+        )
+    )
     return (
         f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
         f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
         f"{uses_html(libraries, words)}"
-        f"{_ready_html(readiness, words)}"
-        f'<button type="button" class="p-icon p-open-models" data-do="models" aria-haspopup="dialog" '
-        f'aria-label="{settings}" title="{settings}"></button>'
+        f"{_ready_html(readiness, words, speakers)}{choosing}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '
-        f'aria-controls="evidence"></button></div>'
+        f'aria-controls="evidence"></button>{_mentions_html(speakers)}</div>'
     )
 
 
-def _ready_html(readiness: Readiness, words: Words) -> str:
+def _mentions_html(speakers: Speakers | None) -> str:
+    """Whom a question can turn to, for the script: it offers them where an @ is typed."""
+    if speakers is None or not speakers.mentions:
+        return ""
+    lines = (
+        f'<li data-name="{exact(name)}">{face(name)}<span class="p-name">{escaped(name)}</span>'
+        + (f'<span class="p-about">{escaped(about[:_LONGEST])}</span>' if about else "")
+        + "</li>"
+        for name, about in speakers.mentions
+    )
+    return f'<ul id="p-mentions" hidden>{"".join(lines)}</ul>'
+
+
+def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -> str:
     model = readiness["model"]
+    if speakers is not None and speakers.model:
+        model = replace(model, label=speakers.model)
     inside, here = model.built_in, model.in_process
     name = model.label.removesuffix(", built in") if inside else model.label
     said = _said(model, words, here=here)
     label = words("ready.inside", model=name) if inside and name else name
+    agents = speakers is not None and len(speakers.names) > 1
+    label = f"{speakers.names[speakers.chosen]} · {label}" if speakers is not None and agents else label
     return (
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
         f'<span class="p-st {_SHAPES[model.state]}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
-        f'<div class="p-card">{_card(model, name, words, inside=inside, here=here)}</div></details>'
+        f'<div class="p-card">{_agents_html(speakers) if speakers is not None and agents else ""}'
+        f"{_card(model, name, words, inside=inside, here=here, fixed=speakers is not None and speakers.brings_model)}"
+        "</div></details>"
     )
+
+
+def _agents_html(speakers: Speakers) -> str:
+    """Who answers, and the others: a click turns to one."""
+    lines = [
+        f'<li><a class="p-do p-agent" role="button" href="#do-agent-{place + 1}"'
+        f"{' aria-current=' + chr(34) + 'true' + chr(34) if place == speakers.chosen else ''}>"
+        f"{face(name)}{escaped(name)}</a></li>"
+        for place, name in enumerate(speakers.names)
+    ]
+    return f'<ul class="p-agents">{"".join(lines)}</ul>'
 
 
 def _said(model: Part, words: Words, *, here: bool) -> str:
@@ -69,7 +136,7 @@ def _said(model: Part, words: Words, *, here: bool) -> str:
     return words("ready.fetching", done=model.done // _MB, total=model.total // _MB)
 
 
-def _card(model: Part, name: str, words: Words, *, inside: bool, here: bool) -> str:
+def _card(model: Part, name: str, words: Words, *, inside: bool, here: bool, fixed: bool) -> str:
     """What answers, what that means, and the way to something better."""
     lines: list[str] = []
     if model.state == "failed":
@@ -78,6 +145,8 @@ def _card(model: Part, name: str, words: Words, *, inside: bool, here: bool) -> 
         lines += [f"<p>{escaped(words('ready.none'))}</p>", _retry(words)]
     elif name:
         lines.append(f"<p>{escaped(words(_answers(inside=inside, here=here), model=name))}</p>")
+    if fixed:
+        return "".join(lines)
     choose = escaped(words("models.open"))
     lines.append(f'<p><button type="button" class="p-button" data-do="models">{choose}</button></p>')
     return "".join(lines)

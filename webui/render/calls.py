@@ -1,157 +1,256 @@
-"""Tool calls as bubbles: one line with shape, name, time and a few words; inside, what went in and what came back."""
+"""Tool calls as bubbles: one line with shape, name, time and a few words; several in a row under one line."""
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from webui.render.entries import bubble
-from webui.render.evidence import where
+from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
+from webui.render.call_body import address_of, body, outcome, question
+from webui.render.entries import bubble, within
+from webui.render.faces import face
 from webui.render.html import escaped
-from webui.render.markdown import fenced
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
-    from core.runs.reply import CallBlock, Reply
+    from core.runs.reply import Block, Reply
     from webui.render.entries import Entry
     from webui.words import Words
 
-# The page shows the beginning of a long result; the model was given what the runner let through.
-LONGEST = 6_000
 _SUMMARY = 60
-_SHAPES: Mapping[str, str] = {"waiting": "p-run", "running": "p-run", "done": "p-ok", "failed": "p-bad"}
+_SHAPES: Mapping[str, str] = {
+    "waiting": "p-run",
+    "running": "p-run",
+    "asked": "p-ask",
+    "done": "p-ok",
+    "failed": "p-bad",
+    "refused": "p-not",
+    "stopped": "p-halt",
+}
+_OVER = frozenset({"done", "failed", "refused", "stopped"})
 
 
-def call_entries(calls: Sequence[CallBlock], reply: Reply, words: Words, message_id: str) -> list[Entry]:
-    """Bubbles of calls that were made together: one, or a parent with its children side by side.
+def gathered(
+    blocks: Sequence[Block], at: int, alone: Callable[[CallBlock], bool] = lambda _: False
+) -> tuple[list[CallBlock | ReasoningBlock], int]:
+    """The calls from `at` on that stand together: nothing was said between them, though something may be thought.
 
     Args:
-        calls: In the order of the model.
-        reply: What they belong to.
+        blocks: Of a reply.
+        at: Where the first call is.
+        alone: Which calls have a place of their own.
+
+    Returns:
+        They, and where the next block is.
+    """
+    found: list[CallBlock | ReasoningBlock] = []
+    whole, after = 0, at
+    first = blocks[at] if at < len(blocks) else None
+    if isinstance(first, CallBlock) and alone(first):
+        return [first], at + 1
+    for index, block in enumerate(blocks[at:], at + 1):
+        if isinstance(block, TextBlock) and not block.text.strip():
+            continue
+        if not isinstance(block, CallBlock | ReasoningBlock) or (isinstance(block, CallBlock) and alone(block)):
+            break
+        if first is not None and block.speaker != first.speaker:
+            break
+        found.append(block)
+        if isinstance(block, CallBlock):
+            whole, after = len(found), index
+    return found[:whole], after
+
+
+@dataclass(frozen=True, slots=True)
+class CallDrawing:
+    """What calls are drawn with.
+
+    Args:
+        reply: The whole reply that they belong to.
         words: The reader's.
         message_id: The reply's, which marks point to.
+        cast: The names of all who may speak: a call of one of these is a question to an agent.
+        thought: Makes the bubble of what was thought between calls, under a parent.
+        inner: Makes the entries of what an agent says and does that was called, under the bubble of the call.
     """
-    numbers = {_address(passage): int(passage["number"]) for passage in reversed(reply.passages)}
-    if len(calls) == 1:
-        return [_call_entry(calls[0], words, message_id, numbers)]
-    parent = f"{message_id}.{calls[0].call_id}"
-    over = all(call.state in {"done", "failed"} for call in calls)
-    head = bubble(_together(calls, words, over=over), "", "done" if over else "pending", bubble_id=parent)
-    return [head, *(_call_entry(call, words, message_id, numbers, parent) for call in calls)]
+
+    reply: Reply
+    words: Words
+    message_id: str
+    cast: frozenset[str]
+    thought: Callable[[ReasoningBlock, str], Entry]
+    inner: Callable[[CallBlock, str], list[Entry]]
+
+    def entries(self, blocks: Sequence[CallBlock | ReasoningBlock], parent: str = "", *, closed: bool) -> list[Entry]:
+        """Bubbles of calls that stand together: one, or a line with them side by side.
+
+        Args:
+            blocks: As `gathered` gives them.
+            parent: The bubble that all of it is in, if any.
+            closed: Whether something came after them, or the reply is over: no further call will join them.
+        """
+        calls = [block for block in blocks if isinstance(block, CallBlock)]
+        if len(blocks) == 1:
+            return self._entries(calls[0], parent)
+        head = f"{self.message_id}.{calls[0].address}"
+        over = closed and all(call.state in _OVER for call in calls)
+        state = "done" if over and not any(map(shows_pictures, calls)) else "pending"
+        found = [bubble(_together(calls, self.words, over=over), "", state, bubble_id=head, parent_id=parent)]
+        for one in blocks:
+            found += self._entries(one, head, beside=True) if isinstance(one, CallBlock) else [self.thought(one, head)]
+        return found
+
+    def _entries(self, call: CallBlock, parent: str, *, beside: bool = False) -> list[Entry]:
+        again = self.reply.status != "running" and not call.within
+        if self.is_agent(call):
+            return self._asked(call, parent, again=again)
+        inside = body(call, self.words, self.message_id, self._numbers(), again=again)
+        running = call.state in {"waiting", "running"}
+        # Side by side they stay one line each: the parent is open already. What was drawn is there to be seen.
+        opened = (running and not beside) or shows_pictures(call)
+        return [bubble(_title(call, self.words), inside, "pending" if opened else "done", parent_id=parent)]
+
+    def _asked(self, call: CallBlock, parent: str, *, again: bool) -> list[Entry]:
+        """The bubble of a question to an agent: all that it says and does is in it."""
+        own = f"{self.message_id}/{call.address}"
+        opened = call.state not in _OVER or shows_pictures(call)
+        state = "pending" if opened else "done"
+        asked = question(call, self.words, self.message_id)
+        end = outcome(call, self.words, self.message_id, self._numbers(), again=again)
+        found = [
+            bubble(_title(call, self.words, _agent_of(call, self.cast)), asked, state, bubble_id=own, parent_id=parent)
+        ]
+        return [*found, *self.inner(call, own), *([within(end, own)] if end else [])]
+
+    def is_agent(self, call: CallBlock) -> bool:
+        """Whether it asks an agent."""
+        return call.inner is not None or call.name in self.cast
+
+    def _numbers(self) -> dict[tuple[Any, ...], int]:
+        return {address_of(passage): int(passage["number"]) for passage in reversed(self.reply.passages)}
 
 
-def _address(passage: Mapping[str, Any]) -> tuple[Any, ...]:
-    return passage.get("document_id"), passage.get("chunk_id"), passage.get("text")
+def shows_pictures(call: CallBlock) -> bool:
+    """Whether a call came back with something to look at."""
+    return call.state == "done" and call.result is not None and any(one.type == "image" for one in call.result.items)
 
 
 def _together(calls: Sequence[CallBlock], words: Words, *, over: bool) -> str:
+    n, asked = len(calls), any(call.state == "asked" for call in calls)
     if not over:
-        return f'<span class="p-st p-run"></span>{escaped(words("reply.at_once", n=len(calls)))}'
-    failed = sum(call.state == "failed" for call in calls)
+        said, shape = words("reply.at_once" if _at_once(calls) else "call.using", n=n), "p-run"
+        if asked and not any(call.state in {"waiting", "running"} for call in calls):
+            shape = "p-ask"
+    else:
+        said, shape = words("call.used", n=n, seconds=words.seconds(_worked(calls))), "p-ok"
+        counts = [(state, sum(call.state == state for call in calls)) for state in ("failed", "refused", "stopped")]
+        told = [words(f"call.{state}", n=count) for state, count in counts if count]
+        said = ("，" if words.lang == "zh" else ", ").join([said, *told])
+        lost = next((state for state, count in counts if count == n), "")
+        shape = _SHAPES[lost] if lost else shape
+    return f'<span class="p-st {shape}"></span>{escaped(said)}'
+
+
+def _at_once(calls: Sequence[CallBlock]) -> bool:
+    """Whether none of them came after another had ended."""
+    ends = [
+        call.started_at + (call.seconds or 0.0) for call in calls if call.state in _OVER and call.started_at is not None
+    ]
+    first = min(ends, default=None)
+    if first is None:
+        return True
     begins = [call.started_at for call in calls if call.started_at is not None]
-    ends = [call.started_at + (call.seconds or 0.0) for call in calls if call.started_at is not None]
-    seconds = words.seconds(max(ends) - min(begins)) if begins else words.seconds(0)
-    key = "reply.tools_failed" if failed else "reply.tools"
-    shape = "p-bad" if failed == len(calls) else "p-ok"
-    return f'<span class="p-st {shape}"></span>{escaped(words(key, n=len(calls), seconds=seconds, failed=failed))}'
+    return max(begins) < first and not any(call.state == "waiting" for call in calls)
 
 
-def _call_entry(
-    call: CallBlock, words: Words, message_id: str, numbers: Mapping[tuple[Any, ...], int], parent: str = ""
-) -> Entry:
-    running = call.state in {"waiting", "running"}
-    inside = [*_given(call, words), *_came_back(call, words, message_id, numbers)]
-    # Side by side they stay one line each: the parent is open already.
-    state = "pending" if running and not parent else "done"
-    return bubble(_title(call, words), "\n".join(inside), state, parent_id=parent)
+def _worked(calls: Sequence[CallBlock]) -> float:
+    """Seconds in which any of them worked; what was thought or asked in between is not counted."""
+    spans = sorted(
+        (call.started_at, call.started_at + (call.seconds or 0.0)) for call in calls if call.started_at is not None
+    )
+    worked = end = 0.0
+    for begin, stop in spans:
+        worked += max(0.0, stop - max(begin, end))
+        end = max(end, stop)
+    return worked
 
 
-def _title(call: CallBlock, words: Words) -> str:
-    spent = f' <span class="p-dur">{escaped(words.seconds(call.seconds))}</span>' if call.seconds is not None else ""
-    summary = _summary(call, words)
-    return (
-        f'<span class="p-st {_SHAPES[call.state]}"></span><span class="p-tool">{escaped(call.name)}</span>{spent}'
-        f'<span class="p-sr"> {escaped(words(f"reply.state_{call.state}"))} </span>'
-        + (f' <span class="p-sum">{escaped(summary)}</span>' if summary else "")
+def _agent_of(call: CallBlock, cast: frozenset[str]) -> str:
+    """The name of the agent that is asked; the tool's may be another one."""
+    spoke = list(call.inner.speakers) if call.inner is not None else []
+    return spoke[0] if len(spoke) == 1 and call.name not in cast else call.name
+
+
+def _title(call: CallBlock, words: Words, agent: str = "") -> str:
+    """The line of a call; `agent` is who is asked, where it is a question to an agent."""
+    took = words.seconds(call.seconds) if call.seconds is not None and call.state != "refused" else ""
+    spent = f' <span class="p-dur">{escaped(took)}</span>' if took else ""
+    label = label_of(call.name, words)
+    told = f' <span class="p-lab">{escaped(label)}</span>' if label and not _same(label, call.name) else ""
+    summary, state = _summary(call, words, told=not agent), words(f"reply.state_{call.state}")
+    name = f'{face(agent)}<span class="p-asked">{escaped(agent)}</span>' if agent else ""
+    name = name or f'<span class="p-tool">{escaped(call.name)}</span>'
+    heard = "" if summary == state else f'<span class="p-sr"> {escaped(state)} </span>'
+    return f'<span class="p-st {_SHAPES[call.state]}"></span>{name}{told}{spent}{heard}{_decided(call, words)}' + (
+        f' <span class="p-sum">{escaped(summary)}</span>' if summary else ""
     )
 
 
-def _summary(call: CallBlock, words: Words) -> str:
-    """A few words beside the name: why it failed, or what it was asked."""
+def label_of(name: str, words: Words) -> str:
+    """What a built-in tool does, in plain words; a tool of somebody else's has its name alone."""
+    return words(f"tool.{name}") if f"tool.{name}" in words else ""
+
+
+def _same(label: str, name: str) -> bool:
+    return label.casefold().replace(" ", "_") == name.casefold()
+
+
+def _decided(call: CallBlock, words: Words) -> str:
+    """That the reader allowed it: the question folds into the title."""
+    if call.asked is None or call.state in {"asked", "refused", "stopped"}:
+        return ""
+    said = words("call.allowed_changed" if call.edited is not None else "call.allowed")
+    return f' <span class="p-gave">{escaped(said)}</span>'
+
+
+def _summary(call: CallBlock, words: Words, *, told: bool) -> str:
+    """A few words beside the name: that it asks, how far it is (if `told`), why it failed, or what it was given."""
+    if call.state == "asked":
+        return words("reply.state_asked")
+    if told and call.state == "running" and call.progress is not None and call.progress.text.strip():
+        return _short(" ".join(call.progress.text.split()), _SUMMARY)
+    if call.state in {"failed", "refused", "stopped"}:
+        return _reason(call, words)
+    return _first_value(call, words)
+
+
+def _reason(call: CallBlock, words: Words) -> str:
+    reason = str((call.result.extra or {}).get("failed", "")) if call.result is not None else ""
+    if f"failed.{reason}" in words:
+        return words(f"failed.{reason}")
+    if call.state == "failed" and call.result is None and call.input is not None:
+        return words("form.over")
     if call.state == "failed":
-        if call.result is None:
-            return words("reply.cut")
-        reason = str((call.result.extra or {}).get("failed", ""))
-        return words(f"failed.{reason}") if f"failed.{reason}" in words else words("reply.failed")
-    given = _arguments(call)
+        return words("reply.failed" if call.result is not None else "reply.cut")
+    return words(f"reply.state_{call.state}")
+
+
+def _first_value(call: CallBlock, words: Words) -> str:
+    given: Any = call.edited
+    if given is None:
+        try:
+            given = json.loads(call.arguments)
+        except (ValueError, RecursionError):
+            return ""
     if isinstance(given, dict):
         values = cast("dict[str, Any]", given).values()
         texts = [value for value in values if isinstance(value, str | int | float) and str(value).strip()]
         if texts:
-            quoted = isinstance(texts[0], str)
             text = _short(" ".join(str(texts[0]).split()), _SUMMARY)
-            return words("reply.quoted", text=text) if quoted else text
+            return words("reply.quoted", text=text) if isinstance(texts[0], str) else text
     return ""
-
-
-def _arguments(call: CallBlock) -> Any:
-    """The arguments as values; None while they are not whole."""
-    try:
-        return json.loads(call.arguments)
-    except ValueError:
-        return None
-
-
-def _given(call: CallBlock, words: Words) -> list[str]:
-    given = _arguments(call)
-    if given == {}:
-        return []
-    text = call.arguments if given is None else json.dumps(given, ensure_ascii=False, indent=_indent(given))
-    if not text.strip():
-        return []
-    return [_caption(words("reply.given")), "", *fenced(_short(text, LONGEST), "json"), ""]
-
-
-def _indent(given: Any) -> int | None:
-    """Short arguments stand on one line."""
-    return None if len(json.dumps(given, ensure_ascii=False)) <= _SUMMARY else 2
-
-
-def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[tuple[Any, ...], int]) -> list[str]:
-    if call.result is None:
-        return []
-    found: list[dict[str, Any]] = list((call.result.extra or {}).get("passages") or ())
-    if found:
-        rows = "".join(_passage(passage, words, message_id, numbers[_address(passage)]) for passage in found)
-        return [_caption(words("reply.came_back")), "", f'<div class="p-found">{rows}</div>', ""]
-    caption = words("reply.failed" if call.state == "failed" else "reply.came_back")
-    text = call.result.get_text_content()
-    if not text.strip():
-        return [_caption(caption), "", f'<p class="p-none">{escaped(words("reply.nothing"))}</p>', ""]
-    return [_caption(caption), "", *fenced(_short(text, LONGEST), _language(text)), ""]
-
-
-def _passage(passage: Mapping[str, Any], words: Words, message_id: str, number: int) -> str:
-    text = escaped(_short(" ".join(str(passage.get("text", "")).split()), 160))
-    return (
-        f'<p><a class="cite" href="#cite-{escaped(message_id)}-{number}">{number}</a> '
-        f'<span>{text}</span> <span class="p-where">{escaped(where(passage, words))}</span></p>'
-    )
-
-
-def _language(text: str) -> str:
-    if text.lstrip()[:1] not in {"{", "["}:
-        return ""
-    try:
-        json.loads(text)
-    except ValueError:
-        return ""
-    return "json"
-
-
-def _caption(text: str) -> str:
-    return f'<p class="p-cap">{escaped(text)}</p>'
 
 
 def _short(text: str, limit: int) -> str:

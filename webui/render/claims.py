@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
 from core.rag.claims import sentences_of
+from core.runs.marks import is_marked, marked_texts
 from core.runs.reply import TextBlock
 from webui.render.html import escaped
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _JOINED = "\u2060"  # keeps the sign on the line of its word
-_MARKED = re.compile(r"\[\d{1,3}\]\W{0,3}\Z")
 _SIGNS = {"weak": "≈", "unsupported": "?"}
 
 
@@ -27,25 +26,16 @@ def notes_of(reply: Reply, block: int, text: str, words: Words, message_id: str,
         if claim.block != block:
             continue
         if claim.verdict != "supported":
-            notes.append((claim.end, _sign(claim, index, words, message_id)))
-        elif not _is_marked(claim, text):
+            sign = _web_sign(claim, words) if _is_web(reply) else _sign(claim, index, words, message_id)
+            notes.append((claim.end, sign))
+        elif not is_marked(claim, text):
             notes.append((claim.end, cite(list(claim.numbers))))
     return notes
 
 
 def marked_text(reply: Reply) -> str:
     """The texts of a reply with every mark that is shown in them, those of supported sentences too."""
-    texts: list[str] = []
-    for at, block in enumerate(reply.blocks):
-        if not isinstance(block, TextBlock):
-            continue
-        text = block.text
-        for claim in sorted(reply.claims, key=lambda one: one.end, reverse=True):
-            if claim.block == at and claim.verdict == "supported" and not _is_marked(claim, block.text):
-                marks = "".join(f" [{number}]" for number in claim.numbers)
-                text = text[: claim.end] + marks + text[claim.end :]
-        texts.append(text)
-    return "\n\n".join(texts)
+    return "\n\n".join(marked_texts(reply).values())
 
 
 def claimed(reply: Reply, index: int) -> str:
@@ -58,17 +48,13 @@ def claimed(reply: Reply, index: int) -> str:
     return next((sentence for sentence, end in sentences if end == claim.end), "")
 
 
-def _is_marked(claim: Checked, text: str) -> bool:
-    """Whether the sentence has a mark of its own."""
-    return bool(_MARKED.search(text, max(0, claim.end - 12), claim.end))
-
-
 def summary(reply: Reply, words: Words) -> str:
     """How many of the sentences stand in the documents; empty where none was checked."""
     if not reply.claims:
         return ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
-    said = words("claims.all", n=total) if not weak + bare else words("claims.some", n=total - weak - bare, total=total)
+    kind = f"claims.{'some' if weak + bare else 'all'}{'_web' if _is_web(reply) else ''}"
+    said = words(kind, n=total - weak - bare, total=total)
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
 
 
@@ -79,6 +65,20 @@ def _sign(claim: Checked, index: int, words: Words, message_id: str) -> str:
         f'href="#do-again-{escaped(message_id)}.{index}" title="{said}">'
         f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
     )
+
+
+def _web_sign(claim: Checked, words: Words) -> str:
+    """Without a search again, for that is one of documents."""
+    said = escaped(words(f"claims.{claim.verdict}_web"))
+    return (
+        f'{_JOINED}<sup><a class="p-claim p-{claim.verdict}" title="{said}">'
+        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
+    )
+
+
+def _is_web(reply: Reply) -> bool:
+    """Whether all that it was given is from the web."""
+    return bool(reply.passages) and all(passage.get("url") for passage in reply.passages)
 
 
 def _count(reply: Reply, verdict: str) -> int:

@@ -9,10 +9,12 @@ from webui.render.entries import said
 from webui.render.question import question_entry
 from webui.render.reading import DocumentState, Waiting, state_line
 from webui.render.reply import reply_entries
+from webui.render.versions import versions_html
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from core.preparing import Made
     from core.rag.progress import ReadingProgress
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
@@ -50,7 +52,10 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     anchor: str | None = None,
     documents: Sequence[DocumentRecord] = (),
     readings: Mapping[str, ReadingProgress] | None = None,
-    preparing: Collection[str] = (),
+    preparing: Mapping[str, Made] | None = None,
+    versions: Mapping[str, Sequence[str]] | None = None,
+    free: bool = True,
+    cast: Collection[str] = (),
     rendered: Rendered | None = None,
 ) -> tuple[list[Entry], list[str]]:
     """What the Chatbot shows of a conversation.
@@ -63,15 +68,20 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
         anchor: The turn to begin with instead.
         documents: Those of the conversation: how far their reading is stands on a card with the question.
         readings: How far those are that are being read, by the document's id.
-        preparing: The ids of those that search by meaning does not know yet.
+        preparing: Those that search by meaning does not know yet, by their ids, and how far that has come.
+        versions: The ids of all versions of a turn, for those that have several.
+        free: Whether another version can be turned to: not while a reply is being written.
+        cast: The names of all who may speak, where that is known; who speaks is told where there are several.
         rendered: Keeps what does not change from frame to frame.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
     """
     first = _first(thread, window, anchor)
-    now = readings or {}
-    states = {one.file_id: DocumentState(one, now.get(one.id), one.id in preparing) for one in documents}
+    now, come = readings or {}, preparing or {}
+    states = {one.file_id: DocumentState(one, now.get(one.id), come.get(one.id)) for one in documents}
+    speaking = (name for reply in replies.values() for name in reply.speakers)
+    names = tuple(dict.fromkeys([*cast, *speaking]))
     entries: list[Entry] = []
     owners: list[str] = []
     if first:
@@ -79,11 +89,12 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
         owners.append("")
     for index, message in enumerate(thread[first:], first):
         last, reply = message is thread[-1], replies.get(message.id)
-        key = _key(message, reply, words, states, last=last)
+        beside = versions_html(message.id, (versions or {}).get(message.id, ()), words, free=free)
+        key = _key(message, reply, words, states, beside, names, last=last)
         made = rendered.get(key) if rendered is not None and key else None
         if made is None:
             waiting = _waiting(thread[index - 1], states) if index and reply is not None else None
-            made = _entries(message, reply, words, states, last=last, waiting=waiting)
+            made = _entries(message, reply, words, states, beside, names, last=last, waiting=waiting)
             if rendered is not None and key:
                 rendered.put(key, made)
         entries.extend(made)
@@ -98,11 +109,13 @@ def _first(thread: Sequence[StoredMessage], window: int, anchor: str | None) -> 
     return max(0, len(thread) - window)
 
 
-def _key(
+def _key(  # noqa: PLR0913 - each is a part of the page, by name
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
     states: Mapping[str, DocumentState],
+    beside: str,
+    cast: tuple[str, ...],
     *,
     last: bool,
 ) -> tuple[Any, ...] | None:
@@ -110,24 +123,27 @@ def _key(
     if message.role == "user":
         mine = [states[one] for one in file_ids(message.parts) if one in states]
         told = tuple((one.record.id, one.record.status, state_line(one, words)) for one in mine)
-        return (message.id, words.lang, told)
+        return (message.id, words.lang, told, beside)
     if reply is None:
-        return (message.id, words.lang, message.status, len(message.parts), last)
-    return None if reply.status == "running" else (message.id, words.lang, reply.status, reply.seen, last)
+        return (message.id, words.lang, message.status, len(message.parts), last, beside)
+    drawn = (message.id, words.lang, reply.status, reply.seen, last, beside, cast)
+    return None if reply.status == "running" else drawn
 
 
-def _entries(
+def _entries(  # noqa: PLR0913 - each is a part of the page, by name
     message: StoredMessage,
     reply: Reply | None,
     words: Words,
     states: Mapping[str, DocumentState],
+    beside: str,
+    cast: tuple[str, ...],
     *,
     last: bool,
     waiting: Waiting | None,
 ) -> list[Entry]:
     if message.role == "user":
-        return [question_entry(message, words, states)]
-    return reply_entries(message, reply, words, last=last, waiting=waiting)
+        return [question_entry(message, words, states, beside)]
+    return reply_entries(message, reply, words, last=last, waiting=waiting, versions=beside, cast=cast)
 
 
 def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Waiting | None:

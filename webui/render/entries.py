@@ -29,3 +29,13 @@ def bubble(title: str, markdown: str, state: BubbleState, *, bubble_id: str = ""
     if parent_id:
         metadata["parent_id"] = parent_id
     return {**said("assistant", markdown), "metadata": metadata}
+
+
+def within(markdown: str, parent_id: str) -> Entry:
+    """Words inside a bubble, among the bubbles there: always open, without a line of their own.
+
+    Args:
+        markdown: The words.
+        parent_id: The bubble; it comes before.
+    """
+    return bubble('<span class="p-words"></span>', markdown, "pending", parent_id=parent_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from core.rag.document import numbered_as
 from webui.render.html import escaped
@@ -19,7 +20,19 @@ _JOINED = "\u2060"  # keeps the mark on the line of its word
 def where(passage: Mapping[str, Any], words: Words) -> str:
     """Document and page of a passage, as a reader says it."""
     document, page = str(passage.get("document") or ""), passage.get("page")
+    if host := host_of(passage):
+        document = document if document == host else words("evidence.where_web", document=document, host=host)
     return words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
+
+
+def host_of(passage: Mapping[str, Any]) -> str:
+    """The host of the web page that a passage stands on, all of it; "" for one of a document."""
+    address = str(passage.get("url") or "")
+    try:
+        parts = urlsplit(address)
+        return (parts.hostname or "") if parts.scheme in {"http", "https"} else ""
+    except ValueError:
+        return ""
 
 
 def rows(text: str) -> list[str]:

@@ -21,3 +21,8 @@ def escaped(text: str) -> str:
 def verbatim(text: str) -> str:
     """The same with its spaces kept, for text whose lines and indents mean something; still one line of markup."""
     return text.translate(_KEPT)
+
+
+def exact(text: str) -> str:
+    """Every sign of a text as it is, breaks and runs of spaces too, on one line of markup; fit for attributes."""
+    return "".join(sign if sign.isalnum() else f"&#{ord(sign)};" for sign in text)

@@ -22,13 +22,16 @@ if TYPE_CHECKING:
 LONGEST = 12_000
 
 
-def question_entry(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> Entry:
+def question_entry(
+    message: StoredMessage, words: Words, documents: Mapping[str, DocumentState], versions: str = ""
+) -> Entry:
     """The entry of a user's turn.
 
     Args:
         message: The turn.
         words: The reader's.
         documents: Documents of the conversation, by the file they come from.
+        versions: Markup of the way to its other versions.
     """
     parts = [_files(part, words, documents) for part in message.parts]
     text = "\n\n".join(part.get_text_content() for part in message.parts).strip()
@@ -38,12 +41,12 @@ def question_entry(message: StoredMessage, words: Words, documents: Mapping[str,
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
-    if len(text) > LONGEST:
-        return said("user", "\n\n".join(part for part in parts if part))
-    parts.append(
-        f'<p class="p-acts"><a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}">'
-        f"{escaped(words('reply.edit'))}</a></p>"
+    edit = (
+        f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}">{escaped(words("reply.edit"))}</a>'
+        if len(text) <= LONGEST
+        else ""
     )
+    parts.append(f'<p class="p-acts">{versions}{edit}</p>' if versions or edit else "")
     return said("user", "\n\n".join(part for part in parts if part))
 
 

@@ -12,13 +12,20 @@ from webui.render.html import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from core.preparing import Made
     from core.rag.progress import ReadingProgress
     from core.storage.base import DocumentRecord
     from webui.words import Words
 
 _STEP = 5  # per cent: the widths that the style knows
 # To read the same bytes again would end the same way.
-_FOR_GOOD = frozenset(f"document_{what}" for what in ("unsupported", "empty", "not_a_file", "not_what_it_says"))
+_FOR_GOOD = frozenset(
+    (
+        *(f"document_{what}" for what in ("unsupported", "empty", "not_a_file", "not_what_it_says", "protected")),
+        "fetch_private",
+        "fetch_bad_address",
+    )
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +35,12 @@ class DocumentState:
     Args:
         record: As it is stored.
         progress: How far its reading is; `None` while it waits for its turn.
-        preparing: Search by meaning does not know it yet.
+        preparing: The passages that search by meaning knows, and all of them; `None` where it knows the document.
     """
 
     record: DocumentRecord
     progress: ReadingProgress | None = None
-    preparing: bool = False
+    preparing: Made | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,7 @@ def state_line(state: DocumentState, words: Words) -> str:
         case "reading":
             return _going(record.name, state.progress, words)
         case "ready":
-            return _joined([*_facts(record, words), words("reading.vectors") if state.preparing else ""])
+            return _joined([*_facts(record, words), _prepared(state.preparing, words)])
         case "failed":
             return words.error(record.error) if record.error else words("reading.failed")
         case "cancelled":
@@ -113,6 +120,8 @@ def _without(missing: Mapping[str, Any], words: Words) -> str:
 def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
     if progress is None:
         return words("reading.waits")
+    if progress.fetching:
+        return words("reading.fetching")
     figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
     seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
     return _joined([_at(name, progress.pages, progress.total, words), *_found(figures, words), seconds])
@@ -128,6 +137,14 @@ def _facts(record: DocumentRecord, words: Words) -> list[str]:
         took = words.seconds(seconds) if isinstance(seconds, float) and seconds >= 0.1 else ""
     counted = _counted(f"reading.{numbered_as(record.name)}", pages, words)
     return [counted, *_found(facts, words), took]
+
+
+def _prepared(made: Made | None, words: Words) -> str:
+    """How far search by meaning has come; nothing once it knows the document."""
+    if made is None:
+        return ""
+    done, total = made
+    return words("reading.by_meaning", done=f"{done:,}", total=f"{total:,}") if done else words("reading.vectors")
 
 
 def _found(facts: Mapping[str, Any], words: Words) -> list[str]:

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, assert_never
+from typing import TYPE_CHECKING
 
-from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
-from webui.render.calls import call_entries
-from webui.render.claims import notes_of, summary
+from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
+from webui.render.blocks import block_entries, is_said
+from webui.render.claims import summary
 from webui.render.entries import bubble, said
-from webui.render.evidence import citing
-from webui.render.files import item_html
 from webui.render.html import escaped
 from webui.render.markdown import markdown
-from webui.render.reading import left_out, waiting_line
+from webui.render.reading import waiting_line
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     from core.runs.reply import Block, Reply
     from core.storage.base import RunStatus, StoredMessage
     from webui.render.entries import Entry
-    from webui.render.inline import Cite
     from webui.render.reading import Waiting
     from webui.words import Words
 
-_BRIEF = 0.5
 _LOOKED_UP = "ask_documents"  # before the model is asked at all
 # A file that cannot be read: asking again would end the same way.
 _FOR_GOOD = frozenset(
@@ -51,8 +47,15 @@ _MENDED_IN_SETTINGS = frozenset(
 ) | {"key_unreadable", "weights_unreachable"}
 
 
-def reply_entries(
-    message: StoredMessage, reply: Reply | None, words: Words, *, last: bool, waiting: Waiting | None = None
+def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
+    message: StoredMessage,
+    reply: Reply | None,
+    words: Words,
+    *,
+    last: bool,
+    waiting: Waiting | None = None,
+    versions: str = "",
+    cast: Collection[str] = (),
 ) -> list[Entry]:
     """The entries of a reply.
 
@@ -62,125 +65,56 @@ def reply_entries(
         words: The reader's.
         last: Whether it is the last turn: only that one can be continued or written anew.
         waiting: The documents that it waits for, if any.
+        versions: Markup of the way to its other versions.
+        cast: The names of all who may speak in the conversation.
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
-        foot = _foot(message, message.status, words, last=last, begun=bool(text.strip()))
+        foot = _foot(message, message.status, words, last=last, begun=bool(text.strip()), versions=versions)
         return [said("assistant", markdown(text, words)), foot]
-    entries = _block_entries(reply, words, message.id)
+    entries = block_entries(reply, words, message.id, cast)
+    before = [_summary(reply.summary, words)] if reply.summary else []
     if reply.status == "running":
         if waiting is not None and not entries:
             return [said("assistant", waiting_line(waiting, message.id, words))]
-        return [*entries, *_still(reply, words)]
+        return [*before, *entries, *_still(reply, words)]
     if reply.status == "error" and reply.error is not None:
         entries.append(said("assistant", _error(reply.error, words)))
+    elif reply.status == "paused":
+        entries.append(said("assistant", _paused(message.id, reply.error or {}, words, last=last)))
     elif reply.status == "complete" and not entries:
         entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
         by, checked, begun = _by(reply.model, words), summary(reply, words), _begun(reply)
-        entries.append(_foot(message, reply.status, words, last=last, begun=begun, after=checked + by))
-    return entries
+        foot = _foot(message, reply.status, words, last=last, begun=begun, versions=versions, after=checked + by)
+        entries.append(foot)
+    elif versions:
+        entries.append(said("assistant", f'<p class="p-acts">{versions}</p>'))
+    return [*before, *entries]
+
+
+def _summary(text: str, words: Words) -> Entry:
+    """What the model was given in place of the oldest turns: a quiet line that opens."""
+    what = f'<p class="p-none">{escaped(words("reply.summarised_what"))}</p>'
+    title = f'<span class="p-think">{escaped(words("reply.summarised"))}</span>'
+    return bubble(title, f'<div class="p-thoughts"></div>\n\n{what}\n\n{markdown(text, words)}', "done")
 
 
 def _begun(reply: Reply) -> bool:
     """Whether there is anything of an answer that could go on: what was looked up beforehand is none."""
-    return any(
-        bool(block.text.strip()) if isinstance(block, TextBlock) else isinstance(block, ItemBlock) or _is_done(block)
-        for block in reply.blocks
-    )
+    return any(is_said(block) or _is_done(block) for block in reply.blocks)
 
 
 def _is_done(block: Block) -> bool:
     return isinstance(block, CallBlock) and block.state == "done" and block.name != _LOOKED_UP
 
 
-def _left_out(block: Block) -> list[dict[str, Any]]:
-    """The documents that a search could not look into."""
-    result = block.result if isinstance(block, CallBlock) else None
-    return list((result.extra or {}).get("left_out") or ()) if result is not None else []
-
-
-def _block_entries(reply: Reply, words: Words, message_id: str) -> list[Entry]:
-    cite = citing(reply.passages, message_id, words)
-    entries: list[Entry] = []
-    at = 0
-    blocks = reply.blocks
-    while at < len(blocks):
-        block = blocks[at]
-        if isinstance(block, CallBlock):
-            calls = _together(blocks, at)
-            entries += call_entries(calls, reply, words, message_id)
-            missing = [one for call in calls for one in _left_out(call)]
-            if missing and not any(map(_left_out, blocks[:at])):
-                entries.append(said("assistant", left_out(missing, words)))
-            at += len(calls)
-            continue
-        notes = (
-            notes_of(reply, at, block.text, words, message_id, cite) if cite and isinstance(block, TextBlock) else ()
-        )
-        entries += _block_entry(block, words, cite, notes, over=reply.status != "running")
-        at += 1
-    return entries
-
-
-def _block_entry(
-    block: TextBlock | ReasoningBlock | ItemBlock,
-    words: Words,
-    cite: Cite | None,
-    notes: Sequence[tuple[int, str]],
-    *,
-    over: bool,
-) -> list[Entry]:
-    match block:
-        case TextBlock():
-            if not block.text.strip():
-                return []
-            name = f'<p class="p-speaker">{escaped(block.name)}</p>\n\n' if block.name else ""
-            return [said("assistant", name + markdown(block.text, words, cite, growing=not over, notes=notes))]
-        case ReasoningBlock():
-            return [_thought(block, words, over=over)]
-        case ItemBlock():
-            return [said("assistant", f'<div class="p-files">{item_html(block.item, {}, words)}</div>')]
-        case _:
-            assert_never(block)
-
-
-def _thought(block: ReasoningBlock, words: Words, *, over: bool) -> Entry:
-    thinking = block.seconds is None and not over
-    if thinking:
-        title = words("reply.thinking")
-    elif block.seconds is None or block.seconds < _BRIEF:
-        title = words("reply.thought_briefly")
-    else:
-        title = words("reply.thought", seconds=words.seconds(block.seconds, whole=True))
-    text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words, growing=not over)}'
-    return bubble(f'<span class="p-think">{escaped(title)}</span>', text, "pending" if thinking else "done")
-
-
-def _together(blocks: Sequence[Block], at: int) -> list[CallBlock]:
-    """The calls from `at` on that were made at once; one that began after another ended was made later."""
-    calls: list[CallBlock] = []
-    for block in blocks[at:]:
-        if not isinstance(block, CallBlock) or any(_ended_before(call, block) for call in calls):
-            break
-        calls.append(block)
-    return calls
-
-
-def _ended_before(earlier: CallBlock, later: CallBlock) -> bool:
-    if earlier.started_at is None or earlier.seconds is None:
-        # Without times (an old reply) each is taken for itself.
-        return earlier.state in {"done", "failed"}
-    end = earlier.started_at + earlier.seconds
-    return later.started_at is None or later.started_at >= end
-
-
 def _still(reply: Reply, words: Words) -> list[Entry]:
     """A ring while nothing grows: before the first word, and after a tool."""
     last = reply.blocks[-1] if reply.blocks else None
     growing = isinstance(last, TextBlock | ReasoningBlock) or (
-        isinstance(last, CallBlock) and last.state in {"waiting", "running"}
+        isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)
     )
     if growing:
         return []
@@ -198,8 +132,25 @@ def _error(error: dict[str, object], words: Words) -> str:
     return f'<div class="p-error"><p class="p-what">{escaped(happened)}</p>{then}</div>'
 
 
-def _foot(
-    message: StoredMessage, status: RunStatus, words: Words, *, last: bool, begun: bool, after: str = ""
+def _paused(message_id: str, error: dict[str, object], words: Words, *, last: bool) -> str:
+    """What was reached, and the way on."""
+    known = error.get("key") in {"call_limit", "time_limit", "cost_limit"}
+    reached = escaped(words.error_parts(error)[0] if known else words("paused.other"))
+    kept = escaped(words("paused.kept"))
+    label = escaped(words("paused.go_on"))
+    on = f'<a class="p-do p-go-on" role="button" href="#do-continue-{escaped(message_id)}">{label}</a>' if last else ""
+    return f'<div class="p-paused"><p class="p-what">{reached}</p><p class="p-remedy">{kept}</p>{on}</div>'
+
+
+def _foot(  # noqa: PLR0913 - each is a part of the line, by name
+    message: StoredMessage,
+    status: RunStatus,
+    words: Words,
+    *,
+    last: bool,
+    begun: bool,
+    versions: str = "",
+    after: str = "",
 ) -> Entry:
     """How it ended, what can be done with it, and what is said of it."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
@@ -208,7 +159,7 @@ def _foot(
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    return said("assistant", f'<p class="p-acts">{said_first}{links}{after}</p>')
+    return said("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')
 
 
 def _by(model: str, words: Words) -> str:

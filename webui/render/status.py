@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from webui.render.html import escaped
 from webui.words import Words
 
-_ENDED = {status: f"reply.ended_{status}" for status in ("error", "stopped", "interrupted")}
+_ENDED = {status: f"reply.ended_{status}" for status in ("error", "stopped", "interrupted", "paused")}
 
 State: TypeAlias = Literal["idle", "running", "stopping", "error"]
 
@@ -19,6 +19,7 @@ def status_html(
     lang: str = "",
     empty: bool = False,
     ended: str = "complete",
+    asks: str = "",
 ) -> str:
     """Markup for `#status`.
 
@@ -28,9 +29,10 @@ def status_html(
         lang: The language of the page, `en` or `zh`.
         empty: Nothing was said yet: the room shows its greeting.
         ended: How the last reply ended, by its status.
+        asks: What a tool waits to be allowed, in words.
     """
     room = "empty" if empty else "full"
-    said = _said(state, ended, lang) if conversation_id else ""
+    said = (asks or _said(state, ended, lang)) if conversation_id else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     return f'<div class="p-status" role="status" {attributes} data-room="{room}">{escaped(said)}</div>'
 

@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from webui.words.agents_en import AGENTS
+from webui.words.approval_en import APPROVAL
 from webui.words.claims_en import CLAIMS
+from webui.words.commands_en import COMMANDS
 from webui.words.evidence_en import EVIDENCE
+from webui.words.export_en import EXPORT
+from webui.words.form_en import FORM
 from webui.words.libraries_en import LIBRARIES
 from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
 from webui.words.reading_en import READING
+from webui.words.rules_en import RULES
+from webui.words.servers_en import SERVERS
+from webui.words.services_en import SERVICES
+from webui.words.tools_en import TOOLS
+from webui.words.versions_en import VERSIONS
 
 WORDS: dict[str, str] = {
+    **APPROVAL,
     **CLAIMS,
+    **COMMANDS,
+    **EXPORT,
+    **FORM,
     **LIBRARIES,
     **LINKS,
     **EVIDENCE,
     **MODELS,
     **READING,
+    **AGENTS,
+    **RULES,
+    **SERVERS,
+    **SERVICES,
+    **TOOLS,
+    **VERSIONS,
     # the page
     "page.name": "Parlour",
     "page.opening": "Parlour is opening …",
@@ -62,7 +82,7 @@ WORDS: dict[str, str] = {
     "ready.ready": "Ready",
     "ready.loading": "Loading",
     "ready.fetching": "Fetching, {done} of {total} MB",
-    "ready.set_up": "Set up",
+    "ready.set_up": "Not tried yet",
     "ready.not_answering": "Not answering",
     "ready.answers_errors": "Answers with errors",
     "ready.failed": "No model",
@@ -74,8 +94,13 @@ WORDS: dict[str, str] = {
     "ready.retry": "Try again",
     "ready.close": "Close",
     # the reply
+    "reply.your_turn": "It is {name}’s turn: say it below.",
+    "reply.your_turn_unnamed": "It is your turn: say it below.",
     "reply.thinking": "Thinking",
     "reply.thought": "Thought for {seconds}",
+    "reply.summarised": "Earlier turns were summarised",
+    "reply.summarised_what": "The conversation has become too long for the model. Its beginning is told "
+    "to it in the words below; nothing of the conversation is lost.",
     "reply.thought_briefly": "Thought",
     "reply.writing": "Replying",
     "reply.done": "Reply complete",
@@ -93,8 +118,6 @@ WORDS: dict[str, str] = {
     "reply.state_done": "done",
     "reply.state_failed": "failed",
     "reply.at_once": "{n} tools at once",
-    "reply.tools": "{n} tools, {seconds}",
-    "reply.tools_failed": "{n} tools, {seconds}, {failed} failed",
     "reply.passages_one": "1 passage",
     "reply.passages": "{n} passages",
     "reply.no_passages": "nothing found",

@@ -33,7 +33,13 @@ EVIDENCE: dict[str, str] = {
     "evidence.notes": "Notes and other text",
     "evidence.open": "Open passage {n}",
     "evidence.none": "Numbers in a reply open the page they came from, here.",
+    "evidence.web": "From the web, as it was read for this answer; the page may have changed since.",
+    "evidence.web_open": "Open on {host}",
+    "evidence.where_web": "{document} · {host}",
     "evidence.no_picture": "This document cannot be shown; below is what was read.",
+    "evidence.gone": "This document was taken out, or its reading was cancelled, so its pages cannot be shown; below "
+    "is what was read.",
+    "evidence.tried": "Tried in a library: {question}",
     "evidence.also": "Also found, not cited ({n})",
     "evidence.more": "Show all of it",
     "evidence.less": "Show less",

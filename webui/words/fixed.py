@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import gradio as gr
 
+from webui.page_look import Look
 from webui.panels.room import room_html
 from webui.words import LANGUAGES, Words
 
@@ -20,12 +21,19 @@ if TYPE_CHECKING:
 _KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
 
 
-def _fixed_words(lang: Lang) -> dict[str, str]:
+def _fixed_words(lang: Lang, look: Look) -> dict[str, str]:
     words = Words(lang)
-    return {**{key: words(key) for key in _KEYS}, "hello": room_html(words)}
+    own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
+    hello = room_html(words, [one.text for one in look.suggestions])
+    return {**{key: words(key) for key in _KEYS}, **own, "hello": hello}
 
 
-I18N = gr.I18n(**{lang: _fixed_words(lang) for lang in LANGUAGES})
+def translations(look: Look) -> gr.I18n:
+    """What the browser chooses from, on a page of this look."""
+    return gr.I18n(**{lang: _fixed_words(lang, look) for lang in LANGUAGES})
+
+
+I18N = translations(Look())
 
 
 def fixed(key: str) -> I18nData:

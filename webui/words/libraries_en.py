@@ -50,6 +50,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_try": "Try a question",
     "js.libraries_try_do": "Try",
     "js.libraries_try_hint": "See which passages would be found, and how well they fit. No model is asked.",
+    "js.libraries_page": "Show the page",
     "js.libraries_score": "score {n}",
     "js.libraries_loading": "Loading …",
     "js.libraries_failed": "Parlour did not answer. Try again.",

@@ -49,6 +49,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_try": "试一个问题",
     "js.libraries_try_do": "试一试",
     "js.libraries_try_hint": "查看会找到哪些段落、相符程度如何。不会询问模型。",
+    "js.libraries_page": "查看页面",
     "js.libraries_score": "得分 {n}",
     "js.libraries_loading": "正在载入……",
     "js.libraries_failed": "Parlour 没有回应，请再试一次。",

@@ -8,7 +8,8 @@ LINKS: dict[str, str] = {
     "error.fetch_bad_address": "This is not the address of a web page or file",
     "error.fetch_bad_address.do": "Give one that begins with https:// and holds no password.",
     "error.fetch_private": "{host} is not on the open internet",
-    "error.fetch_private.do": "Only public pages are fetched, from the usual ports.",
+    "error.fetch_private.do": "Only public pages are fetched, from the usual ports. "
+    "What is on this computer or your own network can be saved and added as a file.",
     "error.fetch_unreachable": "{host} cannot be reached",
     "error.fetch_unreachable.do": "Check the address, and that this computer is online.",
     "error.fetch_untrusted": "The certificate of {host} cannot be trusted",

@@ -61,4 +61,6 @@ MODELS: dict[str, str] = {
     "js.models_used": "{model} answers from the next question on.",
     "js.models_failed": "Parlour did not answer. Try again.",
     "js.models_loading": "Loading …",
+    "error.model_of_agent": "The agents of this page bring their own model",
+    "error.model_of_agent.do": "Choose it where the agents are made.",
 }

@@ -60,4 +60,6 @@ MODELS: dict[str, str] = {
     "js.models_used": "从下一个问题起，由 {model} 回答。",
     "js.models_failed": "Parlour 没有回应，请再试一次。",
     "js.models_loading": "正在载入……",
+    "error.model_of_agent": "此页面的智能体自带模型",
+    "error.model_of_agent.do": "请在创建智能体的程序中选择模型。",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 READING: dict[str, str] = {
     "reading.waits": "waits for its turn",
+    "reading.fetching": "being fetched",
     "reading.begins": "being read",
     "reading.at_page": "page {n} of {total}",
     "reading.at_slide": "slide {n} of {total}",
@@ -22,6 +23,7 @@ READING: dict[str, str] = {
     "reading.passages_one": "1 passage",
     "reading.known": "known already",
     "reading.vectors": "search by meaning is being prepared",
+    "reading.by_meaning": "{done} of {total} passages by meaning",
     "reading.failed": "could not be read",
     "reading.cancelled": "reading was cancelled",
     # what can be done
@@ -42,6 +44,8 @@ READING: dict[str, str] = {
     # what went wrong
     "error.document_password_asked": "{name} is protected by a password",
     "error.document_password_asked.do": "Enter its password, or send a copy without one.",
+    "error.document_protected": "{name} is protected against copying, so it cannot be read",
+    "error.document_protected.do": "Send a copy without that protection, if there is one.",
     "error.document_cancelled": "Reading {name} was cancelled",
     "error.document_cancelled.do": "Press “Try again” beside it, or ask without it.",
     "error.document_reading": "{name} is still being read",

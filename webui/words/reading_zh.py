@@ -4,6 +4,7 @@ from __future__ import annotations
 
 READING: dict[str, str] = {
     "reading.waits": "排队等待读取",
+    "reading.fetching": "正在获取",
     "reading.begins": "正在读取",
     "reading.at_page": "第 {n} 页，共 {total} 页",
     "reading.at_slide": "第 {n} 张，共 {total} 张",
@@ -22,6 +23,7 @@ READING: dict[str, str] = {
     "reading.passages_one": "1 个段落",
     "reading.known": "已读过",
     "reading.vectors": "正在准备语义搜索",
+    "reading.by_meaning": "语义搜索已就绪 {done}／{total} 个段落",
     "reading.failed": "无法读取",
     "reading.cancelled": "已取消读取",
     # 可以做什么
@@ -42,6 +44,8 @@ READING: dict[str, str] = {
     # 出了什么问题
     "error.document_password_asked": "{name} 有密码保护",
     "error.document_password_asked.do": "请输入密码，或另存一份没有密码的再发送。",
+    "error.document_protected": "{name} 有版权保护（DRM），无法读取",
+    "error.document_protected.do": "如果有没有这种保护的版本，请发送那一份。",
     "error.document_cancelled": "{name} 的读取已取消",
     "error.document_cancelled.do": "请点它旁边的“重试”，或者不带它提问。",
     "error.document_reading": "{name} 还在读取中",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from core.errors import ParlourError
 from webui.words.en import WORDS as EN
+from webui.words.sandbox_zh import why_not
 from webui.words.zh import WORDS as ZH
 
 if TYPE_CHECKING:
@@ -60,6 +61,8 @@ class Words:
         if f"error.{key}" not in self:
             key = "unexpected"
         blanks = {name: str(value) for name, value in details.items()}
+        if key == "sandbox_off":
+            blanks["reason"] = self.sandbox(blanks.get("reason", ""))
         remedy = f"error.{key}.do"
         return self(f"error.{key}", **blanks), self(remedy, **blanks) if remedy in self else ""
 
@@ -72,6 +75,10 @@ class Words:
         stop = "。" if self.lang == "zh" else "."
         sentence = happened if happened.endswith((".", "。", "?", "？")) else happened + stop
         return sentence + ("" if self.lang == "zh" or not remedy else " ") + remedy
+
+    def sandbox(self, why: str) -> str:
+        """Why code cannot be run, as the sandbox says it, in this language and without its stop."""
+        return why_not(why) if self.lang == "zh" else why.strip().rstrip(".")
 
     def model(self, label: str) -> str:
         """What the page calls a model, by the label that it has everywhere."""

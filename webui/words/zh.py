@@ -2,20 +2,40 @@
 
 from __future__ import annotations
 
+from webui.words.agents_zh import AGENTS
+from webui.words.approval_zh import APPROVAL
 from webui.words.claims_zh import CLAIMS
+from webui.words.commands_zh import COMMANDS
 from webui.words.evidence_zh import EVIDENCE
+from webui.words.export_zh import EXPORT
+from webui.words.form_zh import FORM
 from webui.words.libraries_zh import LIBRARIES
 from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
 from webui.words.reading_zh import READING
+from webui.words.rules_zh import RULES
+from webui.words.servers_zh import SERVERS
+from webui.words.services_zh import SERVICES
+from webui.words.tools_zh import TOOLS
+from webui.words.versions_zh import VERSIONS
 
 WORDS: dict[str, str] = {
+    **APPROVAL,
     **CLAIMS,
+    **COMMANDS,
+    **EXPORT,
+    **FORM,
     **LIBRARIES,
     **LINKS,
     **EVIDENCE,
     **MODELS,
     **READING,
+    **AGENTS,
+    **RULES,
+    **SERVERS,
+    **SERVICES,
+    **TOOLS,
+    **VERSIONS,
     # 页面
     "page.name": "Parlour",
     "page.opening": "Parlour 正在打开……",
@@ -62,7 +82,7 @@ WORDS: dict[str, str] = {
     "ready.ready": "就绪",
     "ready.loading": "正在载入",
     "ready.fetching": "正在下载，{done} / {total} MB",
-    "ready.set_up": "已设置",
+    "ready.set_up": "尚未试用",
     "ready.not_answering": "没有回应",
     "ready.answers_errors": "返回错误",
     "ready.failed": "没有模型",
@@ -74,8 +94,12 @@ WORDS: dict[str, str] = {
     "ready.retry": "重试",
     "ready.close": "关闭",
     # 回答
+    "reply.your_turn": "轮到 {name} 了：请在下面发言。",
+    "reply.your_turn_unnamed": "轮到您了：请在下面发言。",
     "reply.thinking": "正在思考",
     "reply.thought": "思考了 {seconds}",
+    "reply.summarised": "较早的对话已作摘要",
+    "reply.summarised_what": "对话太长，模型无法全部读取。模型看到的开头部分由下面的摘要代替；对话本身没有任何丢失。",
     "reply.thought_briefly": "思考过程",
     "reply.writing": "正在回答",
     "reply.done": "回答完毕",
@@ -93,8 +117,6 @@ WORDS: dict[str, str] = {
     "reply.state_done": "完成",
     "reply.state_failed": "失败",
     "reply.at_once": "同时使用 {n} 个工具",
-    "reply.tools": "{n} 个工具，{seconds}",
-    "reply.tools_failed": "{n} 个工具，{seconds}，{failed} 个失败",
     "reply.passages_one": "1 段",
     "reply.passages": "{n} 段",
     "reply.no_passages": "没有找到",

@@ -17,6 +17,7 @@ from core.llm.backends.llama_server import LlamaServer, Shape
 from core.llm.backends.llama_wire import LlamaReply, question_body
 from core.llm.backends.questions import answers
 from core.llm.backends.read_config import read_config
+from core.llm.backends.shared_llama import SharedLlama
 from core.llm.base import BaseChatModel
 from core.llm.gguf import read_gguf
 from core.llm.weights import WeightStore
@@ -60,6 +61,8 @@ class LlamaCppConfig(BaseModel):
 class LlamaCppModel(BaseChatModel):
     """A model that runs inside Parlour. It is fetched and loaded when it is first needed, or by `prepare`.
 
+    Several with the same file and the same shape have it in memory once.
+
     Args:
         cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
             path of a GGUF file; left out, the machine decides. `weights_dir`: where known weights are kept.
@@ -87,7 +90,7 @@ class LlamaCppModel(BaseChatModel):
         self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, context // 4))
         room = context - int(self.generate_cfg["max_tokens"])
         self.generate_cfg.setdefault("max_input_tokens", room * 9 // 10)  # counting is an estimate
-        self._server: LlamaServer | None = None
+        self._server: SharedLlama | None = None
         self._loading = threading.Lock()
 
     @property
@@ -114,7 +117,7 @@ class LlamaCppModel(BaseChatModel):
             stop.set()
 
     async def aclose(self) -> None:
-        """Stop all answers and free the memory; the next question loads the model again."""
+        """Stop all its answers, and free the memory where no other model has the same file in it."""
         server, self._server = self._server, None
         if server is not None:
             await asyncio.to_thread(server.close)
@@ -156,7 +159,7 @@ class LlamaCppModel(BaseChatModel):
             path, limit = self._found(progress, stop)
             shape = Shape(min(self._config.context, limit), self._config.threads or _threads(), self._config.parallel)
             try:
-                self._server = LlamaServer(path, shape)
+                self._server = SharedLlama(path, shape, LlamaServer)
             except RuntimeError as error:
                 raise ModelServiceError(
                     error,

@@ -38,6 +38,8 @@ from core.messages.events import MessageStarted
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
 
+    from openai import RequestOptions
+
 OFFICIAL: Final = "https://api.openai.com/v1"
 NO_KEY: Final = "EMPTY"
 """What a service is told that wants no key."""
@@ -226,19 +228,19 @@ class OpenAIModel(BaseChatModel):
         whole = self._quirks.fitted(body)
         query = whole.pop("extra_query", None)
         headers = {**self._config.default_headers, **whole.pop("extra_headers", {})}
-        # The messages travel in `extra_body`: the SDK walks through every part of typed arguments on each request.
-        opening = client.chat.completions.with_streaming_response.create(
-            model=self.model,
-            messages=[],
-            stream=True,
-            extra_body=whole,
-            extra_headers=headers,
-            extra_query=query,
-            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # reading has a limit of ours
-        )
+        options: RequestOptions = {
+            "headers": headers,
+            "params": query or {},
+            "timeout": httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # reading has a limit of ours
+        }
         try:
             async with asyncio.timeout(limits.first):
-                return (await stack.enter_async_context(opening)).http_response
+                # Not `chat.completions.create`: it walks through every part of its arguments on each request.
+                response: Any = await client.post(
+                    "/chat/completions", cast_to=httpx2.Response, body=whole, options=options, stream=True
+                )
+            stack.push_async_callback(response.aclose)
+            return response
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
             if not self._quirks.learn(error.response.text, whole):
                 raise

@@ -16,6 +16,7 @@ from core.llm.calling.call_text import CallText, call_events, read_calls
 from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
 from core.llm.calling.neutral import Restored, neutral, restored
 from core.llm.calling.nous import with_system
+from core.llm.calling.plain_needs import with_need
 from core.llm.calling.respond_reader import RespondReader
 from core.llm.request import call_ids, named_choice
 from core.messages.events import Event, TextDelta
@@ -38,7 +39,8 @@ class JsonSchemaTemplate:
         """The request with tools as a schema; after results, a plain question about them."""
         if not _routes(request):
             return replace(request, messages=tuple(facts_messages(request.messages, request.lang)), functions=())
-        messages = _spoken(request.messages)
+        names = {str(function["name"]) for function in request.functions}
+        messages = with_need(_spoken(request.messages), names, request.lang)
         messages = with_system(messages, router_text(request.functions, request.lang))
         generate = {**request.generate, "response_format": response_format(request.functions, named_choice(request))}
         return replace(request, messages=tuple(messages), functions=(), generate=generate)

@@ -14,6 +14,7 @@ import numpy as np
 
 from core.errors import ModelServiceError
 from core.rag.child import environment
+from core.rag.embedding.in_turn import InTurn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,7 +63,7 @@ class Workers:
 class _Worker:
     def __init__(self, name: str) -> None:
         self._name = name
-        self._turn = threading.Lock()
+        self._turn = InTurn()
         self._process: subprocess.Popen[bytes] | None = None
         self._timer: threading.Timer | None = None
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MEDIA_TYPE = "application/epub+zip"
 _CONTAINER, _ENCRYPTION = "META-INF/container.xml", "META-INF/encryption.xml"
+_PROTECTED = "document_protected"  # by its seller: no password opens it
 _PAGES = frozenset({"application/xhtml+xml", "text/html", "application/x-dtbncx+xml"})
 
 
@@ -45,7 +46,9 @@ class BookParser:
             title = clean(_first(package.tree, "dc:title")).strip()
             yield About(title=title)
             if _locked(archive).intersection(package.chapters):
-                raise LockedDocumentError("The book is encrypted.", hint="Save a copy without protection.")
+                raise LockedDocumentError(
+                    "The book is protected against copying.", hint="Save a copy without protection.", key=_PROTECTED
+                )
             lost = False
             for chapter in package.chapters:
                 data = _read(archive, chapter)

@@ -55,6 +55,40 @@ class Compound:
         )
         return b"".join(pieces)[:size]
 
+    def replaced(self, name: str, content: bytes) -> bytearray:
+        """The whole file with another content of a stream that is there, as long as the one before.
+
+        Raises:
+            ValueError: There is none of this name, or it is not as long.
+        """
+        start, size = self._entries.get(name, (_LAST, -1))
+        if size != len(content):
+            raise ValueError(name)
+        made = bytearray(self._data)
+        at = 0
+        for place, length in self._places(start, size):
+            made[place : place + length] = content[at : at + length]
+            at += length
+        return made
+
+    def _places(self, start: int, size: int) -> Iterator[tuple[int, int]]:
+        """Where in the file a stream stands, and how much of it in each place."""
+        if size >= self._cutoff:
+            places = [((at + 1) * self._size, self._size) for at in self._chain(start, self._next)]
+        else:
+            first, _ = self._entries.get("", (_LAST, 0))
+            around = [(at + 1) * self._size for at in self._chain(first, self._next)]
+            in_one = self._size // self._small_size
+            small = [divmod(at, in_one) for at in self._chain(start, self._next_small)]
+            if any(of >= len(around) for of, _ in small):
+                raise _damaged()
+            places = [(around[of] + at * self._small_size, self._small_size) for of, at in small]
+        for place, length in places:
+            if size > 0 and place + min(length, size) > len(self._data):
+                raise _damaged()
+            yield place, min(length, size)
+            size -= min(length, size)
+
     def _sector(self, number: int) -> memoryview:
         at = (number + 1) * self._size
         if at >= len(self._data):

@@ -1,4 +1,7 @@
-"""Office files (DOCX, XLSX, PPTX) with a password: the way of 2007 of encrypting them, and the one since 2010."""
+"""Office files (DOCX, XLSX, PPTX) with a password: the way of 2007 of encrypting them, and the one since 2010.
+
+Old workbooks (XLS) go to `workbook_lock.py`.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,10 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.errors import BrokenDocumentError, LockedDocumentError
+from core.errors import BrokenDocumentError
+from core.rag.parsers import workbook_lock
 from core.rag.parsers.compound import Compound
+from core.rag.parsers.lock_answers import unknown, wrong
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -40,7 +45,7 @@ def unlock(path: Path, target: Path, password: str) -> bool:
         compound = Compound(path.read_bytes())
         info, package = compound.get(_INFO), compound.get(_PACKAGE)
         if info is None or package is None:
-            return False
+            return _unlock_workbook(compound, target, password)
         size, pieces = _opened(info, package, password)
         with target.open("wb") as out:
             for piece in pieces:
@@ -48,6 +53,15 @@ def unlock(path: Path, target: Path, password: str) -> bool:
             out.truncate(size)
     except (struct.error, ValueError, KeyError, binascii.Error) as error:
         raise BrokenDocumentError("The file is damaged: nothing says how it is encrypted.") from error
+    return True
+
+
+def _unlock_workbook(compound: Compound, target: Path, password: str) -> bool:
+    workbook = compound.get(workbook_lock.WORKBOOK)
+    plain = workbook_lock.opened(workbook, password) if workbook else None
+    if plain is None:
+        return False
+    target.write_bytes(compound.replaced(workbook_lock.WORKBOOK, plain))
     return True
 
 
@@ -62,7 +76,7 @@ def _opened(info: bytes, package: bytes, password: str) -> tuple[int, Iterator[b
         return size, _since_2010(info[8:].decode("utf-8", errors="replace"), inside, password)
     if minor == 2:
         return size, _of_2007(info, inside, password)
-    raise _unknown()
+    raise unknown()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +96,7 @@ class _Lock:
     @classmethod
     def of(cls, values: Mapping[str, str]) -> _Lock:
         if values["cipherAlgorithm"] != "AES" or values["cipherChaining"] != "ChainingModeCBC":
-            raise _unknown()
+            raise unknown()
         name = _HASHES[values["hashAlgorithm"]]
         return cls(base64.b64decode(values["saltValue"]), _hash(name), int(values["keyBits"]) // 8)
 
@@ -111,7 +125,7 @@ def _since_2010(told: str, inside: memoryview, password: str) -> Iterator[bytes]
 
     check = lock.hash(told_by("encryptedVerifierHashInput", _INPUT))
     if told_by("encryptedVerifierHashValue", _CHECK)[: len(check)] != check:
-        raise _wrong()
+        raise wrong()
     key = told_by("encryptedKeyValue", _KEY)[: lock.size]
     return (
         _cbc(key, data.begin(number), bytes(inside[at : at + _SEGMENT]))
@@ -123,14 +137,14 @@ def _of_2007(info: bytes, inside: memoryview, password: str) -> Iterator[bytes]:
     (length,) = struct.unpack_from("<I", info, 8)
     algorithm, _, bits = struct.unpack_from("<III", info, 20)
     if algorithm not in {0x660E, 0x660F, 0x6610}:  # AES with three sizes of keys
-        raise _unknown()
+        raise unknown()
     salt, verifier, check = struct.unpack_from("<4x16s16s4x32s", info, 12 + length)
     lock = _Lock(salt, _hash("sha1"), bits // 8)
     last = lock.hash(_slowly(lock, password, _ROUNDS_2007) + struct.pack("<I", 0))
     halves = (lock.hash(bytes(one ^ mask for one in last.ljust(64, b"\0"))) for mask in (0x36, 0x5C))
     key = b"".join(halves)[: lock.size]
     if lock.hash(_ecb(key, verifier)) != _ecb(key, check)[:20]:
-        raise _wrong()
+        raise wrong()
     step = 256 * _SEGMENT
     return (_ecb(key, bytes(inside[at : at + step])) for at in range(0, len(inside), step))
 
@@ -165,15 +179,3 @@ def _decrypted(key: bytes, mode: Any, data: bytes) -> bytes:
 
     reader = Cipher(algorithms.AES(key), mode).decryptor()
     return reader.update(data) + reader.finalize()
-
-
-def _unknown() -> LockedDocumentError:
-    return LockedDocumentError(
-        "The file is encrypted in a way that is not known.", hint="Save a copy without a password."
-    )
-
-
-def _wrong() -> LockedDocumentError:
-    return LockedDocumentError(
-        "The password does not open the file.", key="document_password_wrong", hint="Type it as it was given to you."
-    )

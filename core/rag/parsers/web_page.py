@@ -81,7 +81,7 @@ class WebPageParser:
         """Headings, paragraphs, tables and listings."""
         from selectolax.lexbor import LexborHTMLParser
 
-        tree: Any = LexborHTMLParser(_decoded(path.read_bytes()))
+        tree: Any = LexborHTMLParser(decoded(path.read_bytes()))
         title = tree.css_first("title")
         yield About(title=" ".join(title.text().split()) if title else "")
         if tree.body is not None:
@@ -92,12 +92,12 @@ def strict_page(data: bytes) -> Iterator[Block]:
     """The blocks of a page that is written as XML, as in books: there `<title/>` is a whole element."""
     from selectolax.lexbor import LexborHTMLParser
 
-    tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", _decoded(data)))
+    tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", decoded(data)))
     if tree.body is not None:
         yield from _Walk().blocks(tree.body)
 
 
-def _decoded(data: bytes) -> str:
+def decoded(data: bytes) -> str:
     """The page's text in the encoding that it names itself, if it fits."""
     named = _CHARSET.search(data[:4096])
     if named and named[1].lower() not in {b"utf-8", b"utf8"}:

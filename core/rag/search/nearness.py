@@ -1,13 +1,16 @@
 """The question's words close to each other say more than the same words scattered over a passage.
 
-BM25 does not look at places. So the best that it finds are put in order once more, by how many of the question's terms
-stand within a short stretch of the passage.
+BM25 does not look at places. So the best that it finds are put in order once more: by how many of the question's terms
+stand within a short stretch of the passage, and how many that follow each other in the question do so in the passage.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import TYPE_CHECKING
+
+from core.rag.sentences import ideographs
 
 if TYPE_CHECKING:
     import sqlite3
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
 LOOKED_AT = 20
 _STRETCH = 12  # terms: of a sentence or so, without its stop words
 _WEIGHT = 0.5  # what all of them within one stretch add to the score, as a share of it
+_FOLLOWING = 0.75  # what all neighbours of the question that are neighbours there add
 
 
 def nearest_first(
@@ -37,15 +41,26 @@ def nearest_first(
         "SELECT rowid, terms FROM chunk_terms WHERE rowid IN (SELECT value FROM json_each(?))",
         (json.dumps([chunk_id for chunk_id, _ in first]),),
     )
-    share = {chunk_id: _together(terms.split(), wanted) / len(wanted) for chunk_id, terms in rows}
-    raised = [(chunk_id, score * (1 + _WEIGHT * share.get(chunk_id, 0.0))) for chunk_id, score in first]
+    # Chinese pairs overlap: where one stands the next mostly does, which says nothing more.
+    pairs = frozenset(pairwise(term for term in asked if term in wanted and not ideographs(term)))
+    more = {chunk_id: _more(terms.split(), wanted, pairs) for chunk_id, terms in rows}
+    raised = [(chunk_id, score * (1 + more.get(chunk_id, 0.0))) for chunk_id, score in first]
     raised.sort(key=lambda one: -one[1])
     return [*raised, *found[LOOKED_AT:]]
 
 
-def _together(terms: Sequence[str], wanted: Collection[str]) -> int:
-    """The most different wanted terms within one stretch."""
+def _more(terms: Sequence[str], wanted: Collection[str], pairs: Collection[tuple[str, str]]) -> float:
+    """What the places of the wanted terms add to a passage's score, as a share of it."""
     places = [at for at, term in enumerate(terms) if term in wanted]
+    more = _WEIGHT * _together(terms, places) / len(wanted)
+    if pairs:
+        following = {pair for at in places if (pair := tuple(terms[at : at + 2])) in pairs}
+        more += _FOLLOWING * len(following) / len(pairs)
+    return more
+
+
+def _together(terms: Sequence[str], places: Sequence[int]) -> int:
+    """The most different terms at these places within one stretch."""
     best = 0
     for number, start in enumerate(places):
         if len(places) - number <= best:

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from core.rag.vectors import Vectors
 
 
+NEAREST = 200
+"""Chunks of a large library that are compared: enough for the best ten to be among them, all but surely."""
+
+
 class VectorSearcher(KeywordSearcher):
     """Chunks that mean what the question means; while there are no vectors yet, those that hold its words.
 
@@ -35,7 +39,7 @@ class VectorSearcher(KeywordSearcher):
         if k < 1:
             return []
         for vectors in self._vectors:
-            likeness = vectors.like(question, documents)
+            likeness = vectors.like(question, documents, nearest=max(NEAREST, 2 * k))
             if likeness is not None:
                 return [(int(likeness.ids[at]), float(likeness.cosines[at])) for at in top(likeness.cosines, k)]
         return super().find(question, k, documents)

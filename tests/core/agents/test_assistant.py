@@ -194,7 +194,7 @@ async def test_a_small_model_is_not_given_passages_that_miss_the_question_and_ke
     assert [f["name"] for f in model.requests[0].functions] == ["calculator"]
 
 
-@pytest.mark.parametrize("question", ["Which hardware was used?", "这篇写了什么？"])
+@pytest.mark.parametrize("question", ["Which hardware was used?", "这篇写了什么？", "停水从几点到几点？"])
 async def test_a_question_in_other_words_than_the_document_uses_is_answered_from_its_beginning(question: str):
     model, shelf = ScriptedModel("ok"), Shelf(_SKY)
     model.small = True

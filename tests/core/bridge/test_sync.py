@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from core.bridge import sync
-from core.bridge.sync import iterate, run, shared_loop
+from core.bridge.sync import iterate, on_loop, run, shared_loop
 
 
 class Source:
@@ -123,6 +123,29 @@ def test_the_loop_is_the_same_every_time():
     assert shared_loop() is shared_loop()
 
 
+def test_a_call_that_would_end_the_program_ends_nothing_else():
+    """Raised on the loop, it would end the loop, and all that others wait for there."""
+    loop, begun, exited, told = shared_loop(), threading.Event(), asyncio.Event(), list[int]()
+
+    async def other() -> int:
+        begun.set()
+        await exited.wait()
+        return 5
+
+    async def leaves() -> None:
+        raise SystemExit(3)
+
+    thread = threading.Thread(target=lambda: told.append(run(other())), daemon=True)
+    thread.start()
+    assert begun.wait(10)
+    with pytest.raises(SystemExit):
+        run(leaves())
+    assert shared_loop() is loop
+    loop.call_soon_threadsafe(exited.set)
+    thread.join(10)
+    assert told == [5]
+
+
 def test_an_interrupted_wait_cancels_what_runs():
     cancelled = threading.Event()
 
@@ -180,3 +203,33 @@ def test_of_many_that_come_at_once_each_begins_and_who_left_meanwhile_does_not()
         while not isinstance(queue.get(timeout=10), inside._End):
             pass
     assert begun == [0, 1, 3, 4, 5]
+
+
+def test_without_uvloop_the_shared_loop_is_pythons_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    loop = sync.new_loop()
+    try:
+        assert type(loop).__module__.startswith("asyncio.")
+        assert loop.run_until_complete(asyncio.sleep(0, "ran")) == "ran"
+    finally:
+        loop.close()
+
+
+async def _where() -> str:
+    return threading.current_thread().name
+
+
+def test_what_belongs_to_another_loop_is_awaited_there() -> None:
+    async def elsewhere() -> str:
+        return await on_loop(shared_loop(), _where)
+
+    assert asyncio.run(elsewhere()) == "parlour-loop"
+
+
+def test_a_loop_that_waits_for_a_call_is_not_waited_for_by_it() -> None:
+    async def blocks() -> None:
+        own = asyncio.get_running_loop()
+        with pytest.raises(RuntimeError, match="waits for this call"):
+            run(on_loop(own, _where))
+
+    asyncio.run(blocks())

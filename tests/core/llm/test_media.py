@@ -122,3 +122,10 @@ async def test_fifty_megabytes_are_refused_before_they_are_read(tmp_path):
         await sent(ContentItem(audio=str(file)))
     with pytest.raises(ModelRefusedError, match="larger than"):
         await sent(ContentItem(audio="data:audio/wav;base64," + "A" * (LARGEST * 2)))
+
+
+async def test_the_name_that_a_tool_gave_its_picture_does_not_go_to_the_service(png):
+    named = address("image/png", png).replace(";base64", ";name=plot.png;base64")
+    assert (await sent(ContentItem(image=named))).image == address("image/png", png)
+    sound = address("audio/wav", WAV).replace(";base64", ";name=a.wav;base64")
+    assert (await sent(ContentItem(audio=sound))).audio == address("audio/wav", WAV)

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from core.agents.fn_call import FnCallAgent
+from core.bridge.sync import run
 from core.errors import McpError, ServerMisbehavedError, ServerUnreachableError, SettingsError, UnknownNameError
 from core.mcp.pool import MCPClient, MCPManager
 from core.messages.content import ContentItem
@@ -91,6 +92,32 @@ for line in sys.stdin:
         answer = {"result": {"content": [], "structuredContent": {"done": True}}}
     print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
 """
+# Tools without the SDK, which takes a second to load: for what is asked of our side alone.
+_PLAIN = """
+import json, os, sys
+
+def called(name, given):
+    if name == "die":
+        os._exit(3)
+    return str(given["a"] + given["b"]) if name == "add" else ",".join(sorted(os.environ))
+
+for line in sys.stdin:
+    request = json.loads(line)
+    method, answer = request["method"], {"error": {"code": -32601, "message": "no such method"}}
+    asked = request.get("params") or {}
+    if "id" not in request or asked.get("name") == "slow":
+        continue
+    if method == "initialize":
+        answer = {"result": {"protocolVersion": "2025-06-18", "capabilities": {"tools": {}},
+                             "serverInfo": {"name": "plain", "version": "1"}}}
+    if method == "tools/list":
+        names = ("add", "environment", "slow", "die")
+        answer = {"result": {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}}
+    if method == "tools/call":
+        said = called(asked["name"], asked.get("arguments") or {})
+        answer = {"result": {"content": [{"type": "text", "text": said}]}}
+    print(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}), flush=True)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +127,20 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def stdio(script: Path) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [str(script)], "timeout": 20}
+@pytest.fixture(scope="module")
+def stdio(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("plain") / "server.py"
+    path.write_text(_PLAIN)
+    return {"command": sys.executable, "args": [str(path)], "timeout": 20}
+
+
+@pytest.fixture(scope="module")
+def shared(script: Path) -> Iterator[MCPClient]:
+    """One connection for all that leave it as it was: a server takes a second to start."""
+    client = MCPClient("test", {"command": sys.executable, "args": [str(script)], "timeout": 20})
+    run(client.connect())
+    yield client
+    run(client.aclose())
 
 
 @pytest.fixture(scope="module", params=["streamable-http", "sse"])
@@ -129,14 +167,14 @@ def address(request: pytest.FixtureRequest, script: Path) -> Iterator[str]:
         process.wait(10)
 
 
-async def test_tools_of_a_process_are_named_server_tool_and_run(stdio: dict[str, Any]):
-    async with MCPClient("test", stdio) as client:
-        names = [tool.name for tool in client.tools]
-        assert names[:2] == ["test-add", "test-environment"]
-        assert client.tools[0].function["parameters"]["required"] == ["a", "b"]
-        assert (await client.call("add", {"a": 2, "b": 3})).text == "5"
-        with pytest.raises(UnknownNameError, match="Did you mean 'add'"):
-            await client.call("ad")
+async def test_tools_of_a_process_are_named_server_tool_and_run(shared: MCPClient):
+    client = shared
+    names = [tool.name for tool in client.tools]
+    assert names[:2] == ["test-add", "test-environment"]
+    assert client.tools[0].function["parameters"]["required"] == ["a", "b"]
+    assert (await client.call("add", {"a": 2, "b": 3})).text == "5"
+    with pytest.raises(UnknownNameError, match="Did you mean 'add'"):
+        await client.call("ad")
 
 
 async def test_tools_over_http_run_too(address: str):
@@ -146,20 +184,20 @@ async def test_tools_over_http_run_too(address: str):
         assert [result.text for result in results] == [str(n + 1) for n in range(20)]
 
 
-async def test_pictures_come_as_pictures_and_errors_as_failed(stdio: dict[str, Any]):
-    async with MCPClient("test", stdio) as client:
-        shown = await client.call("picture")
-        assert shown.text == "look"
-        assert shown.items == (ContentItem(image=f"data:image/png;base64,{_PIXEL}"),)
-        failed = await client.call("broken")
-        assert "broken" in failed.text
-        assert failed.extra == {"failed": "tool_failed"}
+async def test_pictures_come_as_pictures_and_errors_as_failed(shared: MCPClient):
+    client = shared
+    shown = await client.call("picture")
+    assert shown.text == "look"
+    assert shown.items == (ContentItem(image=f"data:image/png;base64,{_PIXEL}"),)
+    failed = await client.call("broken")
+    assert "broken" in failed.text
+    assert failed.extra == {"failed": "tool_failed"}
 
 
-async def test_a_failed_result_reaches_the_model_as_failed(stdio: dict[str, Any]):
-    async with MCPClient("test", stdio) as client:
-        runner = ToolRunner({tool.name: tool for tool in client.tools})
-        events = [event async for event in runner.run([call_message("c", "test-broken", "{}")])]
+async def test_a_failed_result_reaches_the_model_as_failed(shared: MCPClient):
+    client = shared
+    runner = ToolRunner({tool.name: tool for tool in client.tools})
+    events = [event async for event in runner.run([call_message("c", "test-broken", "{}")])]
     message = events[-1].message  # type: ignore[union-attr]
     assert (message.extra or {})["failed"] == "tool_failed"
 
@@ -174,11 +212,11 @@ async def test_a_child_process_sees_none_of_our_keys(stdio: dict[str, Any], monk
     assert len(seen) < 15
 
 
-async def test_three_slow_calls_over_one_server_run_at_the_same_time(stdio: dict[str, Any]):
-    async with MCPClient("test", stdio) as client:
-        before = time.perf_counter()
-        await asyncio.gather(*(client.call("slow", {"seconds": 0.5}) for _ in range(3)))
-        assert time.perf_counter() - before < 1.2
+async def test_three_slow_calls_over_one_server_run_at_the_same_time(shared: MCPClient):
+    client = shared
+    before = time.perf_counter()
+    await asyncio.gather(*(client.call("slow", {"seconds": 0.5}) for _ in range(3)))
+    assert time.perf_counter() - before < 1.2
 
 
 async def test_a_call_that_takes_too_long_ends_and_the_server_stays_usable(stdio: dict[str, Any]):
@@ -188,11 +226,20 @@ async def test_a_call_that_takes_too_long_ends_and_the_server_stays_usable(stdio
         assert (await client.call("add", {"a": 1, "b": 1})).text == "2"
 
 
-async def test_a_server_that_dies_says_so_at_this_call_and_the_next(stdio: dict[str, Any]):
+async def test_a_server_that_dies_says_so_and_is_started_again_by_the_next_call(stdio: dict[str, Any]):
     async with MCPClient("test", stdio) as client:
         with pytest.raises(ServerUnreachableError, match="has ended"):
             await client.call("die")
-        with pytest.raises(ServerUnreachableError):
+        assert (await client.call("add", {"a": 1, "b": 1})).text == "2"
+
+
+async def test_a_server_that_dies_again_and_again_is_started_less_and_less(stdio: dict[str, Any]):
+    async with MCPClient("test", stdio) as client:
+        for _ in range(6):
+            vars(vars(client)["_session"])["_backoff"].failed()
+        with pytest.raises(ServerUnreachableError, match="has ended"):
+            await client.call("die")
+        with pytest.raises(ServerUnreachableError, match=r"has ended, and is started again in \d\d seconds"):
             await client.call("add", {"a": 1, "b": 1})
 
 

@@ -266,3 +266,34 @@ def test_code_in_a_passage_stays_readable() -> None:
 @pytest.mark.parametrize("sentence", ["The vault code is 4711.", "1. The vault code is 4711.", "- The code is 4711!"])
 def test_a_figure_at_the_end_of_a_sentence_is_no_number_of_a_list(sentence: str) -> None:
     assert Support([Passage("The vault code is 4711.", 1.0, "note.md", "d")]).numbers(sentence) == [1]
+
+
+_POLICY = [
+    Passage("1.2 现金最高赔付 3000 元。首饰合计最高赔付 30000 元。", 1.0, "保险单.pdf", "d", 1),
+    Passage("4.2 暴风和冰雹造成的损失，免赔额是 1200 元。5.1 请在 14 天内通知我们。", 1.0, "保险单.pdf", "d", 2),
+    Passage("Cash is insured up to 1,200 dollars; the capital of the company is 3000 dollars.", 1.0, "p.pdf", "e", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "numbers"),
+    [
+        ("暴风造成的损失，免赔额是多少？", "1200元", [2]),
+        ("现金最高赔付多少元？", "3000 元。", [1]),
+        ("Up to what amount is cash insured?", "**1200 dollars**", [3]),
+        ("多少天内通知？", "4 天", []),  # it says 14
+        ("多少天内通知？", "5 天", []),
+        ("请在多少天内通知？", "14天", [2]),
+        ("首都是哪里？", "3000元", []),  # nothing there speaks of that
+        ("Up to what amount is cash insured?", "3", []),
+        ("", "1200元", []),
+        ("现金最高赔付多少元？", "。", []),
+    ],
+)
+def test_an_answer_that_is_a_figure_alone_is_held_against_its_question(
+    question: str, answer: str, numbers: list[int]
+) -> None:
+    assert Support(_POLICY, question).numbers(answer) == numbers
+    stream = CitingStream(_POLICY, question)
+    said = "".join(map(stream.feed, answer)) + stream.close()
+    assert said == answer + "".join(f" [{number}]" for number in numbers)

@@ -43,3 +43,13 @@ def test_in_a_long_chinese_sentence_a_word_is_as_close_together_as_in_a_short_on
     library.add_text("主要序列转导模型基于复杂的循环或卷积神经网络，包括编码器和解码器", name="long.txt")
     library.add_text("性能最好的模型还通过注意力机制连接编码器和解码器", name="short.txt")
     assert [one.document for one in library.find("编码器")] == ["short.txt", "long.txt"]
+
+
+def test_words_that_follow_each_other_as_in_the_question_come_first(library: Library) -> None:
+    for name, said in (
+        ("a", "The market of the old town has a hall."),
+        ("b", "The hall of the town has an old market."),
+    ):
+        library.add_text(f"{said} Bread is sold there, and the lamps are lit early.", name=name)
+    assert [one.document for one in library.find("Where is the old market?")] == ["b", "a"]
+    assert [one.document for one in library.find("Where is the old town?")] == ["a", "b"]

@@ -175,3 +175,16 @@ def test_words_of_a_chunk_that_is_gone_by_now_do_no_harm(file: IndexFile, monkey
     found = HybridSearcher(file, [vectors]).find("question", 9)
     assert {one for one, _ in found} == set(range(1, 10))
     assert dict(found)[4] >= 0.5
+
+
+def test_how_many_chunks_of_a_document_have_vectors_is_known_while_they_are_made(file: IndexFile) -> None:
+    put(file, "a", 5)
+    put(file, "b", 3)
+    vectors = Vectors(file, ByLot(), most=10)
+    assert vectors.made(["a", "b", "nobody"]) == {"a": (0, 5), "b": (0, 3)}
+    assert vectors.fill(threading.Event())
+    with file.writing() as db:
+        db.execute("DELETE FROM vectors WHERE chunk_id = 2")
+    assert vectors.made(["a"]) == {"a": (4, 5)}
+    put(file, "c", 5)
+    assert vectors.made(["a"]) is None  # too many for this model: nobody waits for it

@@ -24,8 +24,9 @@ from core.messages.events import (
 )
 from core.messages.transcript import Transcript
 from core.runs.continuing import beginning_of
-from core.runs.log import ClaimsChecked, LoggedEvent, RunEvent, RunFinished
+from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
 from core.runs.manager import Runs
+from core.runs.terms import Beginning
 from core.runs.worker import is_alive, this_worker
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -105,7 +106,7 @@ async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
         user=None,
         parent_id=question.id,
         history=[*question.parts, *reply.parts],
-        earlier=beginning_of(await runs.events("alice", again_id(reply.run_id))),
+        beginning=Beginning(beginning_of(await runs.events("alice", again_id(reply.run_id)))),
     )
     assert await again.wait() == "complete"
     assert again.reply().text == said + "and on."
@@ -152,7 +153,7 @@ def test_a_call_that_never_had_a_result_gets_one_that_says_so() -> None:
     last = kept[-1].event
     assert isinstance(last, ToolFinished)
     assert (last.message.name, last.message.extra) == ("f", {"function_id": "a", "failed": "interrupted"})
-    transcript = Transcript(one.event for one in kept if not isinstance(one.event, ClaimsChecked | RunFinished))
+    transcript = Transcript(spoken(kept))
     assert transcript.unanswered() == []
 
 

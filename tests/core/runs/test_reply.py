@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +22,15 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message, Usage
-from core.runs.log import LoggedEvent, RunEvent, RunFinished
+from core.runs.log import (
+    ApprovalAsked,
+    ApprovalGiven,
+    LoggedEvent,
+    RunEvent,
+    RunFinished,
+    ToolProgress,
+    is_urgent,
+)
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, Reply, TextBlock
 from core.runs.rows import logged_of, rows_of
 
@@ -81,11 +90,53 @@ def test_a_call_waits_until_its_tool_starts() -> None:
     assert (call.state, call.started_at) == ("waiting", None)
 
 
+def states(reply: Reply) -> list[str]:
+    return [block.state for block in reply.blocks if isinstance(block, CallBlock)]
+
+
 def test_a_failed_tool_and_a_call_that_was_cut_off_are_failed() -> None:
     events = [MessageStarted(), CallStarted("a", "f"), ToolStarted("a"), result("a", failed="tool_timeout")]
-    reply = Reply(logged(*events, CallStarted("b", "g"), ToolStarted("b"), RunFinished("stopped")))
-    assert [block.state for block in reply.blocks if isinstance(block, CallBlock)] == ["failed", "failed"]
+    reply = Reply(logged(*events, CallStarted("b", "g"), ToolStarted("b"), RunFinished("interrupted")))
+    assert states(reply) == ["failed", "failed"]
     assert [block.result is None for block in reply.blocks if isinstance(block, CallBlock)] == [False, True]
+
+
+@pytest.mark.parametrize("status", ["stopped", "paused"])
+def test_what_still_works_or_waits_when_the_reply_is_stopped_is_stopped(status: Any) -> None:
+    calls = [MessageStarted(), CallStarted("a", "f"), CallStarted("b", "g"), MessageFinished("calls")]
+    reply = Reply(logged(*calls, ask("a"), ToolStarted("b"), RunFinished(status)))
+    assert states(reply) == ["stopped", "stopped"]
+    assert reply.asking == []
+
+
+def ask(call_id: str) -> ApprovalAsked:
+    wants = {"en": "write a note", "zh": "写一条笔记"}
+    return ApprovalAsked(call_id, "mcp:notes:write", {"text": "hi"}, "writes", wants, ["https://example.org"], 1e9)
+
+
+def test_a_call_that_waits_for_the_user_is_asked_until_it_is_decided() -> None:
+    calls = [MessageStarted(), CallStarted("a", "write"), CallStarted("b", "write"), MessageFinished("calls")]
+    reply = Reply(logged(*calls, ask("b"), ask("a")))
+    assert states(reply) == ["asked", "asked"]
+    assert [call.call_id for call in reply.asking] == ["a", "b"]
+    assert reply.asking[0].asked == ask("a")
+    reply.apply(LoggedEvent(7, 7.0, ApprovalGiven("a", True, {"text": "ho"}, "user")))
+    reply.apply(LoggedEvent(8, 8.0, ApprovalGiven("b", False, None, "timeout")))
+    assert states(reply) == ["waiting", "refused"]
+    reply.apply(LoggedEvent(9, 9.0, ToolStarted("a")))
+    reply.apply(LoggedEvent(10, 10.0, ToolProgress("a", "half", 1, 2)))
+    reply.apply(LoggedEvent(11, 11.0, result("a", arguments={"text": "ho"})))
+    reply.apply(LoggedEvent(12, 12.0, result("b", failed="refused_timeout")))
+    first, second = (block for block in reply.blocks if isinstance(block, CallBlock))
+    assert (first.state, first.edited, first.seconds) == ("done", {"text": "ho"}, 2.0)
+    assert first.progress == ToolProgress("a", "half", 1, 2)
+    assert (second.state, second.edited, reply.asking) == ("refused", None, [])
+
+
+def test_a_question_its_answer_and_progress_are_in_the_table_as_they_were() -> None:
+    events = [ask("a"), ApprovalGiven("a", True, {"n": [1]}, "user", always=True), ToolProgress("a", "half", 0.5, None)]
+    assert [logged_of(row).event for row in rows_of(logged(*events))] == events
+    assert [is_urgent(event) for event in events] == [True, True, False]
 
 
 def test_passages_are_numbered_in_order_of_appearance() -> None:

@@ -191,6 +191,17 @@ async def test_an_error_is_kept_with_its_remedy_and_the_partial_reply(talk: Any)
     assert past.error["details"]["code"] == "401"
 
 
+async def test_an_agent_that_would_end_the_program_ends_its_run_alone(talk: Any) -> None:
+    class Leaves:
+        async def stream(self, messages: list[Message], **kwargs: Any) -> Any:
+            yield TextDelta("Bye")
+            raise SystemExit(3)
+
+    run = await talk.ask(Leaves())
+    assert await run.wait() == "error"
+    assert run.reply().text == "Bye"
+
+
 async def test_what_nobody_foresaw_is_logged_and_told_without_details(
     talk: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -208,10 +219,11 @@ async def test_a_turn_has_an_end_even_if_the_model_has_none(talk: Any, speaker: 
     question = Message("user", "q")
     agent = speaker(Say(text="word " * 1000, pace=0.05))
     run = await runs.start("alice", talk.id, agent, user=question, parent_id=None, history=[question])
-    assert await run.wait() == "error"
+    assert await run.wait() == "paused"
     assert run.error is not None
-    assert run.error["key"] == "turn_too_long"
+    assert run.error["key"] == "time_limit"
     assert agent.model.closed == 1
+    assert ((await talk.last()).status, run.reply().status) == ("paused", "paused")
 
 
 async def test_a_call_that_was_cut_off_has_a_result_that_says_so(talk: Any) -> None:
@@ -234,7 +246,7 @@ async def test_a_call_that_was_cut_off_has_a_result_that_says_so(talk: Any) -> N
     assert (result.role, result.name, result.extra) == ("function", "slow", {"function_id": "a", "failed": "stopped"})
     (block,) = run.reply().blocks
     assert isinstance(block, CallBlock)
-    assert block.state == "failed"
+    assert block.state == "stopped"
 
 
 async def test_whoever_asked_may_go_and_the_answer_comes_all_the_same(talk: Any, speaker: Any) -> None:
@@ -339,6 +351,7 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
     assert run.error["key"] == "no_space"
     assert run.reply().text.endswith(" end")
     assert await talk.runs.reply("alice", await talk.last()) is run.reply()  # not what the table still says
+    assert Reply(await talk.runs.events("alice", run.id)).text.endswith(" end")  # for exports
     with pytest.raises(NoSpaceError):
         await talk.ask(speaker("still full"))
     await limit(1_000_000)

@@ -192,3 +192,44 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
         await putting
     assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
     assert await database.read(lambda c: c.execute(select(files_module.files)).all()) == []
+
+
+async def test_other_bytes_in_a_file_keep_its_id_and_leave_nothing_of_the_old_ones(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(database, tmp_path / "files")
+    link = await store.put("alice", "a · b", b"https://a.example/b", media_type="text/uri-list")
+    assert (await store.get("alice", link.id))[0].media_type == "text/uri-list"
+    fresh = await store.refill("alice", link.id, "x/Title.html", b"<html><p>Herons</p></html>")
+    found, path = await store.get("alice", link.id)
+    assert found == fresh
+    assert (found.id, found.name, found.media_type) == (link.id, "Title.html", "text/html")
+    assert [path] == list(path.parent.iterdir())
+    assert path.read_bytes() == b"<html><p>Herons</p></html>"
+    with pytest.raises(NotFoundError):
+        await store.refill("bob", link.id, "x", b"x")
+
+    def full(*_: object) -> tuple[int, str, str]:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files_module, "_take_in", full)
+    with pytest.raises(NoSpaceError):
+        await store.refill("alice", link.id, "y", b"y")
+    assert (await store.get("alice", link.id)) == (fresh, path)
+
+
+async def test_a_link_that_is_deleted_while_its_page_is_stored_leaves_no_bytes(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FileStore(database, tmp_path / "files")
+    link = await store.put("alice", "a · b", b"https://a.example/b", media_type="text/uri-list")
+    loop, take_in = asyncio.get_running_loop(), files_module._take_in  # pyright: ignore[reportPrivateUsage]
+
+    def deleted_meanwhile(*of: Any) -> tuple[int, str, str]:
+        asyncio.run_coroutine_threadsafe(store.delete("alice", link.id), loop).result(10)
+        return take_in(*of)
+
+    monkeypatch.setattr(files_module, "_take_in", deleted_meanwhile)
+    with pytest.raises(NotFoundError):
+        await store.refill("alice", link.id, "Title.html", b"<html><p>Herons</p></html>")
+    assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []

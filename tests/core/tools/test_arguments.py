@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from time import process_time
 from typing import Any
 
 import pytest
@@ -83,3 +84,32 @@ def test_one_sentence_names_the_field(arguments: dict[str, Any], sentence: str):
 def test_a_broken_schema_checks_nothing():
     check({"a": 1}, {"type": "nonsense"})
     check({"a": 1}, {"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/schema.json"}}})
+
+
+_TWICE = {f"a{n}": {"allOf": [{"$ref": f"#/$defs/a{n + 1}"}] * 2} for n in range(40)}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}},
+        {"properties": {"b": {}}, "patternProperties": {"^(a+)+$": {}}, "additionalProperties": False},
+        {"allOf": [{"patternProperties": {"^(a+)+$": {}}}], "unevaluatedProperties": False},
+        {"properties": {"a": {"$ref": "#/$defs/a0"}}, "$defs": {**_TWICE, "a40": {}}},
+        {"properties": {"a": {"$ref": "#/properties/a"}}},
+    ],
+)
+def test_whatever_schema_a_stranger_gives_a_check_has_an_end(schema: dict[str, Any]):
+    arguments = {"a": "a" * 60 + "!", "a" * 60 + "!": 1}
+    began = process_time()
+    check(arguments, {"type": "object", **schema})
+    assert process_time() - began < 5  # else it would be centuries
+
+
+def test_what_has_an_end_is_still_checked():
+    tree = {"type": "object", "properties": {"n": {"type": "integer"}, "next": {"$ref": "#"}}}
+    check({"n": 1, "next": {"n": 2, "next": {"n": 3}}}, tree)
+    with pytest.raises(BadArgumentsError, match=r"next\.n"):
+        check({"n": 1, "next": {"n": "two"}}, tree)
+    with pytest.raises(BadArgumentsError, match="'b' was unexpected"):
+        check({"b": 1}, {"type": "object", "properties": {"a": {}}, "additionalProperties": False})

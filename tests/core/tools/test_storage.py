@@ -12,8 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import BadArgumentsError, SettingsError, ToolError
+from core.tools.approval import Policy
 from core.tools.builtin.storage import KeyNotExistsError, Storage
 from core.tools.key_files import KeyFiles, parts_of
+from core.tools.seen import Seen
 
 
 @pytest.fixture
@@ -225,3 +227,20 @@ def test_any_text_is_kept_as_it_is(tmp_path_factory: pytest.TempPathFactory, val
     kept = KeyFiles(tmp_path_factory.getbasetemp() / "any")
     kept.put("a", value)
     assert kept.get("a") == value
+
+
+def test_to_forget_is_asked_about_each_time_also_where_notes_may_be_kept_in_this_chat(root: Path) -> None:
+    notes = Storage({"storage_root_path": str(root)})
+    allowed = Policy(lasting=("storage",))
+    found = {one: allowed.verdict(notes, {"operate": one, "key": "a"}, Seen()) for one in ("put", "get", "delete")}
+    assert found == {"put": "run", "get": "run", "delete": "destructive"}
+    assert Policy().verdict(notes, {"operate": "delete", "key": "a"}, Seen()) == "destructive"
+    assert Policy().verdict(notes, {"operate": "put", "key": "a", "value": "b"}, Seen()) == "writes"
+
+
+@pytest.mark.parametrize("operate", ["list", "SCAN", "", "put "])
+def test_an_operation_that_there_is_not_is_refused_with_those_that_there_are(root: Path, operate: str) -> None:
+    ask(root, "put", "a", "1")
+    with pytest.raises(BadArgumentsError, match='"put", "get", "delete", "scan"'):
+        ask(root, operate, "a", "2")
+    assert ask(root, "scan") == "/a: 1"

@@ -9,6 +9,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 
 from set_up import find_browser
+from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.watched_page import Watch
 from tests.webui.screen.stage import Stage
 
@@ -67,6 +68,7 @@ def show(screen_browser: Browser, stage: Stage) -> Iterator[Callable[..., Page]]
         page.goto(f"{stage.url}/?scene={scene}", wait_until="domcontentloaded")
         expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached(timeout=60_000)
         expect(page.locator("#composer textarea")).to_be_visible()
+        wait_for_script(page)
         return page
 
     yield open_

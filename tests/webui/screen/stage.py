@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import threading
 import time
-from types import SimpleNamespace
+from base64 import b64decode
+from collections.abc import Callable
 from typing import Any, cast
+from unittest.mock import MagicMock
 from urllib.parse import parse_qs, urlsplit
 
 import gradio as gr
@@ -31,12 +33,14 @@ from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import Conversation, StoredMessage
+from tests.webui.screen import agents_scenes, calls_scenes
 from webui.assets_folder import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
+from webui.panels.approval import ask_html, heard
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
-from webui.panels.top import top_html
+from webui.panels.top import Speakers, top_html
 from webui.render.conversation import shown
 from webui.render.status import status_html
 from webui.routes import Routes
@@ -135,7 +139,9 @@ def _running() -> tuple[list[StoredMessage], dict[str, Reply]]:
     return thread, {"r1": _reply((0, MessageStarted()), (0.1, ReasoningDelta("Well")), *_call("a", "calculator", 2))}
 
 
-SCENES = {"answered": _answered, "hostile": _hostile, "running": _running}
+VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
+SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
+SCENES |= agents_scenes.SCENES
 
 
 class Stage:
@@ -145,11 +151,14 @@ class Stage:
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
         self.stops = 0
+        self._news = threading.Condition()
         app = FastAPI()
-        nothing = cast("Any", SimpleNamespace(engine=None, words=None))
+        nothing = cast("Any", MagicMock())
         app.router.routes.append(Routes(nothing, nothing).table()[-1])  # that of the assets
         document = pymupdf.open(assets_folder() / "samples" / "policy.pdf")
         picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
+        drawn = b64decode(calls_scenes.plot().partition(",")[2])
+        app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
         page: Any = build(cast("Any", None), self._wire)
         page._queue.ANAYLTICS_CACHE_FREQUENCY = 10**6  # Gradio's spelling; its statistics are not wanted here
@@ -175,9 +184,14 @@ class Stage:
         self._server.should_exit = True
         self._thread.join(10)
 
+    def until(self, heard: Callable[[], object]) -> None:
+        """Wait until what `asked`, `sent` and `stops` hold makes this so."""
+        with self._news:
+            assert self._news.wait_for(heard, 30), "It was never heard."
+
     def _wire(self, handles: Handles) -> None:
         quiet: dict[str, Any] = {"show_progress": "hidden"}
-        outputs = [handles.chat, handles.status, handles.history, handles.top, handles.evidence]
+        outputs = [handles.chat, handles.status, handles.history, handles.top, handles.ask, handles.evidence]
         page: Any = handles
         page.blocks.load(self._opened, None, outputs, **quiet)
         page.go.click(self._ask, handles.bus, handles.evidence, **quiet)
@@ -188,18 +202,26 @@ class Stage:
         scene = parse_qs(urlsplit(request.headers.get("referer", "")).query).get("scene", [""])[0]
         words = Words.of(request.headers.get("accept-language"))
         thread, replies = SCENES[scene]() if scene else ([], {})
-        chat, _ = shown(thread, replies, words=words)
+        cast = agents_scenes.CAST if scene in agents_scenes.SCENES else ()
+        chat, _ = shown(thread, replies, words=words, versions=VERSIONS if scene == "versions" else None, cast=cast)
         now = time.time()
         conversations = [Conversation("conv", "o", "About <b>it</b>", now, now), Conversation("old", "o", "", 0, 0)]
         readiness = Readiness()
         readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
         current = "conv" if thread else ""
-        status = status_html("running" if scene == "running" else "idle", current, lang=words.lang, empty=not thread)
+        running = scene == "running" or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
+        asking = [call for reply in replies.values() for call in reply.asking]
+        said, state = heard(asking, words), "running" if running else "idle"
+        status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
         history = history_html(conversations, current, ["old"], [], words)
-        return chat, status, history, top_html(conversations[0].title if thread else "", readiness, words), ""
+        several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
+        top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
+        return chat, status, history, top, ask_html(asking, words), ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
-        self.asked.append(json.loads(message))
+        with self._news:
+            self.asked.append(json.loads(message))
+            self._news.notify_all()
         if self.asked[-1]["do"] not in {"cite", "page"}:
             return ""
         words = Words.of(request.headers.get("accept-language"))
@@ -208,7 +230,11 @@ class Stage:
         return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)
 
     def _send(self, draft: Any) -> None:
-        self.sent.append(draft)
+        with self._news:
+            self.sent.append(draft)
+            self._news.notify_all()
 
     def _stop(self) -> None:
-        self.stops += 1
+        with self._news:
+            self.stops += 1
+            self._news.notify_all()

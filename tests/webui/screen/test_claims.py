@@ -16,8 +16,16 @@ TEXT = f"{FIRST} {SECOND} {THIRD}"
 ENDS = (len(FIRST), len(FIRST) + 1 + len(SECOND), len(TEXT))
 
 
-def shown(*claims: Checked, text: str = TEXT, lang: str = "en") -> str:
-    passage = {"text": "…", "document": "policy.pdf", "document_id": "a", "page": 2, "chunk_id": 1, "score": 1.0}
+def shown(*claims: Checked, text: str = TEXT, lang: str = "en", **more: str) -> str:
+    passage = {
+        "text": "…",
+        "document": "policy.pdf",
+        "document_id": "a",
+        "page": 2,
+        "chunk_id": 1,
+        "score": 1.0,
+        **more,
+    }
     found = Message(FUNCTION, "…", name="ask_documents", extra={"passages": [passage, {**passage, "chunk_id": 2}]})
     events: list[RunEvent] = [
         CallStarted("1", "ask_documents"),
@@ -52,7 +60,7 @@ def test_a_supported_sentence_shows_its_passage_once() -> None:
 
 def test_the_line_below_counts_the_sentences_that_stand_in_the_documents() -> None:
     supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
-    assert "1 of 2 sentences stand in the documents" in shown(supported, weak)
+    assert "1 of 2 sentences stand in the documents; short ones are not checked" in shown(supported, weak)
     assert "Every sentence stands in the documents" in shown(supported)
     assert "2 句中有 1 句有文档依据" in shown(supported, weak, lang="zh")
     assert "p-checked" not in shown()
@@ -65,3 +73,12 @@ def test_a_text_cannot_forge_a_sign_and_no_sign_stands_in_code() -> None:
     assert markdown("```\nx = 1\n```", words, notes=[(6, "<i>!</i>")]) == "```\nx = 1\n```"
     assert markdown("run `rm -r`", words, notes=[(8, "<i>!</i>")]) == "run `rm -r`"
     assert markdown("one\r\ntwo", words, notes=[(3, "1"), (8, "2")]) == "one1\ntwo2"
+
+
+def test_what_is_from_the_web_is_called_so_and_is_not_searched_for_in_documents() -> None:
+    web = {"url": "https://insurer.example/policy"}
+    page = shown(Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[2], "unsupported", ()), **web)
+    assert "do-again" not in page
+    assert "What was found on the web does not say this" in page
+    assert "1 of 2 sentences stand in what was found on the web" in page
+    assert "网上找到" in shown(Checked(1, ENDS[0], "supported", (1,)), lang="zh", **web)

@@ -188,16 +188,33 @@ def test_calls_made_at_once_stand_under_one_bubble_in_order() -> None:
     assert parent["metadata"]["status"] == "pending"
     assert [child["metadata"]["parent_id"] for child in children[:2]] == [parent["metadata"]["id"]] * 2
     assert [re.sub(r" .*", "", title_of(child)) for child in children[:2]] == ["one", "two"]
-    parent = entries_of(reply_of(*events, *begun, (2.3, result("a"))))[0]
-    assert title_of(parent) == "2 tools&#44; 2&#46;1 s&#44; 1 failed".replace("&#44;", ",")
+    done = [*begun, (2.3, result("a"))]
+    assert entries_of(reply_of(*events, *done))[0]["metadata"]["status"] == "pending"
+    parent = entries_of(reply_of(*events, *done, (3, TextDelta("So."))))[0]
+    assert title_of(parent) == "Used 2 tools, 2&#46;1 s, 1 failed"
     assert parent["metadata"]["status"] == "done"
 
 
-def test_calls_made_one_after_another_stand_for_themselves() -> None:
-    first = [*call("a", 0), (0.1, ToolStarted("a")), (0.5, result("a"))]
-    second = [*call("b", 1), (1.1, ToolStarted("b")), (1.5, result("b"))]
-    entries = entries_of(reply_of((0, START), *first, *second))
-    assert not [entry for entry in entries if "parent_id" in entry.get("metadata", {})]
+FIRST = [*call("a", 0), (0.1, ToolStarted("a")), (0.5, result("a"))]
+SECOND = [*call("b", 1), (1.1, ToolStarted("b")), (1.5, result("b"))]
+
+
+def test_calls_made_one_after_another_stand_together_until_something_is_said() -> None:
+    thought = (0.7, ReasoningDelta("And now the other."))
+    parent, *inside = entries_of(reply_of((0, START), *FIRST, thought, *SECOND, (2, TextDelta("So."))))
+    assert title_of(parent) == "Used 2 tools, 0&#46;8 s"
+    assert [entry["metadata"]["parent_id"] for entry in inside[:3]] == [parent["metadata"]["id"]] * 3
+    assert title_of(inside[1]) == "Thought"
+    apart = entries_of(reply_of((0, START), *FIRST, (0.7, TextDelta("First.")), *SECOND, (2, OVER)))
+    assert not [entry for entry in apart if "parent_id" in entry.get("metadata", {})]
+
+
+def test_a_row_of_calls_that_goes_on_stays_open() -> None:
+    begun = [*call("b", 1), (1.1, ToolStarted("b"))]
+    parent = entries_of(reply_of((0, START), *FIRST, *begun))[0]
+    assert (title_of(parent), parent["metadata"]["status"]) == ("Using 2 tools", "pending")
+    thinking = entries_of(reply_of((0, START), *FIRST, *SECOND, (1.7, ReasoningDelta("Hm"))))[0]
+    assert thinking["metadata"]["status"] == "pending"
 
 
 def found_reply(text: str) -> Reply:
@@ -312,4 +329,4 @@ def test_what_is_kept_of_rendered_messages_does_not_grow_for_ever() -> None:
     for n in range(10):
         shown([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
     assert rendered.get(("q0", "en", ())) is None
-    assert rendered.get(("q9", "en", ())) is not None
+    assert rendered.get(("q9", "en", (), "")) is not None

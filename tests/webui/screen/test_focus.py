@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
+from tests.e2e.chat_steps import focus
 from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
@@ -15,9 +16,11 @@ def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) ->
     page = show("answered")
     button = page.locator("#history .p-menu").first
     for key in ("Escape", "Tab"):
-        button.focus()
+        focus(button)
         page.keyboard.press("Enter")
         expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
+        page.keyboard.press("ArrowDown")
+        expect(page.get_by_role("menuitem", name="Export…")).to_be_focused()
         page.keyboard.press("ArrowDown")
         expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
         page.keyboard.press(key)
@@ -27,9 +30,27 @@ def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) ->
         expect(page.locator("#history *:focus")).to_have_count(1)
 
 
+def test_a_conversation_is_exported_from_its_menu_with_the_keyboard_alone(show: Show) -> None:
+    page = show("answered")
+    button = page.locator("#history .p-menu").first
+    focus(button)
+    for key, item in (("Enter", "Rename"), ("ArrowDown", "Export…")):
+        page.keyboard.press(key)
+        expect(page.get_by_role("menuitem", name=item)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem")).to_have_text(["Markdown, to read", "JSON, all of it"])
+    expect(page.get_by_role("menuitem", name="Markdown")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("menuitem", name="JSON")).to_be_focused()
+    with page.expect_download() as saved:
+        page.keyboard.press("Enter")
+    assert saved.value.url.endswith(f"/conversations/{button.get_attribute('data-id')}/export?as=json")
+    expect(button).to_be_focused()
+
+
 def test_the_question_whether_to_delete_has_a_name_and_no_is_chosen(show: Show) -> None:
     page = show("answered")
-    page.locator("#history .p-menu").first.focus()
+    focus(page.locator("#history .p-menu").first)
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name="Delete").press("Enter")
     dialog = page.get_by_role("dialog", name="Delete “About <b>it</b>”?")
@@ -41,7 +62,7 @@ def test_the_question_whether_to_delete_has_a_name_and_no_is_chosen(show: Show) 
 
 def test_a_row_that_is_drawn_anew_gets_the_keyboard_back(show: Show, stage: Stage) -> None:
     page = show("answered")
-    page.locator("#history .p-menu").first.focus()
+    focus(page.locator("#history .p-menu").first)
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name="Rename").press("Enter")
     page.get_by_label("Title").fill("Better")
@@ -57,7 +78,7 @@ def test_a_row_that_is_drawn_anew_gets_the_keyboard_back(show: Show, stage: Stag
 
 def test_when_its_row_is_gone_the_keyboard_goes_to_the_next_one(show: Show) -> None:
     page = show("answered")
-    page.locator("#history .p-menu").first.focus()
+    focus(page.locator("#history .p-menu").first)
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name="Delete").press("Enter")
     page.get_by_role("dialog").get_by_role("button", name="Delete").press("Enter")
@@ -68,9 +89,12 @@ def test_when_its_row_is_gone_the_keyboard_goes_to_the_next_one(show: Show) -> N
 
 def test_a_reader_who_goes_elsewhere_is_left_alone(show: Show) -> None:
     page = show("answered")
-    page.locator("#history .p-menu").first.focus()
+    focus(page.locator("#history .p-menu").first)
     page.keyboard.press("Enter")
+    expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
     page.keyboard.press("Escape")
+    expect(page.get_by_role("menu")).to_have_count(0)
     page.locator("#composer textarea").click()
+    expect(page.locator("#composer textarea")).to_be_focused()
     page.evaluate("document.querySelector('#history ul').innerHTML += ''")
     expect(page.locator("#composer textarea")).to_be_focused()

@@ -3,7 +3,7 @@ script does."""
 
 from __future__ import annotations
 
-import time
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.e2e.chat_steps import focus, until, wait_for_script
 from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
@@ -36,14 +37,11 @@ KNOWN = """
 """
 
 
-def until(condition: Callable[[], object]) -> None:
-    """Wait until something is so; the page's own rules forbid Playwright to wait inside it."""
-    end = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < end, "It never came to be."
-        time.sleep(0.05)  # between two looks, not for luck
-
-
+# Wheels roll on for a moment.
+STANDS_STILL = """e => new Promise((done) => { let before = NaN; const look = () => {
+    if (e.scrollTop === before) return done();
+    before = e.scrollTop;
+    requestAnimationFrame(() => requestAnimationFrame(look)); }; look(); })"""
 AT_END = "e => e.scrollTop + e.clientHeight > e.scrollHeight - 20"
 
 
@@ -53,7 +51,8 @@ def test_every_selector_the_style_depends_on_is_in_the_page(show: Show) -> None:
     expect(titles).not_to_have_count(0)
     for title in titles.all():
         title.click()
-    expect(page.locator("#chat .children > .thought-group")).to_have_count(2)
+    expect(page.locator("#chat .children > .thought-group")).to_have_count(4)
+    page.locator("#chat .children .title").first.click()
     wanted = [selector.strip() for line in SELECTORS.strip().splitlines() for selector in line.split("|")]
     assert not [selector for selector in wanted if not page.locator(selector).count()]
 
@@ -70,6 +69,23 @@ def test_files_in_the_composer_have_gradios_tiles_and_our_chips(show: Show, tmp_
     page.get_by_role("button", name="Remove über uns.txt").click()
     expect(page.locator("#composer .p-chips .p-name")).to_have_text(["政策.md"])
     expect(page.locator("#composer .thumbnail-wrapper")).to_have_count(1)
+
+
+def test_the_question_can_be_written_and_sent_however_many_files_come_with_it(show: Show, tmp_path: Path) -> None:
+    page = show()
+    paths = [tmp_path / f"note {number}.txt" for number in range(30)]
+    for path in paths:
+        path.write_text("x", "utf-8")
+    for width, height in ((1360, 860), (360, 640)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.locator("#composer input[type=file]").first.set_input_files(paths)
+        expect(page.locator("#composer .p-chips .p-name").first).to_be_attached()
+        page.locator("#composer textarea").click(timeout=5_000)
+        box = page.locator("#composer").bounding_box()
+        assert box is not None
+        assert box["y"] > height / 3
+        page.get_by_role("button", name="Remove note 29.txt").first.scroll_into_view_if_needed()
+        expect(page.get_by_role("button", name="Remove note 29.txt").first).to_be_in_viewport()
 
 
 def test_hostile_text_leaves_no_element_that_could_paint_or_ask(show: Show) -> None:
@@ -95,7 +111,7 @@ def test_forged_links_do_nothing(show: Show, stage: Stage) -> None:
     page.get_by_role("link", name="forged").first.click()
     page.locator("#chat a[href='#cite-x-1']").first.click()
     page.locator("#history a[data-open=old]").click()
-    until(lambda: stage.asked)
+    stage.until(lambda: stage.asked)
     expect(page.locator("#page .p-evidence")).to_have_count(0)
     assert stage.asked == [{"do": "open", "id": "old"}]
 
@@ -110,6 +126,7 @@ def test_a_mark_opens_its_passage(show: Show, stage: Stage) -> None:
     expect(page.locator("#evidence")).to_contain_text("Page 3 of 3")
     page.get_by_role("button", name="Close").click()
     expect(page.locator("#evidence")).to_be_hidden()
+    stage.until(lambda: len(stage.asked) == 3)
     assert stage.asked[1:] == [{"do": "page", "document": "doc", "n": 3, "part": 0}, {"do": "close"}]
 
 
@@ -151,7 +168,7 @@ def test_send_and_stop_share_a_place_and_have_names(
     expect(composer.get_by_role("button", name=send, exact=True)).to_be_hidden()
     composer.get_by_role("button", name=stop, exact=True).click()
     expect(page.locator("#chat .p-run").first).to_be_visible()
-    until(lambda: stage.stops)
+    stage.until(lambda: stage.stops)
     assert stage.stops == 1
 
 
@@ -166,6 +183,7 @@ def test_enter_sends_but_not_while_a_character_is_being_chosen(show: Show, stage
     expect(field).to_have_value("你好")
     field.press("Enter")
     expect(field).to_have_value("")
+    stage.until(lambda: stage.sent)
     assert [sent["text"] for sent in stage.sent] == ["你好"]
 
 
@@ -184,7 +202,7 @@ def test_a_covered_tab_that_draws_no_frames_still_follows_the_conversation(show:
             now.dataset.conversation = 'other';
             old.replaceWith(now); }"""
     )
-    until(lambda: page.evaluate("location.search") == "?c=other")
+    expect(page).to_have_url(re.compile(r"\?c=other$"))
 
 
 def test_the_empty_room_greets_and_offers_four_beginnings(show: Show, stage: Stage) -> None:
@@ -193,13 +211,13 @@ def test_the_empty_room_greets_and_offers_four_beginnings(show: Show, stage: Sta
     expect(page.locator("#hello .p-starter")).to_have_count(4)
     expect(page.locator("#hello .p-starter").first).to_contain_text("保险单.pdf")
     page.locator("#hello .p-starter").first.click()
-    until(lambda: stage.asked)
+    stage.until(lambda: stage.asked)
     assert stage.asked == [{"do": "starter", "n": 1}]
 
 
 def test_a_row_can_be_renamed_and_deleted_with_the_keyboard(show: Show, stage: Stage) -> None:
     page = show("answered")
-    page.locator("#history .p-menu").first.focus()
+    focus(page.locator("#history .p-menu").first)
     page.keyboard.press("Enter")
     page.get_by_role("menuitem", name="Rename").press("Enter")
     page.get_by_label("Title").fill("Better")
@@ -209,7 +227,7 @@ def test_a_row_can_be_renamed_and_deleted_with_the_keyboard(show: Show, stage: S
     page.get_by_role("menuitem", name="Delete").click()
     expect(page.get_by_role("dialog")).to_contain_text("About <b>it</b>")
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
-    until(lambda: len(stage.asked) == 2)
+    stage.until(lambda: len(stage.asked) == 2)
     assert stage.asked == [{"do": "rename", "id": "conv", "title": "Better"}, {"do": "delete", "id": "conv"}]
 
 
@@ -220,20 +238,34 @@ def test_a_question_is_changed_from_its_own_words(show: Show, stage: Stage) -> N
     expect(page.get_by_label("Edit your question")).to_have_value("What is the deductible?")
     page.get_by_label("Edit your question").fill("What does it cost?")
     page.get_by_role("button", name="Ask again").click()
-    until(lambda: stage.asked)
+    stage.until(lambda: stage.asked)
     assert stage.asked == [{"do": "edit", "id": "q-1", "text": "What does it cost?"}]
 
 
 def test_copying_gives_back_what_the_model_wrote(show: Show) -> None:
     page = show("answered")
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.evaluate("navigator.clipboard.writeText('nothing yet')")
     page.locator("#chat a.p-copy").first.click()
-    expect(page.locator("#chat a.p-copy.p-done")).to_be_attached()
+    until(lambda: page.evaluate("navigator.clipboard.readText()") != "nothing yet")
     text: str = page.evaluate("navigator.clipboard.readText()")
     assert text.startswith("You pay **300 dollars** of each claim [1].")
     assert "$n < 3$ claims it is $s = \\sum t_i$, but $5 or $10 is money" in text
     assert "print(300 < 750)  # $x and $y" in text
     assert "p-acts" not in text
+
+
+def test_what_was_drawn_a_moment_ago_is_copied_whole(show: Show) -> None:
+    page = show("answered")
+    page.evaluate(
+        """() => { navigator.clipboard.writeText = async (text) => { window.copied = text; };
+            const row = document.querySelector('#chat .bot-row');
+            const old = row.querySelector('[data-testid="bot"]:has(table)'), now = old.cloneNode(true);
+            now.setAttribute('aria-label', "bot's message: Drawn anew.");
+            old.replaceWith(now);
+            row.querySelector('a.p-copy').click(); }"""
+    )
+    assert page.evaluate("window.copied") == "Drawn anew."
 
 
 def test_light_and_dark_follow_the_system_until_the_reader_chooses(show: Show) -> None:
@@ -242,6 +274,7 @@ def test_light_and_dark_follow_the_system_until_the_reader_chooses(show: Show) -
     page.locator("#history .p-theme").click()
     expect(page.locator("body")).not_to_have_class("dark")
     page.reload(wait_until="domcontentloaded")
+    wait_for_script(page)
     expect(page.locator("#history .p-theme")).to_contain_text("Dark")
     expect(page.locator("body")).not_to_have_class("dark")
 
@@ -260,6 +293,7 @@ def test_the_reader_is_never_pulled_to_the_end(show: Show) -> None:
     log.hover()
     page.mouse.wheel(0, -400)
     until(lambda: not log.evaluate(AT_END))
+    log.evaluate(STANDS_STILL)
     before: float = log.evaluate("e => e.scrollTop")
     log.evaluate("e => e.querySelector('.message-wrap').append(document.createElement('hr'))")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
@@ -270,9 +304,10 @@ def test_the_reader_is_never_pulled_to_the_end(show: Show) -> None:
 
 def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
     page = show("answered")
-    title: Any = page.locator("#chat .thought-group > .title").nth(1)
+    page.locator("#chat .thought-group > .title").nth(1).click()
+    title: Any = page.locator("#chat .thought-group > .title").filter(has_text="ask_documents")
     expect(title).to_have_attribute("aria-expanded", "false")
-    title.focus()
+    focus(title)
     page.keyboard.press("Enter")
     expect(title).to_have_attribute("aria-expanded", "true")
     expect(page.locator("#chat .p-found").first).to_contain_text("policy.pdf, page 2")

@@ -117,9 +117,11 @@ def test_a_model_in_this_process_is_ready_once_it_is_loaded_and_keeps_words_here
     assert "leaves this computer" in one(tree, ".p-card").text()
 
 
-def test_a_service_that_nobody_asked_yet_is_set_up_and_no_more() -> None:
+def test_a_service_that_nobody_asked_yet_is_said_to_be_untried_until_it_answers() -> None:
     tree = parsed(top_html("", ready("ready", label="big · api.example"), EN))
-    assert one(tree, ".p-said").text() == "Set up"
+    assert one(tree, ".p-said").text() == "Not tried yet"
+    tree = parsed(top_html("", ready("ready", label="big · api.example"), Words("zh")))
+    assert one(tree, ".p-said").text() == "尚未试用"
     tree = parsed(top_html("", ready("ready", label="big · api.example", answered=True), EN))
     assert one(tree, ".p-said").text() == "Ready"
 

@@ -90,14 +90,32 @@ def test_what_went_wrong_is_a_sentence_with_what_can_be_done(document: DocumentR
     assert text.count("#do-") == 2  # that, and to change the question
 
 
-def test_what_would_end_the_same_way_is_not_offered_again() -> None:
-    assert "#do-reread" not in card(failed("document_empty"))
+@pytest.mark.parametrize("key", ["document_empty", "document_protected", "fetch_private"])
+def test_what_would_end_the_same_way_is_not_offered_again(key: str) -> None:
+    assert "#do-reread" not in card(failed(key))
+
+
+def test_a_page_of_the_web_says_that_it_is_being_fetched_and_can_be_called_off() -> None:
+    said = card(replace(LONG, name="birds.example · heron"), ReadingProgress("", fetching=True))
+    assert "being fetched" in said
+    assert "#do-cancel-d1" in said
+    refused = {"key": "fetch_refused", "details": {"host": "birds.example", "status": 403}}
+    said = card(replace(LONG, status="failed", error=refused))
+    assert "birds.example does not give this page out (status 403)." in said
+    assert "#do-reread-d1" in said
 
 
 def test_a_document_that_waits_for_its_vectors_says_so() -> None:
     ready = replace(LONG, status="ready", library_id="hash", facts=FACTS)
-    [entry], _ = shown([question("long.pdf")], {}, words=EN, documents=[ready], preparing={"d1"})
-    assert "31 s · search by meaning is being prepared" in unescape(entry["content"][0]["text"])
+
+    def told(done: int, words: Words = EN) -> str:
+        preparing = {"d1": (done, 5_000)}
+        [entry], _ = shown([question("long.pdf")], {}, words=words, documents=[ready], preparing=preparing)
+        return unescape(entry["content"][0]["text"])
+
+    assert "31 s · search by meaning is being prepared" in told(0)
+    assert "31 s · 1,200 of 5,000 passages by meaning" in told(1_200)
+    assert "语义搜索已就绪 1,200／5,000 个段落" in told(1_200, Words("zh"))
     assert "being prepared" not in card(ready)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from core.runs.log import LoggedEvent, RunFinished
+from core.agents.user_agent import PENDING_USER_INPUT
+from core.messages.events import MessageStarted, TextDelta
+from core.runs.log import LoggedEvent, RunFinished, TurnsSummarised
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.reply import reply_entries
-from webui.words import Words
+from webui.words import Lang, Words
 
 
 def offered(key: str) -> str:
@@ -45,3 +47,27 @@ def test_a_reply_says_which_model_wrote_it() -> None:
     shown = "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("zh"), last=True))
     assert '<span class="p-by">' in shown
     assert "内置" in shown
+
+
+@pytest.mark.parametrize(("lang", "line"), [("en", "Earlier turns were summarised"), ("zh", "较早的对话已作摘要")])
+def test_what_was_summed_up_is_a_quiet_line_before_the_reply_that_opens_to_it(lang: Lang, line: str) -> None:
+    events = [TurnsSummarised("They spoke of the **harbour** <script>.", 6), MessageStarted(), TextDelta("So it is.")]
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate([*events, RunFinished("complete")], 1))
+    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+    first, second, *_ = reply_entries(turn, reply, Words(lang), last=True)
+    assert line in first["metadata"]["title"]
+    assert first["metadata"]["status"] == "done"
+    assert "They spoke of the **harbour**" in str(first["content"])
+    assert "<script>" not in str(first["content"])
+    assert "So it is." in str(second["content"])
+
+
+@pytest.mark.parametrize(("lang", "line"), [("en", "It is &#60;Ann&#62;’s turn"), ("zh", "轮到 &#60;Ann&#62; 了")])
+def test_where_a_group_waits_for_a_person_a_sentence_says_so(lang: Lang, line: str) -> None:
+    events = [MessageStarted("<Ann>"), TextDelta(PENDING_USER_INPUT), RunFinished("complete")]
+    reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
+    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+    first = reply_entries(turn, reply, Words(lang), last=True)[0]
+    shown = first["content"][0]["text"]
+    assert line in shown
+    assert "parlour" not in shown

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-Frame = tuple[list[dict[str, Any]], str, str, str]
+Frame = tuple[list[dict[str, Any]], str, str, str, str]
 
 
 @dataclass

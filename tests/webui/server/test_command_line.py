@@ -25,6 +25,15 @@ def test_an_option_that_is_wrong_is_named(arguments: list[str], capsys: pytest.C
     assert any(word.strip("-") in one_line(capsys) for word in arguments)
 
 
+def test_a_command_that_is_written_wrong_offers_the_near_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANG", "en_US.UTF-8")
+    with pytest.raises(SystemExit):
+        main(["chek", "agent.yaml"])
+    assert one_line(capsys) == "parlour: There is no command named 'chek'. Did you mean 'check' or 'schema'?"
+
+
 def test_a_port_that_is_no_number_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--port", "many"])

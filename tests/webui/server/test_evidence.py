@@ -221,6 +221,41 @@ async def test_any_passage_of_the_document_can_be_looked_at(house: House, tmp_pa
     assert not (await house.does(do="passages", n=-1)).css(".p-chunk")
 
 
+async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: House, tmp_path: Path) -> None:
+    await house.asks(policy_pdf(tmp_path))
+    library = await house.engine.library(house.view.owner)
+    library.remove(panel_document(await house.cites()))
+    panel = await house.cites()
+    assert "its reading was cancelled" in panel.css(".p-none")[0].text()
+    assert panel.css(".p-quotes .p-here")
+    assert not panel.css(".p-page")
+
+
+async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(house: House, tmp_path: Path) -> None:
+    engine, owner = house.engine, house.view.owner
+    await engine.conversations.ensure_owner(owner)
+    shelf = (await engine.libraries.create(owner, "Policies")).id
+    record = await engine.libraries.add(owner, shelf, policy_pdf(tmp_path), "policy.pdf")
+    async with asyncio.timeout(60):
+        while (await engine.documents.get(owner, record.id)).status == "reading":
+            await asyncio.sleep(0.02)  # between two looks
+    panel = await house.does(do="tried", id=shelf, question="Which deductible for water damage?", n=1)
+    assert panel.css(".p-sought")[0].text() == "Tried in a library: Which deductible for water damage?"
+    assert panel.css(".p-sheet img")[0].attributes["src"] == f"./pages/{panel_document(panel)}/2.png"
+    assert panel.css(".p-hl.p-on")
+    before = await house.does(do="page", document=panel_document(panel), n=1)
+    assert before.css(".p-turner span")[0].text() == "Page 1 of 2"
+    back = before.css(".p-quotes a")[0].attributes["href"] or ""
+    again = await house.does(do="cite", message=back.removeprefix("#cite-").rpartition("-")[0], n=1)
+    assert again.css(".p-turner span")[0].text() == "Page 2 of 2"
+    house.view.close_evidence()
+    for asked in ({"do": "cite", "message": f"try.{shelf}"}, {"do": "tried", "id": "other", "question": WATER}):
+        with pytest.raises(NotFoundError):
+            await house.does(**asked, n=1)
+    with pytest.raises(NotFoundError):
+        await house.does(do="tried", id=shelf, question=WATER, n=99)
+
+
 @pytest.mark.parametrize("turn", ["open", "close", "cite"])
 async def test_evidence_that_comes_too_late_is_not_shown(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, turn: str

@@ -15,39 +15,21 @@ from core.settings import Settings
 from core.storage.base import Conversation
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from webui.frames import Frame, Frames
+from tests.webui.server.tabs_of_engine import Tabs
+from webui.frames import Frame
 from webui.handlers.act import act
-from webui.handlers.desk import Desk
 from webui.handlers.send import drop, send
 from webui.uploads import Uploads
-from webui.views import View, Views
-from webui.words import Words
+from webui.views import View
 
 pytestmark = pytest.mark.anyio
 OWNER = "b-alice"
 
 
-class Request:
-    """What Gradio tells a handler of its request."""
+class House(Tabs):
+    """Asked with words alone."""
 
-    def __init__(self, session: str, owner: str = OWNER, conversation: str = "", language: str = "en") -> None:
-        self.session_hash = session
-        self.username = owner
-        self.headers = {"referer": f"http://127.0.0.1/?c={conversation}", "accept-language": language}
-
-
-class House:
-    """An engine, its tabs and what handlers need."""
-
-    def __init__(self, engine: Engine, uploads: Uploads) -> None:
-        self.engine = engine
-        self.views = Views(Words.of)
-        self.desk = Desk(engine, uploads, self.views)
-        self.frames = Frames(engine, self.views)
-        engine.on_change(self.views.changed)
-
-    def tab(self, session: str = "one", **about: str) -> View:
-        return self.views.of(Request(session, **about))  # type: ignore[arg-type]
+    owner = OWNER
 
     async def ask(self, view: View, text: str) -> None:
         await send(self.desk, view, {"text": text, "files": []})

@@ -110,9 +110,19 @@ def test_alice_reads_her_own_file_page_and_draft(alice: Hers) -> None:
     assert client.get(f"{url}/gradio_api/file={alice.upload}").text == "not sent yet"
 
 
-@pytest.mark.parametrize("route", ["/files/{file}", "/files/{file}?download=1", "/pages/{document}/1.png"])
+@pytest.mark.parametrize(
+    "route",
+    [
+        "/files/{file}",
+        "/files/{file}?download=1",
+        "/pages/{document}/1.png",
+        "/conversations/{conversation}/export?as=md",
+        "/conversations/{conversation}/export?as=json",
+    ],
+)
 def test_files_and_pages_are_nobody_elses(alice: Hers, bob: RawPage, nobody: httpx.Client, route: str) -> None:
-    path = route.format(file=alice.file, document=alice.document)
+    path = route.format(file=alice.file, document=alice.document, conversation=alice.conversation)
+    assert alice.tab.client.get(alice.tab.url + path).status_code == 200
     assert bob.client.get(bob.url + path).status_code == 404
     assert nobody.get(path).status_code == 401
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,10 +13,14 @@ import pytest
 
 from core.engine import Engine
 from core.errors import FetchError
+from core.linked import fetched
 from core.net.addresses import Reach
+from core.runs.run import Run
 from core.settings import Settings
+from core.storage.base import DocumentRecord, FileRecord
 from core.testing.scripted_model import ScriptedModel
 from webui.handlers.desk import Desk
+from webui.handlers.documents import cancel, read_again
 from webui.handlers.links import pages_to_read
 from webui.handlers.send import start
 from webui.uploads import Uploads
@@ -67,16 +72,18 @@ class Site:
         self.asked = 0
         self.port = 0
         self.came = asyncio.Event()
+        self.refuses = False
         self.visitors = asyncio.Barrier(1)  # how many must be there before any of them is answered
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        asked = await reader.readuntil(b"\r\n\r\n")
+        await reader.readuntil(b"\r\n\r\n")
         self.asked += 1
         self.came.set()
         await self.visitors.wait()
-        start = b"HTTP/1.1 200 OK" if b" /heron " in asked else b"HTTP/1.1 403 Forbidden"
+        start = b"HTTP/1.1 403 Forbidden" if self.refuses else b"HTTP/1.1 200 OK"
         writer.write(start + b"\r\ncontent-type: text/html\r\ncontent-length: %d\r\n\r\n" % len(PAGE) + PAGE)
-        await writer.drain()
+        with suppress(ConnectionError):  # whoever asked may have left
+            await writer.drain()
         writer.close()
 
     async def resolve(self, host: str, port: int) -> list[str]:
@@ -104,93 +111,157 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
         yield opened
 
 
-def tab(engine: Engine, folder: Path, reach: Reach | None) -> tuple[Desk, View]:
+def tab(engine: Engine, folder: Path, reach: Reach | None = None) -> tuple[Desk, View]:
+    engine.intake.reach = reach
     views = Views(Words.of)
     headers = {"referer": "http://127.0.0.1/", "accept-language": "en"}
     view = views.of(cast("Any", SimpleNamespace(session_hash="one", username=OWNER, headers=headers)))
-    return Desk(engine, Uploads(folder / "tmp", 1_000_000), views, reach), view
+    return Desk(engine, Uploads(folder / "tmp", 1_000_000), views), view
+
+
+async def asked(desk: Desk, view: View, text: str) -> Run:
+    await start(desk, view, text, [])
+    run = desk.engine.runs.live(view.conversation_id)
+    assert run is not None
+    return run
+
+
+async def only_document(engine: Engine, view: View) -> DocumentRecord:
+    (document,) = await engine.documents.list(OWNER, view.conversation_id)
+    return document
 
 
 async def test_a_page_that_shall_be_read_is_a_file_of_the_question(engine: Engine, site: Site, tmp_path: Path) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
-    await start(desk, view, f"http://birds.example:{site.port}/heron", [])
-    run = engine.runs.live(view.conversation_id)
-    assert run is not None
+    run = await asked(desk, view, f"http://birds.example:{site.port}/heron")
     assert await run.wait() == "complete", run.error
-    (document,) = await engine.documents.list(OWNER, view.conversation_id)
+    document = await only_document(engine, view)
     assert (document.name, document.status) == ("Herons.html", "ready")
     assert [passage["text"] for passage in run.reply().passages] == ["The heron eats 17 fish a day."]
     assert site.asked == 1
+    file, path = await engine.files.get(OWNER, document.file_id)
+    assert (file.name, file.media_type, file.size) == ("Herons.html", "text/html", len(PAGE))
+    assert [path] == list(path.parent.iterdir())
+    assert path.read_bytes() == PAGE
 
 
-async def test_a_page_that_is_not_given_out_refuses_the_message_and_keeps_nothing(
+async def test_a_page_has_a_card_while_it_is_fetched(engine: Engine, site: Site, tmp_path: Path) -> None:
+    desk, view = tab(engine, tmp_path, site.reach)
+    site.visitors = asyncio.Barrier(2)
+    run = await asked(desk, view, f"Read http://birds.example:{site.port}/heron")
+    async with asyncio.timeout(30):
+        await site.came.wait()
+        document = await only_document(engine, view)
+        assert (document.name, document.status) == ("birds.example · heron", "reading")
+        progress = engine.intake.progress(document.id)
+        assert progress is not None
+        assert progress.fetching
+        await site.visitors.wait()
+        assert await run.wait() == "complete", run.error
+
+
+async def test_a_page_that_is_not_given_out_leaves_a_card_and_is_fetched_when_it_is_tried_again(
     engine: Engine, site: Site, tmp_path: Path
 ) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
-    with pytest.raises(FetchError) as caught:
-        await start(desk, view, f"Read http://birds.example:{site.port}/secret", [])
-    assert caught.value.words_key == "fetch_refused"
-    assert await engine.conversations.list(OWNER) == []
+    site.refuses = True
+    run = await asked(desk, view, f"Read http://birds.example:{site.port}/heron")
+    assert await run.wait() == "error"
+    document = await only_document(engine, view)
+    assert (document.status, (document.error or {})["key"]) == ("failed", "fetch_refused")
+    assert (run.error or {})["key"] == "fetch_refused"
     assert not view.sending
+    site.refuses = False
+    await read_again(desk, view, document.id)
+    again = engine.runs.live(view.conversation_id)
+    assert again is not None
+    assert await again.wait() == "complete", again.error
+    document = await only_document(engine, view)
+    assert (document.name, document.status, document.error) == ("Herons.html", "ready", None)
+
+
+async def test_a_page_that_is_called_off_while_it_is_fetched_can_be_tried_again(
+    engine: Engine, site: Site, tmp_path: Path
+) -> None:
+    desk, view = tab(engine, tmp_path, site.reach)
+    site.visitors = asyncio.Barrier(2)
+    run = await asked(desk, view, f"http://birds.example:{site.port}/heron")
+    async with asyncio.timeout(30):
+        await site.came.wait()
+        document = await only_document(engine, view)
+        await cancel(desk, view, document.id)
+        assert await run.wait() == "error"
+        await site.visitors.wait()
+    assert (await only_document(engine, view)).status == "cancelled"
+    site.visitors = asyncio.Barrier(1)
+    await read_again(desk, view, document.id)
+    again = engine.runs.live(view.conversation_id)
+    assert again is not None
+    assert await again.wait() == "complete", again.error
 
 
 async def test_a_reader_reaches_nothing_of_this_machine(engine: Engine, site: Site, tmp_path: Path) -> None:
-    desk, view = tab(engine, tmp_path, None)
-    with pytest.raises(FetchError) as caught:
-        await start(desk, view, f"http://127.0.0.1:{site.port}/heron", [])
-    assert caught.value.words_key == "fetch_private"
+    desk, view = tab(engine, tmp_path)
+    run = await asked(desk, view, f"http://127.0.0.1:{site.port}/heron")
+    assert await run.wait() == "error"
+    assert ((await only_document(engine, view)).error or {})["key"] == "fetch_private"
     assert site.asked == 0
 
 
-async def test_a_question_goes_where_it_was_asked_wherever_the_reader_turned_meanwhile(
-    engine: Engine, site: Site, tmp_path: Path
-) -> None:
+async def test_a_file_that_calls_itself_a_link_is_only_text(engine: Engine, site: Site, tmp_path: Path) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
-    await engine.conversations.ensure_owner(OWNER)
-    asked, other = [(await engine.conversations.create(OWNER)).id for _ in range(2)]
-    view.show(asked)
-    site.visitors = asyncio.Barrier(2)
-    asking = asyncio.create_task(start(desk, view, f"Read http://birds.example:{site.port}/heron", []))
-    async with asyncio.timeout(30):
-        await site.came.wait()
-        view.show(other)
-        await site.visitors.wait()
-        await asking
-    assert view.conversation_id == other
-    assert await engine.conversations.thread(OWNER, other) == []
-    run = engine.runs.live(asked)
+    link = tmp_path / "heron.uri"
+    link.write_text(f"http://birds.example:{site.port}/heron")
+    await start(desk, view, "What is this?", [(link, "heron.uri")])
+    run = engine.runs.live(view.conversation_id)
     assert run is not None
-    assert await run.wait() == "complete", run.error
+    await run.wait()
+    assert site.asked == 0
 
 
 async def test_a_first_question_uses_the_libraries_of_its_own_tab_wherever_the_reader_turned_meanwhile(
-    engine: Engine, site: Site, tmp_path: Path
+    engine: Engine, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
     await engine.conversations.ensure_owner(OWNER)
     other = (await engine.conversations.create(OWNER)).id
     library = (await engine.libraries.create(OWNER, "Birds")).id
     view.libraries = (library,)
-    site.visitors = asyncio.Barrier(2)
-    asking = asyncio.create_task(start(desk, view, f"Read http://birds.example:{site.port}/heron", []))
-    async with asyncio.timeout(30):
-        await site.came.wait()
+    put = engine.files.put
+
+    async def slow(*given: Any, **named: Any) -> FileRecord:
         view.show(other)
-        await site.visitors.wait()
-        await asking
+        return await put(*given, **named)
+
+    monkeypatch.setattr(engine.files, "put", slow)
+    await start(desk, view, f"Read http://birds.example:{site.port}/heron", [])
+    assert view.conversation_id == other
+    assert await engine.conversations.thread(OWNER, other) == []
     (fresh,) = [one.id for one in await engine.conversations.list(OWNER) if one.id != other]
     assert [one.id for one in await engine.libraries.used_by(OWNER, fresh)] == [library]
     run = engine.runs.live(fresh)
     assert run is not None
-    await run.wait()
+    assert await run.wait() == "complete", run.error
 
 
 async def test_pages_are_fetched_at_the_same_time(engine: Engine, site: Site, tmp_path: Path) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
     site.visitors = asyncio.Barrier(2)
-    pages = " ".join(f"http://{name}.example:{site.port}/heron" for name in ("birds", "fish"))
-    await start(desk, view, pages, [])
+    run = await asked(desk, view, " ".join(f"http://{name}.example:{site.port}/heron" for name in ("birds", "fish")))
+    assert await run.wait() == "complete", run.error
     assert site.asked == 2
-    run = engine.runs.live(view.conversation_id)
-    assert run is not None
-    await run.wait()
+
+
+async def test_what_is_not_public_is_said_with_the_way_out_to_the_reader_as_to_the_model() -> None:
+    private = Reach(resolve=_home)
+    with pytest.raises(FetchError) as caught:
+        await fetched("http://127.0.0.1:8000/notes", private)
+    told = Words("en").error_parts(caught.value)[1]
+    assert told == caught.value.hint
+    assert "saved and added as a file" in told
+    assert "保存后作为文件添加" in Words("zh").error_parts(caught.value)[1]
+
+
+async def _home(host: str, port: int) -> list[str]:
+    del host, port
+    return ["127.0.0.1"]

@@ -13,7 +13,6 @@ import pytest
 
 from core.errors import ModelRefusedError, NotFoundError, ParlourError
 from core.models.menu import MENU, menu
-from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
@@ -28,45 +27,6 @@ KEY = "sk-CANARY-0123456789abcdef"
 def service() -> Iterator[ModelServer]:
     with ModelServer(lambda request: Reply(text="From the service."), api_key=KEY, models=["one", "two"]) as server:
         yield server
-
-
-@pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app of one person at one machine."""
-    with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("models") / "home", model).start()
-        yield app
-        app.stop()
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app whose browsers are owners of their own, as on a network."""
-    with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie"}).start()
-        yield app
-        app.stop()
-
-
-@pytest.fixture
-def page(app: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(app.url).open()
-    yield tab
-    tab.close()
-
-
-@pytest.fixture
-def alice(shared: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(shared.url).open()
-    yield tab
-    tab.close()
-
-
-@pytest.fixture
-def bob(shared: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(shared.url).open()
-    yield tab
-    tab.close()
 
 
 def top_of(tab: RawPage) -> str:

@@ -105,7 +105,7 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
 
     monkeypatch.setattr(engine.documents, "opened", turning)
     async with aclosing(handlers.follow(request)) as frames:
-        _, status, _, top = await anext(frames)
+        _, status, _, top, _ = await anext(frames)
     assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status
     assert "New" in top
 
@@ -134,7 +134,7 @@ async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Eng
     await handlers.stop(request)
     await engine.send("alice", talk, "Tell me")
     async with aclosing(handlers.follow(request)) as frames:
-        _, status, _, _ = await anext(frames)
+        _, status, _, _, _ = await anext(frames)
     assert 'data-state="running"' in status
     await asyncio.wait_for(handlers.stop(request), 10)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import aclosing
 from pathlib import Path
 
@@ -256,3 +257,49 @@ async def test_an_answer_that_ends_without_an_end_is_said(
             async for _ in events:
                 pass
     assert caught.value.words_key == "model_misbehaved"
+
+
+async def test_models_of_several_agents_have_one_file_in_memory_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    loaded: list[Kept] = []
+
+    class Kept(Server):
+        def __init__(self, path: Path, shape: object) -> None:
+            super().__init__(path, shape)
+            self.closed = False
+            self.asked: list[LlamaQuestion] = []
+            loaded.append(self)
+
+        def ask(self, question: LlamaQuestion) -> None:
+            self.asked.append(question)
+
+        def close(self) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(llama_cpp, "LlamaServer", Kept)
+    file = tmp_path / "a.gguf"
+    file.write_bytes(gguf_file())
+    first, second, other = (LlamaCppModel({"weights": file, "parallel": n}) for n in (2, 2, 3))
+    for model in (first, second, other):
+        await model.prepare()
+    assert len(loaded) == 2
+    words = asyncio.create_task(second.achat([{"role": "user", "content": "hi"}]))
+    mine = asyncio.create_task(first.achat([{"role": "user", "content": "hi"}]))
+    while len(loaded[0].asked) < 2:
+        await asyncio.sleep(0)
+    await first.aclose()
+    with pytest.raises(ModelServiceError):
+        await asyncio.wait_for(mine, 5)
+    assert [question.unwanted.is_set() for question in loaded[0].asked] == [False, True]
+    assert not loaded[0].closed
+    for piece in (chunk("Yes."), chunk(reason="stop"), None):
+        loaded[0].asked[0].heard(piece)
+    assert (await words)[-1]["content"] == "Yes."
+    await second.aclose()
+    assert [server.closed for server in loaded] == [True, False]
+    await second.prepare()
+    assert len(loaded) == 3
+    for model in (second, other):
+        await model.aclose()
+    assert all(server.closed for server in loaded)

@@ -199,6 +199,7 @@ def test_a_pdf_made_to_keep_a_reader_busy_is_given_up(tmp_path: Path, reader: st
         assert len(found.shapes) <= 5_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reader", PDF_READERS)
 def test_a_page_with_a_picture_of_four_thousand_million_pixels_costs_that_page(tmp_path: Path, reader: str) -> None:
     side = 65_000

@@ -17,55 +17,13 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.library import Library
 from core.rag.parsers import process
-from core.rag.parsers.compound import SIGNATURE, Compound
+from core.rag.parsers.compound import Compound
 from core.rag.parsers.office_lock import unlock
 from core.rag.parsers.process import Limits
+from tests.core.rag.parsers.compound_file import FREE, compound
 
 PASSWORD = "öffne dich 开门"
 ROUNDS = 1000
-_FREE, _END, _TABLE = 0xFFFFFFFF, 0xFFFFFFFE, 0xFFFFFFFD
-
-
-def compound(streams: dict[str, bytes]) -> bytes:
-    """A compound file; streams below 4,096 bytes go together, as the format has it."""
-    small, small_next, starts = b"", list[int](), dict[str, int]()
-    for name, data in streams.items():
-        if len(data) < 4096:
-            count = -(-len(data) // 64)
-            starts[name] = len(small_next)
-            small_next += [*range(len(small_next) + 1, len(small_next) + count), _END]
-            small += data.ljust(count * 64, b"\0")
-    sectors, follows = list[bytes](), list[int]()
-
-    def put(data: bytes) -> int:
-        first = len(sectors)
-        sectors.extend(data[at : at + 512].ljust(512, b"\0") for at in range(0, len(data), 512))
-        follows.extend([*range(first + 1, len(sectors)), _END])
-        return first
-
-    for name, data in streams.items():
-        if len(data) >= 4096:
-            starts[name] = put(data)
-    small_at = put(small)
-    small_table = put(struct.pack(f"<{len(small_next)}I", *small_next).ljust(512, b"\xff"))
-    entries = b""
-    for name, kind, start, size in [
-        ("Root Entry", 5, small_at, len(small)),
-        *((name, 2, starts[name], len(data)) for name, data in streams.items()),
-    ]:
-        title = name.encode("utf-16-le") + b"\0\0"
-        entries += title.ljust(64, b"\0") + struct.pack("<HBB", len(title), kind, 1) + b"\xff" * 12 + bytes(36)
-        entries += struct.pack("<IQ", start, size)
-    directory = put(entries)
-    tables = -(-(len(sectors) + 8) // 128)
-    first_table = len(sectors)
-    follows += [_TABLE] * tables
-    packed = struct.pack(f"<{len(follows)}I", *follows).ljust(tables * 512, b"\xff")
-    header = SIGNATURE + bytes(16) + struct.pack("<HHHHH", 0x3E, 3, 0xFFFE, 9, 6) + bytes(10)
-    header += struct.pack("<IIIIIIII", tables, directory, 0, 4096, small_table, 1, _END, 0)
-    places = [*range(first_table, first_table + tables)]
-    header += struct.pack("<109I", *places, *[_FREE] * (109 - tables))
-    return header + b"".join(sectors) + packed
 
 
 def _cipher(key: bytes, mode: modes.CBC | modes.ECB, data: bytes) -> bytes:
@@ -214,7 +172,7 @@ def test_table_sectors_that_follow_themselves_are_given_up() -> None:
     data = bytearray(compound({"EncryptionInfo": b"x" * 5000}))
     number = (len(data) - 512) // 512
     struct.pack_into("<I", data, 68, number)
-    data += struct.pack("<128I", *[_FREE] * 127, number)
+    data += struct.pack("<128I", *[FREE] * 127, number)
     read: list[int] = []
 
     class Counted(Compound):

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import xlsxwriter
 
-from core.errors import BrokenDocumentError
+from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import Block
 from core.rag.parsers import process
 from core.rag.parsers.catalog import parser_for
@@ -140,7 +140,7 @@ def test_a_page_that_is_called_a_sheet_is_read(read: Read, tmp_path: Path) -> No
     assert tables(read(path))[0].text == "k | v\na | 1"
 
 
-def old_sheet(folder: Path, name: str = "old.xls") -> Path:
+def old_sheet(folder: Path, name: str = "old.xls", *, locked: bool = False) -> Path:
     """A workbook of Excel 97, byte by byte: a file system of four sectors with one file in it."""
 
     def record(kind: int, data: bytes) -> bytes:
@@ -156,7 +156,9 @@ def old_sheet(folder: Path, name: str = "old.xls") -> Path:
     end = record(0x000A, b"")
     title = b"\x05\x00Sales"
     start = len(opening(5)) + 4 + 6 + len(title) + len(end)
-    book = opening(5) + record(0x0085, struct.pack("<IBB", start, 0, 0) + title) + end
+    key = record(0x002F, struct.pack("<HHH", 1, 1, 1) + bytes(range(48))) if locked else b""  # the rest is noise then
+    start += len(key)
+    book = opening(5) + key + record(0x0085, struct.pack("<IBB", start, 0, 0) + title) + end
     book += opening(16) + label(0, 0, "城市") + label(0, 1, "people") + label(1, 0, "Ulm")
     book += record(0x0203, struct.pack("<HHHd", 1, 1, 0, 130_000.0)) + end
     book = book.ljust(4096, b"\0")
@@ -183,6 +185,12 @@ def test_a_workbook_of_excel_97_is_read(read: Read, tmp_path: Path) -> None:
         ("heading", "Sales"),
         ("table", "城市 | people\nUlm | 130000"),
     ]
+
+
+def test_a_workbook_of_excel_97_with_a_password_says_so(read: Read, tmp_path: Path) -> None:
+    with pytest.raises(LockedDocumentError, match="asks for a password") as caught:
+        read(old_sheet(tmp_path, locked=True))
+    assert (caught.value.words_key, caught.value.details) == ("document_locked", {"asks": True})
 
 
 def test_an_open_document_sheet_is_read(read: Read, tmp_path: Path) -> None:

@@ -1,0 +1,202 @@
+// Services with an OpenAPI document: set up here, each operation with its switch. Keys are typed here and never come back.
+import { question } from './dialogs.js';
+import { keyed } from './libraries_parts.js';
+import { make } from './models_form.js';
+import { request as requested } from './request.js';
+import { button, field, icon, note, section, setSwitch, text, toggle } from './tools_parts.js';
+import { say } from './words.js';
+
+const KINDS = ['none', 'bearer', 'header', 'query', 'basic'];
+
+export function services(dialog) {
+  const list = make('ul', { className: 'p-service-list', attributes: { role: 'list' } });
+  const none = note(say('services_none'));
+  const form = adding(run);
+  const { element } = section(say('tools_services'), note(say('services_about')), none, list, form.fold);
+  const busy = new Set();
+  let known = null;
+  let asked = false;
+
+  // An answer holds all services; what it says stands below, like that of the other acts.
+  async function run(what, body, refused = () => false) {
+    if (what === 'add') dialog.tell('run', say('services_reading'));
+    else dialog.tell();
+    const answer = await requested(`./tools/services/${what}`, 'tools_failed', body);
+    if (answer.failed && refused(answer)) dialog.tell();
+    else if (answer.failed) dialog.tell('bad', answer.failed);
+    else if (answer.said) dialog.tell('ok', answer.said);
+    if (answer.services) known = answer.services;
+    show();
+    return answer.failed ? null : answer;
+  }
+
+  list.addEventListener('change', async (event) => {
+    if (event.target.getAttribute('role') !== 'switch') return;
+    const service = event.target.closest('.p-service').dataset.key;
+    const tool = event.target.closest('.p-tool-list > li')?.dataset.key;
+    const mark = `${service} ${tool ?? ''}`;
+    busy.add(mark);
+    await run(tool ? 'tool' : 'enable', { service, ...(tool ? { tool } : {}), on: event.target.checked });
+    busy.delete(mark);
+    show();
+  });
+  list.addEventListener('click', (event) => {
+    const row = event.target.closest('.p-trash')?.closest('.p-service');
+    if (!row) return;
+    const one = known.find((each) => each.id === row.dataset.key);
+    const words = make('p', { textContent: say('services_remove_ask', { name: one.name }) });
+    question('', words, say('services_remove'), () => run('remove', { service: one.id }), { kind: 'p-danger' });
+  });
+
+  function show() {
+    none.hidden = !known || known.length > 0;
+    keyed(list, known ?? [], (one) => serviceRow(one, run), (row, one) => changeService(row, one, busy));
+    form.fold.open ||= Boolean(known) && !known.length;
+  }
+
+  async function draw() {
+    show();
+    if (asked) return;
+    asked = true;
+    const answer = await requested('./tools/services/state', 'tools_failed');
+    if (answer.failed) dialog.tell('bad', answer.failed);
+    known ??= answer.services ?? null;
+    show();
+  }
+  return { element, draw };
+}
+
+function serviceRow(one, run) {
+  const tools = make('ul', { className: 'p-tool-list', attributes: { role: 'list' } });
+  const key = keyFields(`p-service-${one.id}`);
+  const form = make('form', { noValidate: true }, ...key.rows, make('div', { className: 'p-row' }, button('p-main', say('tools_save'), 'submit')));
+  const change = make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_key_change') }), form);
+  const fill = () => key.fill(row.known.key);
+  change.addEventListener('toggle', () => { if (change.open) fill(); });
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    if (!await run('key', { service: one.id, key: key.given() })) return;
+    fill();
+    change.open = false;
+  });
+  const row = make('li', { className: 'p-service' },
+    make('div', { className: 'p-between' },
+      make('div', { className: 'p-what' },
+        make('span', { className: 'p-name', attributes: { dir: 'auto' } }), make('span', { className: 'p-about p-mono' }), make('span', { className: 'p-state' })),
+      make('span', { className: 'p-row' }, icon('p-trash', say('services_remove')), make('label', { className: 'p-switch' }, toggle('')))),
+    make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_operations') }), tools), change);
+  return row;
+}
+
+function changeService(row, one, busy) {
+  row.known = one;
+  const [head, fold] = row.children;
+  const [what, acts] = head.children;
+  const [name, address, state] = what.children;
+  text(name, one.name);
+  text(address, one.address);
+  text(state, [one.said, one.key.end && say('services_kept', { end: one.key.end })].filter(Boolean).join(' · '));
+  state.classList.toggle('p-wrong', one.failed);
+  const input = acts.lastChild.firstChild;
+  input.setAttribute('aria-label', `${say('services_on')}: ${one.name}`);
+  setSwitch(input, one.on, busy.has(`${one.id} `));
+  fold.hidden = !one.tools.length;
+  keyed(fold.lastChild, one.tools, operationRow, (each, tool) => {
+    const [about, offered] = each.children;
+    text(about.children[0], tool.label);
+    text(about.children[1], tool.about);
+    text(about.children[2], tool.may);
+    each.dataset.state = one.on && tool.on ? 'on' : 'off';
+    offered.setAttribute('aria-label', tool.label);
+    offered.disabled = !one.on;
+    setSwitch(offered, tool.on, busy.has(`${one.id} ${tool.id}`));
+  });
+}
+
+function operationRow() {
+  return make('li', {},
+    make('div', { className: 'p-what' },
+      make('span', { className: 'p-name', attributes: { dir: 'auto' } }), make('span', { className: 'p-about p-mono' }), make('span', { className: 'p-state' })),
+    toggle(''));
+}
+
+function adding(run) {
+  const [sourceRow, source] = field('p-services-source', say('services_source'), { rows: 3, maxLength: 2_000_000, placeholder: say('services_source_note') }, 'textarea');
+  const [nameRow, name] = field('p-services-name', say('services_name'), { maxLength: 24, placeholder: say('services_optional') });
+  const [serverRow, server] = field('p-services-server', say('services_server'), { type: 'url', placeholder: say('services_optional'), attributes: { inputmode: 'url' } });
+  const key = keyFields('p-services');
+  const add = button('p-main', say('services_do'), 'submit');
+  for (const mono of [source, server]) mono.classList.add('p-mono');
+  const at = { source: wrong(source), name: wrong(name), server: wrong(server), key: wrong(key.rows[0].querySelector('select')) };
+  const form = make('form', { noValidate: true },
+    sourceRow, nameRow, serverRow, ...key.rows, make('div', { className: 'p-row' }, add));
+  const fold = make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_add') }), form);
+
+  form.addEventListener('submit', async (event) => {
+    event.preventDefault();
+    refuse('source', source.value.trim() ? '' : say('services_missing'));
+    if (!source.value.trim()) return;
+    add.disabled = true;
+    const draft = { source: source.value, name: name.value.trim(), server: server.value.trim(), key: key.given() };
+    const answer = await run('add', draft, ({ failed, key }) => refuse(placeOf(key), failed));
+    add.disabled = false;
+    if (!answer) return;
+    form.reset();
+    key.fit();
+    fold.open = false;
+  });
+  form.addEventListener('input', () => refuse('', ''));
+
+  // Under the field that it is about; false where it is about none.
+  function refuse(place, said) {
+    for (const [name, tell] of Object.entries(at)) tell(name === place ? said : '');
+    return Boolean(place && said);
+  }
+  return { fold };
+}
+
+const PLACES = { openapi_no_server: 'server', server_name_taken: 'name', openapi_key: 'key', openapi_credentials: 'key', openapi_many: '' };
+const placeOf = (key = '') => PLACES[key] ?? (/^(openapi|fetch)_/.test(key) ? 'source' : '');
+
+// Says under a field what is wrong with it.
+function wrong(input) {
+  const told = make('p', { id: `${input.id}-wrong`, className: 'p-wrong', hidden: true, attributes: { role: 'alert' } });
+  input.after(told);
+  return (said) => {
+    told.hidden = !said;
+    text(told, said);
+    input.setAttribute('aria-invalid', String(Boolean(said)));
+    if (!said) { input.removeAttribute('aria-describedby'); return; }
+    input.setAttribute('aria-describedby', told.id);
+    input.focus();
+  };
+}
+
+// Where a key goes, what it is called there, and the key itself.
+function keyFields(id) {
+  const [kindRow, kind] = field(`${id}-kind`, say('services_key_kind'), {}, 'select');
+  const [calledRow, called] = field(`${id}-called`, say('services_key_name'), { maxLength: 200, className: 'p-mono' });
+  const [valueRow, value] = field(`${id}-value`, say('services_key_value'), { type: 'password', maxLength: 8000, attributes: { autocomplete: 'new-password' } });
+  const safe = note(say('services_key_note'));
+  kind.append(...KINDS.map((one) => make('option', { value: one, textContent: say(`services_key_${one}`) })));
+
+  function fit() {
+    calledRow.hidden = ['none', 'bearer'].includes(kind.value);
+    valueRow.hidden = safe.hidden = kind.value === 'none';
+    text(calledRow.querySelector('label'), say(kind.value === 'basic' ? 'services_key_user' : 'services_key_name'));
+  }
+  kind.addEventListener('change', fit);
+  fit();
+  return {
+    rows: [kindRow, calledRow, valueRow, safe],
+    fit,
+    fill: (one) => {
+      kind.value = one.kind;
+      called.value = one.name;
+      value.value = '';
+      value.placeholder = one.end ? say('tools_key_kept', { end: one.end }) : '';
+      fit();
+    },
+    given: () => ({ kind: kind.value, name: called.value.trim(), value: value.value }),
+  };
+}

@@ -1,0 +1,85 @@
+"""A conversation among several, as one of them reads it: its own words are its own, the others' come with a name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from core.agents.base import with_system
+from core.agents.hub import as_private, with_taken
+from core.agents.leading_prompts import GO_ON, HEARD, SOMEBODY
+from core.agents.pending import call_id
+from core.agents.user_agent import is_pending
+from core.llm.request import call_ids
+from core.messages.content import ContentItem
+from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
+from core.tools.seen import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.llm.request import Lang
+
+_LONGEST = 1000  # letters of one message that whoever picks the next speaker reads
+_NEWEST = 40  # messages of that
+
+
+def speaker_of(message: Message, person: str | None) -> str | None:
+    """Who said it; a user's message without a name is the person's, where one person belongs to the group."""
+    return message.name or (person if message.role == USER else None)
+
+
+def read_by(name: str, messages: Sequence[Message], told: str, lang: Lang, person: str | None = None) -> list[Message]:
+    """The conversation as the member `name` reads it.
+
+    Its own messages, calls and results stay as they are. What others say becomes a user message with the name in
+    front; how they came by it (thoughts, calls, results) is left out.
+
+    Args:
+        name: The member.
+        messages: The conversation, which ends with what was said last.
+        told: What it is told first.
+        lang: The language of what stands in for a missing name.
+        person: The name of the one person in the group.
+    """
+    own = {call_id(one) for one in messages if one.function_call is not None and one.name == name}
+    view: list[Message] = []
+    for message in messages:
+        if message.role == SYSTEM or (message.role == ASSISTANT and message.name == name):
+            view.append(message)
+        elif message.role == FUNCTION:
+            view += [message] if call_id(message) in own else []
+        elif message.role == USER and speaker_of(message, person) is None:
+            view.append(message)
+        elif (said := _heard(message, speaker_of(message, person), lang)) is not None:
+            view.append(said)
+    if view and view[-1].role == ASSISTANT and view[-1].function_call is None:
+        view.append(Message(USER, GO_ON[lang], extra={"heard": True}))
+    view = with_system(view, told)
+    view = as_private(view) if Seen.of(messages).private else view
+    return with_taken(view, call_ids(tuple(messages)) - call_ids(tuple(view)))
+
+
+def as_dialogue(messages: Sequence[Message], lang: Lang, person: str | None = None) -> str:
+    """The newest of the conversation, a line for each message that has words."""
+    lines: list[str] = []
+    for message in messages:
+        text = " ".join(message.get_text_content().split())
+        if message.role in {USER, ASSISTANT} and text and not is_pending(message):
+            name = speaker_of(message, person) or SOMEBODY[lang][message.role]
+            lines.append(HEARD[lang].format(name=name, text=text[:_LONGEST]))
+    return "\n".join(lines[-_NEWEST:])
+
+
+def _heard(message: Message, speaker: str | None, lang: Lang) -> Message | None:
+    """What somebody else said; None where there is nothing to hear."""
+    if is_pending(message) or message.function_call is not None:
+        return None
+    text = message.get_text_content()
+    media = [item for item in message.items if item.type != "text"]
+    if not text.strip() and not media:
+        return None
+    label = HEARD[lang].format(name=speaker or SOMEBODY[lang][message.role], text=text)
+    content = [ContentItem(text=label), *media] if media else label
+    # Addresses that a person wrote are known; those that a model wrote are not.
+    extra = {**(message.extra or {}), "heard": True} if message.role == ASSISTANT else message.extra
+    return Message(USER, content, extra=extra)

@@ -1,0 +1,140 @@
+"""Many questions to one agent: asked under one limit, answered in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from core.bridge.snapshots import as_messages, dumped
+from core.errors import ParlourError
+from core.llm.batch import in_order
+from core.messages.message import ASSISTANT, USER, Message, Usage
+from core.messages.transcript import Transcript
+from core.tools.approval import Guard
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.agents.base import Agent
+    from core.tools.approval import Ask, Policy
+
+_log = logging.getLogger(__name__)
+
+Question: TypeAlias = "str | Mapping[str, Any] | Message | Sequence[Message | dict[str, Any]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A reply.
+
+    Args:
+        messages: All of it: thoughts, calls, results and text.
+        usage: Tokens and cost of all its model calls, where they are known.
+        seconds: How long it took.
+    """
+
+    messages: list[Message]
+    usage: Usage | None = None
+    seconds: float = 0.0
+
+    @property
+    def text(self) -> str:
+        """What the agent says at the end, without its calls and thoughts."""
+        said = (
+            one.get_text_content() for one in reversed(self.messages) if one.role == ASSISTANT and not one.function_call
+        )
+        return next((text for text in said if text.strip()), "")
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """The messages as dicts."""
+        return dumped(self.messages)
+
+
+@dataclass(frozen=True, slots=True)
+class MapProgress:
+    """How far many questions have come.
+
+    Args:
+        place: Of the question that is over now, from 0.
+        done: How many are over.
+        total: How many there are.
+        result: What came of it.
+    """
+
+    place: int
+    done: int
+    total: int
+    result: Answer | ParlourError
+
+
+class AgentFailedError(ParlourError):
+    """An agent's own code raised something that it did not mean to; the log has the traceback."""
+
+
+async def mapped(
+    agent: Agent,
+    questions: Sequence[Question],
+    *,
+    concurrency: int,
+    keep_errors: bool = False,
+    progress: Callable[[MapProgress], None] | None = None,
+    approval: Guard | Policy | Ask | None = None,
+    **kwargs: Any,
+) -> list[Answer | ParlourError]:
+    """The answers, in the order of the questions; `Agent.amap` says what the arguments are."""
+    conversations = [conversation_of(question) for question in questions]
+    guard = Guard.of(approval)
+    over = 0
+
+    async def ask(place: int) -> Answer:
+        nonlocal over
+        result: Answer | ParlourError
+        try:
+            result = await answered(agent, conversations[place], approval=guard, **kwargs)
+        except ParlourError as error:
+            result = error
+        over += 1
+        if progress is not None:
+            progress(MapProgress(place, over, len(conversations), result))
+        if isinstance(result, ParlourError):
+            raise result
+        return result
+
+    return await in_order(ask, range(len(conversations)), concurrency, keep_errors=keep_errors)
+
+
+async def answered(agent: Agent, messages: list[Message], **kwargs: Any) -> Answer:
+    """One reply.
+
+    Raises:
+        ParlourError: It cannot be made; whatever else an agent raises comes as `AgentFailedError`.
+    """
+    start, transcript = monotonic(), Transcript()
+    try:
+        async with aclosing(agent.stream(messages, **kwargs)) as events:
+            async for event in events:
+                transcript.apply(event)
+    except (ParlourError, asyncio.CancelledError):
+        raise
+    except (Exception, SystemExit) as error:  # an agent's own code: it must not end the other questions
+        _log.warning("An agent failed.", exc_info=True)
+        raise AgentFailedError(f"The agent failed: {type(error).__name__}: {error}") from error
+    return Answer(transcript.messages(), transcript.usage, monotonic() - start)
+
+
+def conversation_of(question: Question) -> list[Message]:
+    """The conversation that a question stands for: a text, a message, or a list of messages.
+
+    Raises:
+        BadMessagesError: It is none of these.
+    """
+    if isinstance(question, str):
+        return [Message(USER, question)]
+    if isinstance(question, Message | Mapping):
+        return as_messages([cast("Any", question)])[0]
+    return as_messages(question)[0]

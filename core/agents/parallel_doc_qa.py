@@ -1,0 +1,249 @@
+"""An assistant that reads all of its documents for each question, part by part and at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from core.agents.assistant import Assistant
+from core.agents.budget import Budget
+from core.agents.document_prompts import FOUND_IN_PARTS, NOTHING, NOTHING_IN_PARTS, PARTS_FAILED, READ_PART
+from core.agents.retrieval import is_small_talk
+from core.agents.tool_loop import Opening, ToolLoop
+from core.errors import ParlourError, SettingsError
+from core.llm.batch import in_order
+from core.llm.request import ChatRequest
+from core.messages.message import SYSTEM, USER, Message
+from core.messages.transcript import Transcript
+from core.rag.evidence import numbered
+from core.rag.sentences import count_tokens
+from core.tools.base import ToolResult
+from core.tools.builtin.ask_documents import AskDocuments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from core.llm.base import BaseChatModel
+    from core.llm.request import Lang, Stream
+    from core.messages.message import Usage
+    from core.rag.document import Passage
+
+_MOST_TOKENS = 400_000  # of documents: beyond, a question would cost hundreds of model calls
+_PART = (200, 100_000)
+_MARK = re.compile(r"\[(\d{1,6})\]")
+
+
+class ParallelDocQA(Assistant):
+    """Reads everything its documents say to a question, where a search would find only some of it.
+
+    The documents are cut into parts; for each the model is asked what it says to the question, several at the same
+    time, and what was found goes to the model once more, with the passages that it cites. That shows as one call of
+    `ask_documents`. A part of which the model says that there is nothing in it is dropped. A part that fails costs that
+    part alone, and the model is told how many could not be read; where all fail, the reply goes on with that error as
+    the call's result. What is cited by a number that no passage has is kept without the number. Parts
+    beyond the price that a reply may have are such as could not be read.
+
+    A greeting, a conversation without a question or without documents, and documents of more than 400,000 tokens (by
+    estimate) are answered as an `Assistant` does.
+
+    Args:
+        part_tokens: How much of the documents is read in one call, 200 to 100,000, by estimate.
+        at_once: How many calls are made at the same time, 1 to 64.
+        arguments: As of `Assistant`.
+
+    Raises:
+        SettingsError: A number is out of range, or as of `Assistant`.
+    """
+
+    def __init__(self, *arguments: Any, part_tokens: int = 2000, at_once: int = 4, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if not _PART[0] <= part_tokens <= _PART[1]:
+            raise SettingsError(f"part_tokens must be {_PART[0]} to {_PART[1]}, not {part_tokens}.")
+        if not 1 <= at_once <= 64:
+            raise SettingsError(f"at_once must be 1 to 64, not {at_once}.")
+        self._part, self._at_once = part_tokens, at_once
+
+    async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+        library, documents = await self._opened(messages)
+        question = await self._query(messages, lang)
+        passages: list[Passage] | None = None
+        if documents and question and not is_small_talk(question) and context.get("begun") is None:
+            passages = await asyncio.to_thread(library.gathering.whole, documents, _MOST_TOKENS)
+        if not passages:
+            events = super()._from_documents(messages, lang, context)
+        else:
+            events = self._from_all(messages, question, passages, documents, lang, context)
+        async with aclosing(events) as reply:
+            async for event in reply:
+                yield event
+
+    def _from_all(
+        self,
+        messages: list[Message],
+        question: str,
+        passages: list[Passage],
+        documents: Collection[str],
+        lang: Lang,
+        context: dict[str, Any],
+    ) -> Stream:
+        parts, budget = _parts(passages, self._part), context.get("budget")
+        read = ReadInParts(self._model(), parts, self._at_once, self.extra_generate_cfg, budget)
+        loop = ToolLoop(
+            self._model(),
+            {**self.function_map, read.name: read},
+            list(self.function_map),  # all was read: the model has nothing more to look for
+            self.name,
+            self.extra_generate_cfg,
+            self.max_iteration,
+        )
+        opening = Opening(read.name, {"query": question})
+        return loop.reply(self._citing(messages, documents, lang), lang=lang, opening=opening, **context)
+
+
+@dataclass(slots=True)
+class _Read:
+    """What came of the parts."""
+
+    found: list[str] = field(default_factory=list[str])
+    cited: list[Passage] = field(default_factory=list[Any])
+    failed: int = 0
+    usage: Usage | None = None
+
+
+class ReadInParts(AskDocuments):
+    """Asks a model what each part of the documents says to a question.
+
+    Args:
+        model: It.
+        parts: The passages of each.
+        at_once: How many are read at the same time.
+        generate: Over the model's `generate_cfg`.
+        budget: Of the reply; a part that there are no means for is one that could not be read.
+    """
+
+    timeout = 3600.0
+
+    def __init__(
+        self,
+        model: BaseChatModel,
+        parts: Sequence[Sequence[Passage]],
+        at_once: int,
+        generate: Mapping[str, Any],
+        budget: Budget | None = None,
+    ) -> None:
+        super().__init__(_no_search)
+        self._model, self._parts, self._at_once, self._generate = model, parts, at_once, generate
+        self._budget = budget or Budget()
+
+    async def call(
+        self,
+        params: str | dict[str, Any],
+        *,
+        evidence: list[Passage] | None = None,
+        lang: str = "en",
+        progress: Callable[..., None] | None = None,
+        **kwargs: Any,
+    ) -> ToolResult:
+        """Read all parts.
+
+        Args:
+            params: `{"query": ...}`.
+            evidence: What was found earlier in the same reply; what is cited now is added to it.
+            lang: The language of what Parlour says.
+            progress: Told how many parts are read.
+            kwargs: Not used.
+
+        Raises:
+            ParlourError: No part could be read; the first one's error.
+        """
+        del kwargs
+        question = str(self._verify_json_format_args(params)["query"])
+        spoken: Lang = "zh" if lang == "zh" else "en"
+        done, cost = 0, 0.0
+
+        async def one(part: Sequence[Passage]) -> Transcript:
+            nonlocal done, cost
+            self._budget.check_cost(besides=cost)
+            reply = await self._asked(question, part, spoken)
+            done += 1
+            cost += (reply.usage.cost or 0.0) if reply.usage is not None else 0.0
+            if progress is not None:
+                progress(f"{done} / {len(self._parts)}", done, len(self._parts))
+            return reply
+
+        replies = await in_order(one, self._parts, self._at_once, keep_errors=True)
+        earlier = evidence if evidence is not None else []
+        read = _put_together(replies, self._parts, len(earlier) + 1, spoken)
+        if read.failed == len(self._parts):
+            raise next(reply for reply in replies if isinstance(reply, ParlourError))
+        return _result(read, earlier, len(self._parts), spoken)
+
+    async def _asked(self, question: str, part: Sequence[Passage], lang: Lang) -> Transcript:
+        text = f"{numbered(part, lang)}\n\n{question}"
+        asked = (Message(SYSTEM, READ_PART[lang].format(nothing=NOTHING[lang])), Message(USER, text))
+        reply = Transcript()
+        async with aclosing(self._model.stream(ChatRequest(asked, (), self._generate, lang))) as events:
+            async for event in events:
+                reply.apply(event)
+        return reply
+
+
+async def _no_search(question: str, k: int) -> list[Passage]:
+    del question, k
+    return []
+
+
+def _parts(passages: Sequence[Passage], most: int) -> list[list[Passage]]:
+    """The passages in their order, as many in each part as fit; none is cut."""
+    parts: list[list[Passage]] = []
+    room = 0.0
+    for passage in passages:
+        size = count_tokens(passage.text)
+        if not parts or size > room:
+            parts.append([])
+            room = float(most)
+        parts[-1].append(passage)
+        room -= size
+    return parts
+
+
+def _put_together(
+    replies: Sequence[Transcript | ParlourError], parts: Sequence[Sequence[Passage]], first: int, lang: Lang
+) -> _Read:
+    """What the parts say, with the numbers of the passages as they are cited in the whole."""
+    read = _Read()
+    for reply, part in zip(replies, parts, strict=True):
+        if isinstance(reply, ParlourError):
+            read.failed += 1
+            continue
+        if reply.usage is not None:
+            read.usage = reply.usage if read.usage is None else read.usage + reply.usage
+        text = "\n".join(message.get_text_content() for message in reply.messages()).strip()
+        if not text or text.strip(" .。!！*\"'“”").casefold() == NOTHING[lang].casefold():
+            continue
+        numbers = list(dict.fromkeys(int(one) for one in _MARK.findall(text) if 1 <= int(one) <= len(part)))
+        numbers = numbers or list(range(1, len(part) + 1))  # it cites nothing: any of them may bear it out
+        new = {old: first + len(read.cited) + at for at, old in enumerate(numbers)}
+        read.cited += [part[old - 1] for old in numbers]
+        read.found.append(_MARK.sub(lambda mark, new=new: _renumbered(mark[1], new), text))
+    return read
+
+
+def _renumbered(number: str, new: Mapping[int, int]) -> str:
+    return f"[{new[int(number)]}]" if int(number) in new else ""
+
+
+def _result(read: _Read, earlier: list[Passage], parts: int, lang: Lang) -> ToolResult:
+    first = len(earlier) + 1
+    extra: dict[str, Any] = {} if read.usage is None else {"spent": read.usage.model_dump()}
+    failed = [PARTS_FAILED[lang].format(failed=read.failed, parts=parts)] if read.failed else []
+    if not read.found:
+        return ToolResult("\n\n".join([NOTHING_IN_PARTS[lang], *failed]), extra={**extra, "nothing_found": True})
+    earlier.extend(read.cited)
+    rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(read.cited, first))
+    shown = numbered(read.cited, lang, first=first)
+    text = "\n\n".join([FOUND_IN_PARTS[lang], *read.found, *failed, shown])
+    return ToolResult(text, passages=rows, extra=extra)

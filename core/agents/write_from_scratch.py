@@ -1,0 +1,242 @@
+"""An agent that writes a text of several chapters: first the plan, then one chapter after the other."""
+
+from __future__ import annotations
+
+import re
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from core.agents.base import Agent
+from core.agents.tool_loop import MOST_MODEL_CALLS
+from core.agents.writing import MOST_CHAPTERS, ExpandWriting, OutlineWriting
+from core.agents.written_so_far import SoFar, heading_of, place_in
+from core.errors import LimitReachedError, SettingsError
+from core.messages.events import Event, ItemAdded, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.message import ASSISTANT, Message
+from core.messages.transcript import Transcript
+
+if TYPE_CHECKING:
+    from core.agents.budget import Budget
+    from core.llm.request import Lang, Stream
+
+_TITLE = re.compile(r"^[ \t]*#[ \t]+(?:(?:Title|标题)[:：][ \t]*)?(\S.*)$", re.MULTILINE | re.IGNORECASE)
+_NUMBER = (
+    r"\d{1,2}[.)、．](?!\d)|[IVXⅠ-Ⅻ]{1,5}[.、．]|[一二三四五六七八九十]{1,3}、"
+    r"|第[一二三四五六七八九十\d]{1,3}章[：:、]?|(?i:chapter)[ ]\d{1,2}[.:)]"
+)
+_CHAPTER = re.compile(rf"^ ?(?:#{{2,3}}[ \t]+)?\**(?:{_NUMBER})\**[ \t]*(\S.*)$", re.MULTILINE)
+_SECTION = re.compile(r"^##[ \t]+(\S.*)$", re.MULTILINE)
+_HEADING = re.compile(r"##?[ \t]")  # as high as a chapter's; what is lower is within it
+_AROUND = ' \t#*_:：。.、“”"'
+_LONGEST_HEADING = 200
+
+
+class WriteFromScratch(Agent):
+    """Writes a whole text: its model plans it (`OutlineWriting`), then writes each chapter (`ExpandWriting`).
+
+    The plan streams as a thought before the text, the text as one message with its headings. Each chapter's writer
+    reads the plan and how the chapters before it end. Where no chapters can be read from the plan, the text is written
+    at once. What a model thinks while it writes a chapter is left out.
+
+    Of a text that was broken off, what there is stays, and it goes on from there: in the middle of the chapter that it
+    ends in, or with the next one. So it does where a budget let the reply pause between two chapters.
+
+    `run(messages, knowledge="")`: the last user's message says what is to be written, `knowledge` is material for it.
+
+    Args:
+        arguments: As of `Agent`.
+        most_chapters: How many chapters are written at most, 1 to 30: with the plan, one model call more than that.
+        options: As of `Agent`.
+
+    Raises:
+        SettingsError: `most_chapters` makes no sense, or as of `Agent`.
+    """
+
+    def __init__(self, *arguments: Any, most_chapters: int = MOST_CHAPTERS, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        if not 1 <= most_chapters <= 30:
+            raise SettingsError(f"most_chapters must be 1 to 30, not {most_chapters}.")
+        self._most = most_chapters
+
+    async def _stream_reply(
+        self,
+        messages: list[Message],
+        *,
+        lang: Lang,
+        knowledge: str = "",
+        budget: Budget | None = None,
+        most_calls: int = MOST_MODEL_CALLS,
+        **kwargs: Any,
+    ) -> Stream:
+        """The plan and the text.
+
+        Args:
+            messages: The conversation. What it ends with of a text that was broken off is gone on with.
+            lang: The language of what Parlour says.
+            knowledge: The material.
+            budget: Lets the reply pause before a chapter that there are no means for; its heading is there by then.
+            most_calls: The most model calls of one reply, where there is a budget.
+            kwargs: Not used.
+
+        Raises:
+            LimitReachedError: The budget is used up.
+        """
+        del kwargs
+        yield MessageStarted(self.name)
+        context: dict[str, Any] = {"lang": lang, "knowledge": knowledge}
+        before = SoFar.of(messages)
+        text = _Text(budget, most_calls)
+        if before is None:
+            async with aclosing(self._planned(messages, text, context)) as events:
+                async for event in events:
+                    yield event
+        else:
+            messages, text.outline = before.asked, before.outline
+            text.pieces.append(before.text)
+        async with aclosing(self._all(messages, text, context)) as events:
+            async for event in events:
+                yield event
+        yield MessageFinished("length" if text.was_cut else "stop", text.told.usage)
+        if text.over is not None:
+            raise text.over
+
+    async def _planned(self, messages: list[Message], text: _Text, context: dict[str, Any]) -> Stream:
+        """The plan as a thought; what its model thinks before is one of its own, so that the plan can be told apart."""
+        thought = False
+        text.asks()
+        async with aclosing(self._step(OutlineWriting).stream(messages, most=self._most, **context)) as events:
+            async for event in events:
+                text.note(event)
+                if isinstance(event, TextDelta) and thought:
+                    yield MessageStarted(self.name)
+                thought = isinstance(event, ReasoningDelta)
+                if isinstance(event, TextDelta | ReasoningDelta):
+                    yield ReasoningDelta(event.text)
+        text.outline = "\n".join(message.get_text_content() for message in text.told.messages()).strip()
+
+    async def _all(self, messages: list[Message], text: _Text, context: dict[str, Any]) -> Stream:
+        """What is still to be written."""
+        chapters = _chapters(text.outline)[: self._most]
+        begun, there = place_in(text.text, chapters) if chapters else (len(text.pieces), text.text)
+        if not text.pieces and chapters and (title := _TITLE.search(text.outline)):
+            yield text.add(f"# {title[1].strip(_AROUND)}\n\n")
+        for index, chapter in enumerate(chapters or [""], 1):
+            if index < begun:
+                continue
+            if index > begun and chapter:
+                yield text.add(text.gap + heading_of(chapter))
+            if not text.asks():
+                return
+            place = {"chapter": chapter, "index": index, "chapters": len(chapters)}
+            written = self._chapter(messages, text, there if index == begun else "", {**place, **context})
+            async with aclosing(written) as events:
+                async for event in events:
+                    yield event
+
+    async def _chapter(self, messages: list[Message], text: _Text, there: str, context: dict[str, Any]) -> Stream:
+        """One chapter; after what is `there` of it its model goes on."""
+        first, gap = _FirstLine("" if there else context["chapter"]), "" if there else text.gap
+        before = text.text.removesuffix(there)
+        asked = [*messages, Message(ASSISTANT, there, name=self.name)] if there else messages
+        events = self._step(ExpandWriting).stream(asked, outline=text.outline, written=before, **context)
+        async with aclosing(events) as writing:
+            async for event in writing:
+                if isinstance(event, TextDelta):
+                    if said := first.feed(event.text):
+                        yield text.add(gap + said)
+                        gap = ""
+                elif isinstance(event, ItemAdded):
+                    yield event
+                elif isinstance(event, MessageFinished):
+                    text.ended(event)
+        if rest := first.close():
+            yield text.add(gap + rest)
+
+    def _step(self, kind: type[Agent]) -> Agent:
+        step = kind(llm=self._model(), name=self.name)
+        step.extra_generate_cfg = self.extra_generate_cfg
+        return step
+
+
+@dataclass(slots=True)
+class _Text:
+    """What is written so far, what it has cost, and what it may."""
+
+    budget: Budget | None
+    most_calls: int
+    outline: str = ""
+    told: Transcript = field(default_factory=Transcript)
+    pieces: list[str] = field(default_factory=list[str])
+    was_cut: bool = False
+    over: LimitReachedError | None = None
+    calls: int = 0
+
+    @property
+    def text(self) -> str:
+        return "".join(self.pieces)
+
+    @property
+    def gap(self) -> str:
+        """What parts a paragraph from what stands before it."""
+        return "" if not self.pieces or self.text.endswith("\n\n") else "\n\n"
+
+    def add(self, text: str) -> TextDelta:
+        self.pieces.append(text)
+        return TextDelta(text)
+
+    def asks(self) -> bool:
+        """Count one more model call; False, and why in `over`, where there are no means for it."""
+        try:
+            if self.budget is not None and self.calls:
+                self.budget.check(calls=self.calls, most_calls=self.most_calls)
+        except LimitReachedError as error:
+            self.over = error
+            return False
+        self.calls += 1
+        return True
+
+    def note(self, event: Event) -> None:
+        self.told.apply(event)
+        if self.budget is not None and isinstance(event, MessageFinished):
+            self.budget.pay(event.usage)
+
+    def ended(self, event: MessageFinished) -> None:
+        self.note(event)
+        self.was_cut = self.was_cut or event.reason == "length"
+
+
+class _FirstLine:
+    """Leaves out the heading with which a model begins its chapter all the same."""
+
+    def __init__(self, chapter: str) -> None:
+        self._chapter, self._held, self._passed = chapter, "", not chapter
+
+    def feed(self, text: str) -> str:
+        """More of the chapter; what can be told of it."""
+        if self._passed:
+            return text
+        self._held = (self._held + text).lstrip()
+        if "\n" not in self._held and len(self._held) <= _LONGEST_HEADING:
+            return ""
+        return self.close()
+
+    def close(self) -> str:
+        """What was held back."""
+        line, _, rest = self._held.partition("\n")
+        is_heading = not self._passed and self._is_heading(line)
+        held, self._held, self._passed = self._held, "", True
+        return rest.lstrip() if is_heading else held
+
+    def _is_heading(self, line: str) -> bool:
+        if len(line) > _LONGEST_HEADING:
+            return False
+        numbered = _CHAPTER.match(line.strip())
+        name = (numbered[1] if numbered else line).strip(_AROUND)
+        return bool(_HEADING.match(line)) or name.casefold() == self._chapter.casefold()
+
+
+def _chapters(outline: str) -> list[str]:
+    """The names of the chapters in a plan: its numbered lines, else its headings; none where it has neither."""
+    found = _CHAPTER.findall(outline) or _SECTION.findall(outline)
+    return [name for one in found if (name := one.strip(_AROUND))]

@@ -1,0 +1,66 @@
+"""What a reply that goes on has of its text already: the plan, and how far that is written."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Self
+
+from core.agents.pending import this_turn
+from core.messages.message import ASSISTANT, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.messages.message import Message
+
+_HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
+_MARK = re.compile(r"[\[【][^\]】\n]{0,40}[\]】]")
+
+
+@dataclass(frozen=True, slots=True)
+class SoFar:
+    """A text that was broken off.
+
+    Args:
+        asked: The conversation, up to the question.
+        outline: Its plan.
+        text: What is written.
+    """
+
+    asked: list[Message]
+    outline: str
+    text: str
+
+    @classmethod
+    def of(cls, messages: Sequence[Message]) -> Self | None:
+        """What the reply has of it; None where it begins, or broke off before there was a word behind the plan."""
+        said = this_turn(messages)
+        asked = list(messages[: len(messages) - len(said)])
+        if not asked or asked[-1].role != USER:
+            return None
+        spoken = [one for one in said if one.role == ASSISTANT and one.function_call is None]
+        thoughts = [one.reasoning_content for one in spoken if isinstance(one.reasoning_content, str)]
+        plans = [thought for thought in thoughts if thought.strip()]
+        text = "".join(one.get_text_content() for one in spoken)
+        return cls(asked, plans[-1].strip(), text) if plans and text.strip() else None
+
+
+def heading_of(chapter: str) -> str:
+    """The line that a chapter begins with; nothing where a text has none."""
+    return f"## {chapter}\n\n" if chapter else ""
+
+
+def place_in(text: str, chapters: Sequence[str]) -> tuple[int, str]:
+    """The number of the chapter that the text ends in, from 1, and what there is of it; 0 where none is begun."""
+    number, at = 0, 0
+    for line in _HEADING.finditer(text):
+        if number < len(chapters) and _plain(line[1]) == _plain(chapters[number]):
+            number, at = number + 1, line.end()
+    there = text[at:].lstrip("\n") if number else ""
+    return number, there if there.strip() else ""
+
+
+def _plain(name: str) -> str:
+    """Without what may have become of marks in it, when the text was cited."""
+    return "".join(_MARK.sub("", name).split())

@@ -1,0 +1,187 @@
+"""Hands a conversation out as a file, a few turns at a time."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from core.export.file_names import file_name
+from core.export.markdown import MarkdownWriter
+from core.export.redaction import Redaction
+from core.export.schema import (
+    ConversationExport,
+    ExportedConversation,
+    ExportedDocument,
+    ExportedFile,
+    ExportHead,
+)
+from core.export.turns import moment, turn_of
+from core.runs.worker import is_alive
+from core.storage.whole_conversations import WholeConversations
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
+
+    from pydantic import BaseModel
+
+    from core.export.labels import Lang
+    from core.export.schema import ExportedTurn
+    from core.runs.log import LoggedEvent
+    from core.runs.manager import Runs
+    from core.storage.base import Conversation, DocumentRecord, FileRecord
+    from core.storage.conversations import ConversationStore
+    from core.storage.whole_conversations import Outline, WholeTurn
+
+Form: TypeAlias = Literal["md", "json"]
+
+MEDIA_TYPES: dict[Form, str] = {"md": "text/markdown; charset=utf-8", "json": "application/json"}
+_AT_ONCE = 100  # turns that are in memory
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A conversation on its way out: what to call the file, what it is, and its text piece by piece."""
+
+    name: str
+    media_type: str
+    pieces: AsyncGenerator[str, None]
+
+
+class Exporting:
+    """Exports conversations of owners.
+
+    Args:
+        conversations: Where they are.
+        runs: Knows how far a reply has come that is being written.
+        secrets: What an owner's keys are, none of which may leave.
+    """
+
+    def __init__(
+        self, conversations: ConversationStore, runs: Runs, secrets: Callable[[str], Awaitable[Iterable[str]]]
+    ) -> None:
+        self._whole = WholeConversations(conversations.database)
+        self._runs = runs
+        self._secrets = secrets
+
+    async def export(self, owner: str, conversation_id: str, form: Form, lang: Lang = "en") -> Exported:
+        """A conversation as a file: `json` has all of it, `md` what is in sight, to be read.
+
+        Nothing of it is made before `pieces` are read. A reply that is being written is in it as far as it has come.
+
+        Args:
+            owner: Whose it is.
+            conversation_id: The conversation.
+            form: Of the file.
+            lang: The language of what is not the conversation's own, in Markdown.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            StorageError: The database failed.
+        """
+        outline = await self._whole.outline(owner, conversation_id)
+        redaction = Redaction(await self._secrets(owner))
+        name = file_name(redaction.said(outline.conversation.title), form)
+        made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
+        return Exported(name, MEDIA_TYPES[form], made)
+
+    async def _json(self, outline: Outline, redaction: Redaction) -> AsyncGenerator[str, None]:
+        head = _head(outline, redaction).model_dump_json()
+        yield f'{head.removesuffix("}")},"turns":['
+        apart, running = "\n", False
+        async for turns in self._turns(outline, outline.turns, redaction):
+            yield apart + await asyncio.to_thread(_lines, turns)
+            apart, running = ",\n", running or any(turn.status == "running" for turn in turns)
+        files = [*(_file(one, redaction) for one in outline.files), *_inside(redaction)]
+        yield f'\n],"files":[\n{_lines(files)}\n],"running":{"true" if running else "false"}}}\n'
+
+    async def _markdown(self, outline: Outline, redaction: Redaction, lang: Lang) -> AsyncGenerator[str, None]:
+        files = {f"/files/{one.id}": _file(one, redaction) for one in outline.files}
+        writer = MarkdownWriter(files, lang)
+        others = len(outline.turns) - len(outline.path)
+        yield writer.head(_head(outline, redaction), others)
+        async for turns in self._turns(outline, outline.path, redaction):
+            files.update((one.id, one) for one in _inside(redaction))
+            yield await asyncio.to_thread(writer.turns, turns)
+
+    async def _turns(
+        self, outline: Outline, ids: Sequence[str], redaction: Redaction
+    ) -> AsyncGenerator[list[ExportedTurn], None]:
+        conversation, path = outline.conversation, frozenset(outline.path)
+        for start in range(0, len(ids), _AT_ONCE):
+            found = await self._whole.turns(conversation.owner_id, conversation.id, ids[start : start + _AT_ONCE])
+            so_far = {one.message.id: await self._so_far(one) for one in found if one.message.status == "running"}
+
+            def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
+                events = (so_far.get(one.message.id, ()) for one in found)
+                pairs = zip(map(_as_it_stands, found), events, strict=True)
+                return [turn_of(one, redaction, shown=one.message.id in path, so_far=log) for one, log in pairs]
+
+            yield await asyncio.to_thread(made)
+
+    async def _so_far(self, turn: WholeTurn) -> Sequence[LoggedEvent]:
+        """What has happened in a reply that is being written: here, or in another process."""
+        if turn.run is None:
+            return ()
+        return await self._runs.events(turn.run.owner_id, turn.run.id)
+
+
+def _as_it_stands(turn: WholeTurn) -> WholeTurn:
+    """The turn; of a process that was killed it is interrupted, which nobody has written down yet."""
+    if turn.message.status != "running" or turn.run is None or is_alive(turn.worker):
+        return turn
+    run, message = replace(turn.run, status="interrupted"), replace(turn.message, status="interrupted")
+    return replace(turn, run=run, message=message)
+
+
+def read_back(pieces: Iterable[str]) -> ConversationExport:
+    """The pieces of a `json` export as one object, for who has no use for a file."""
+    return ConversationExport.model_validate_json("".join(pieces))
+
+
+def _lines(values: Sequence[BaseModel]) -> str:
+    return ",\n".join(one.model_dump_json() for one in values)
+
+
+def _head(outline: Outline, redaction: Redaction) -> ExportHead:
+    return ExportHead(
+        exported_at=datetime.now(UTC),
+        conversation=_conversation(outline.conversation, redaction),
+        documents=tuple(_document(one, redaction) for one in outline.documents),
+    )
+
+
+def _conversation(one: Conversation, redaction: Redaction) -> ExportedConversation:
+    return ExportedConversation(
+        id=one.id,
+        title=redaction.said(one.title),
+        created_at=moment(one.created_at),
+        updated_at=moment(one.updated_at),
+        leaf_id=one.leaf_id,
+    )
+
+
+def _document(one: DocumentRecord, redaction: Redaction) -> ExportedDocument:
+    name = redaction.said(one.name)
+    return ExportedDocument(id=one.id, file_id=one.file_id, name=name, status=one.status, pages=one.pages)
+
+
+def _file(one: FileRecord, redaction: Redaction) -> ExportedFile:
+    return ExportedFile(
+        id=one.id,
+        name=redaction.said(one.name),
+        media_type=one.media_type,
+        size=one.size,
+        sha256=one.sha256,
+        created_at=moment(one.created_at),
+    )
+
+
+def _inside(redaction: Redaction) -> list[ExportedFile]:
+    """What stood in the messages themselves, so far."""
+    found = redaction.files.items()
+    return [
+        ExportedFile(id=address, name="", media_type=media_type, size=size, sha256=digest)
+        for address, (media_type, size, digest) in found
+    ]

@@ -1,0 +1,190 @@
+"""Keeps keys out of what leaves the house: those that are known, those that look like one, those that are called so."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import quote, unquote_to_bytes
+
+from core.mcp.journal import BEARER, KEYS, NAMED
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+HIDDEN: Final = "…"
+_SHORTEST: Final = 6  # characters: shorter values (a port, "true") are no secrets
+_DEEPEST: Final = 50  # lists and objects in each other
+_LONGEST_NAME: Final = 100
+_NAMES: Final = re.compile(
+    r"(?:.*[-_. ])?(?:api[-_ ]?keys?|access[-_ ]?key(?:[-_ ]?id)?|private[-_ ]?key|secret(?:[-_ ]?key)?"
+    r"|[\w-]*token|passw(?:or)?d|passphrase|credentials?|authorization|cookies?)",
+    re.IGNORECASE,
+)
+_HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_RANDOM: Final = re.compile(r"(?!https?://)(?=\S*\d)(?=\S*[A-Za-z])\S{6,}")
+_IN_ADDRESS: Final = re.compile(r"[?&][\w.\[\]-]*$")
+_PEM: Final = re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL)
+_COOKIES: Final = re.compile(r"(?i)(?P<name>\bcookie\s*:\s*)[^\s=;:\"']+=[^\r\n\"']+")
+_PLACE: Final = re.compile(r"(?:file:|~[\\/]|/(?!files/)|[A-Za-z]:[\\/]|\\\\)")
+_INLINE: Final = re.compile(r"data:[\w.+-]+/[\w.+-]+(?:;[\w.+=-]+)*?;base64,[A-Za-z0-9+/=]{200,}")
+_DATA: Final = re.compile(
+    r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?P<more>(?:;[\w.+=\"-]+)*?)(?P<base64>;base64)?,(?P<bytes>.*)", re.DOTALL
+)
+
+
+class Redaction:
+    """Takes keys out of texts and values, and the bytes of files that stand in them.
+
+    Args:
+        secrets: What is known to be one.
+
+    Attributes:
+        files: What stood in the values themselves: `(media type, bytes, sha256)` by the address that took its place.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        given = {key.strip() for secret in secrets for key in (secret, secret.partition(" ")[2])}
+        whole = {key for key in given if len(key) >= _SHORTEST}
+        written = whole | {quote(key, "") for key in whole} | {json.dumps(key)[1:-1] for key in whole}
+        self._known = sorted(written, key=len, reverse=True)
+        self.files: dict[str, tuple[str, int, str]] = {}
+
+    def said(self, text: str) -> str:
+        """What people and models wrote: a word such as "password" is no reason to hide the word after it."""
+        return NAMED.sub(_if_random, self._shaped(text))
+
+    def machine(self, text: str) -> str:
+        """What a tool was given, or gave: whatever is called a key is one."""
+        return NAMED.sub(_if_assigned, self._shaped(text))
+
+    def value(self, value: Any, *, machine: bool = True, depth: int = 0) -> Any:
+        """A JSON value, new; what is none becomes text, and so does what lies deeper than any reader goes."""
+        if isinstance(value, str):
+            return self._text(value, machine=machine)
+        if isinstance(value, Mapping | list | tuple | set | frozenset) and depth >= _DEEPEST:
+            return self.machine(_written(cast("Any", value)))
+        if isinstance(value, Mapping):
+            items = [(str(name), one) for name, one in cast("Mapping[Any, Any]", value).items()]
+            called = {one for name, one in items if name in {"name", "key"} and isinstance(one, str)}
+            if any(map(is_called_secret, called)):  # {"name": "Authorization", "value": …}
+                items = [(name, _blank(one) if name == "value" else one) for name, one in items]
+            return {self.said(name): self._named(name, one, machine, depth + 1) for name, one in items}
+        if isinstance(value, list | tuple | set | frozenset):
+            return [self.value(one, machine=machine, depth=depth + 1) for one in cast("Iterable[Any]", value)]
+        return value if value is None or isinstance(value, bool | int | float) else self.machine(str(value))
+
+    def address(self, value: Any) -> Any:
+        """Where a file is, of one on this machine its name alone; what stands there itself is named by its hash."""
+        found = _DATA.fullmatch(value) if isinstance(value, str) and value.startswith("data:") else None
+        if found is None:
+            is_place = isinstance(value, str) and _PLACE.match(value)
+            return self.value(re.split(r"[\\/]", value.rstrip("\\/"))[-1] if is_place else value)
+        return self._noted(found["type"] or "text/plain", _decoded(found["bytes"], encoded=bool(found["base64"])))
+
+    def arguments(self, text: str) -> str:
+        """The JSON text of a call's arguments, JSON still; as it was where nothing had to go; else a text."""
+        try:
+            given = json.loads(text)
+        except (ValueError, RecursionError):
+            return json.dumps(self.machine(text), ensure_ascii=False)
+        kept = self.value(given)
+        return text if kept == given else json.dumps(kept, ensure_ascii=False)
+
+    def _shaped(self, text: str) -> str:
+        text = text.encode(errors="replace").decode()  # halves of surrogate pairs, which no file can hold
+        text = _INLINE.sub(lambda found: self.address(found[0]), text)
+        for secret in self._known:
+            text = text.replace(secret, HIDDEN)
+        text = _COOKIES.sub(_if_assigned, _PEM.sub(HIDDEN, text))
+        return BEARER.sub(_if_key, KEYS.sub(_if_key, text))
+
+    def _text(self, text: str, *, machine: bool) -> str:
+        if text.startswith("data:") and ";base64," in text[:200]:
+            return self.address(text)
+        return self.machine(text) if machine else self.said(text)
+
+    def _named(self, name: str, value: Any, machine: bool, depth: int) -> Any:  # noqa: FBT001 - as `value` has them
+        if is_called_secret(name):
+            return self.value(_blank(value), machine=machine, depth=depth)
+        if name == "data" and isinstance(value, str) and len(value) > 256 and (raw := _plain_base64(value)) is not None:
+            return self._noted("application/octet-stream", raw)
+        return self.value(value, machine=machine, depth=depth)
+
+    def _noted(self, media_type: str, data: bytes) -> str:
+        digest = sha256(data).hexdigest()
+        self.files.setdefault(f"sha256:{digest}", (media_type, len(data), digest))
+        return f"sha256:{digest}"
+
+
+def is_called_secret(name: str) -> bool:
+    """Whether what has this name is a secret."""
+    return _NAMES.fullmatch(_HUMP.sub("_", name[:_LONGEST_NAME])) is not None
+
+
+def _blank(value: Any, depth: int = 0) -> Any:
+    """What has the name of a secret; what only describes one, as a JSON Schema does, stays."""
+    if isinstance(value, str):
+        return HIDDEN if value else value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return HIDDEN if abs(value) >= 10 ** (_SHORTEST - 1) else value
+    if depth >= _DEEPEST:
+        return HIDDEN
+    if isinstance(value, Mapping):
+        own = cast("Mapping[Any, Any]", value)
+        is_schema = isinstance(own.get("type"), str) and "value" not in own
+        return own if is_schema else {name: _blank(one, depth + 1) for name, one in own.items()}
+    if isinstance(value, list | tuple):
+        return [_blank(one, depth + 1) for one in cast("list[Any]", value)]
+    return value
+
+
+def _if_key(found: re.Match[str]) -> str:
+    """Words that only begin as a key does, or follow "basic", stay."""
+    text = found[0]
+    if (
+        not any(sign.isdigit() for sign in text)
+        and "://" not in found.string[max(0, found.start() - 3) : found.start()]
+    ):
+        return text
+    return f"{found[1]} {HIDDEN}" if found.re is BEARER else HIDDEN
+
+
+def _if_assigned(found: re.Match[str]) -> str:
+    return found[0] if re.search(r"\bis\b\s*[\"']?$", found["name"]) else found["name"] + HIDDEN
+
+
+def _if_random(found: re.Match[str]) -> str:
+    """A word after "password:" stays; what stands in quotes there or in an address, or is no word, goes."""
+    name, value = found["name"], found[0][len(found["name"]) :].strip()
+    is_given = re.search(r"[:=]\s*\\*[\"']$", name) or _IN_ADDRESS.search(
+        found.string[max(0, found.start() - _LONGEST_NAME) : found.start()]
+    )
+    is_header = name.lower().startswith("authorization") and len(value.split()) > 1
+    return name + HIDDEN if is_given or is_header or _RANDOM.fullmatch(value) else found[0]
+
+
+def _written(value: Any) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        return HIDDEN
+
+
+def _decoded(text: str, *, encoded: bool) -> bytes:
+    raw = unquote_to_bytes(text)
+    try:
+        return base64.b64decode(raw) if encoded else raw
+    except (ValueError, binascii.Error):
+        return raw
+
+
+def _plain_base64(text: str) -> bytes | None:
+    try:
+        return base64.b64decode(text, validate=True)
+    except (ValueError, binascii.Error):
+        return None

@@ -1,0 +1,298 @@
+"""An engine whose conversations are answered by a program's own agents: what `WebUI(agent).run()` opens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from contextlib import aclosing, nullcontext, suppress
+from copy import copy
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from core.agents.base import Agent
+from core.agents.hub import within
+from core.agents.mentions import mentioned
+from core.engine import Engine
+from core.errors import NotFoundError, SettingsError
+from core.export.secrets import keys_inside
+from core.llm.base import BaseChatModel
+from core.mcp.settings import ServerSettings
+from core.messages.content import ContentItem
+from core.messages.message import USER
+from core.storage.typed_keys import among, in_address, in_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+    from types import TracebackType
+
+    from core.llm.request import ChatRequest, Stream
+    from core.messages.message import Message
+    from core.rag.library import Library
+    from core.settings import Settings
+    from core.tools.base import BaseTool
+
+_CHOSEN = "agents"  # the name of an owner's setting: {conversation: agent}
+_REMEMBERED = 500  # conversations whose agent was chosen, of one owner
+
+
+class Hosted(Engine):
+    """Everything behind the page, with given agents to answer.
+
+    An agent answers with its own model and its own tools; what a tool may do is asked on the page as ever. One
+    without a model is lent the one of Parlour's settings, unless its reply is code of its own (`_run`). A plain
+    assistant without files of its own answers from the documents of the conversation; any other agent finds
+    them as files of the question.
+
+    Args:
+        settings: Where things live.
+        agents: Those who answer; the first one, until another is chosen.
+        mention: Whether `@name` in a question turns to the agent of that name.
+        beginning: What every new conversation begins with.
+        at_once: How many replies are written at the same time; no limit if left out.
+        options: What the agents are called with, besides what every reply has.
+
+    Raises:
+        SettingsError: There is no agent, two have the same name, or one is no agent.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        agents: Sequence[Agent],
+        *,
+        mention: bool = False,
+        beginning: Sequence[Message] = (),
+        at_once: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if at_once is not None and at_once < 1:
+            raise SettingsError(f"concurrency_limit is at least 1, not {at_once!r}.")
+        self.agents = tuple(agents)
+        self.names = named(self.agents)
+        self.mention = mention
+        self.beginning = tuple(beginning)
+        super().__init__(settings, model=_model_of(self.agents[0]))
+        self.options = dict(options or {})
+        self.turns = asyncio.Semaphore(at_once) if at_once is not None else nullcontext()
+        self._begun: dict[str, str] = {}
+        self.brings_model = self.agents[0].llm is not None or _is_code(self.agents[0])
+        self._folder = Path()  # set while it is open
+
+    async def __aenter__(self) -> Self:
+        """Open as every engine; raises as it does."""
+        self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="parlour-files-"))
+        try:
+            await super().__aenter__()
+        except BaseException:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+            raise
+        self._models.fixed = self.brings_model
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close as every engine, and forget the copies that agents were given."""
+        try:
+            await super().__aexit__(kind, error, trace)
+        finally:
+            await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> Any:
+        """Who answers in a conversation. Raises NotFoundError."""
+        model = model or await (await self._models.loader(owner)).ready()
+        documents = await self.documents.within_reach(owner, conversation_id)
+        library = await self.library(owner)
+        chosen = await self.chosen_agent(owner, conversation_id)
+        return _Guest(self, owner, chosen, model, library, documents)
+
+    async def _agent_outside(self, owner: str, documents: list[str]) -> Any:
+        """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
+        model = await (await self._models.loader(owner)).ready()
+        return _placed(self.agents[0], model, await self.library(owner), documents)
+
+    def own_tools(self) -> list[BaseTool]:
+        """The tools that the program has given its agents and those that these lead or can call, by full name once."""
+        every = [*self.agents, *(one for agent in self.agents for one in within(agent))]
+        found = (tool for one in every for tool in getattr(one, "function_map", {}).values())
+        return list({tool.full_name: tool for tool in found}.values())
+
+    async def secrets(self, owner: str) -> list[str]:
+        """Every key that the program has given its agents, for whoever must not repeat them; the same for all."""
+        del owner
+        every = [*self.agents, *(one for agent in self.agents for one in within(agent))]
+        models = [model for one in every if (model := getattr(one, "llm", None)) is not None]
+        tools = self.own_tools()
+        found = keys_inside([*(one.cfg for one in models), *(one.cfg for one in tools)])
+        found += [key for one in models for key in in_address(str(one.cfg.get("model_server") or ""))]
+        for server in (getattr(one, "settings", None) for one in tools):
+            if isinstance(server, ServerSettings):
+                pairs = [*server.revealed("env").items(), *server.revealed("headers").items()]
+                found += [*among(pairs), *in_address(server.url or ""), *in_arguments(server.args)]
+        return list(dict.fromkeys(found))
+
+    async def chosen_agent(self, owner: str, conversation_id: str) -> int:
+        """The place of the agent that answers a conversation, from 0."""
+        chosen = await self.approving.choices.get(owner, _CHOSEN, {})
+        name = cast("dict[str, Any]", chosen).get(conversation_id) if isinstance(chosen, dict) else None
+        return self.names.index(name) if name in self.names else 0
+
+    async def choose_agent(self, owner: str, conversation_id: str, place: int) -> None:
+        """Let another agent answer a conversation from its next question on.
+
+        Raises:
+            NotFoundError: There is no such agent, or the conversation is not the owner's.
+        """
+        if not 0 <= place < len(self.names):
+            raise NotFoundError("There is no such agent.", kind="agent")
+        await self.conversations.get(owner, conversation_id)
+        chosen = await self.approving.choices.get(owner, _CHOSEN, {})
+        kept = dict(cast("dict[str, Any]", chosen)) if isinstance(chosen, dict) else {}
+        kept.pop(conversation_id, None)
+        kept[conversation_id] = self.names[place]
+        latest = dict(list(kept.items())[-_REMEMBERED:])
+        await self.approving.choices.set(owner, _CHOSEN, latest)
+        self._changed(owner, conversation_id)
+
+    async def begun(self, owner: str) -> str:
+        """A conversation that only has what every one begins with; an untouched one is given again."""
+        waiting = self._begun.get(owner, "")
+        with suppress(NotFoundError):
+            if waiting and len(await self.conversations.thread(owner, waiting)) == len(self.beginning):
+                return waiting
+        fresh = (await self.conversations.create(owner)).id
+        await self.begin(owner, fresh)
+        self._begun[owner] = fresh
+        return fresh
+
+    async def begin(self, owner: str, conversation_id: str) -> None:
+        """Put what every conversation begins with into a new one. Raises NotFoundError."""
+        parent: str | None = None
+        for message in self.beginning:
+            role = "user" if message.role == USER else "assistant"
+            stored = await self.conversations.add_message(owner, conversation_id, role, [message], parent)
+            parent = stored.id
+
+    async def path_of(self, owner: str, file_id: str, name: str) -> Path | None:
+        """A file of the owner's under its own name; `None` where it is gone."""
+        try:
+            _, path = await self.files.get(owner, file_id)
+        except NotFoundError:
+            return None
+        return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)
+
+
+class _Guest:
+    """The agents, in one conversation of one owner."""
+
+    def __init__(
+        self,
+        house: Hosted,
+        owner: str,
+        chosen: int,
+        model: BaseChatModel,
+        library: Library,
+        documents: Collection[str],
+    ) -> None:
+        self._house = house
+        self._owner = owner
+        self._chosen = chosen
+        self._model = model
+        self._library = library
+        self._documents = documents
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
+        """The reply as events, of the agent that is meant."""
+        agent = self._house.agents[_meant(messages, self._house.names, self._chosen, mention=self._house.mention)]
+        agent = _placed(agent, self._model, self._library, self._documents)
+        if not _answers_from_library(agent):
+            messages = [await self._with_files(message) for message in messages]
+        async with self._house.turns, aclosing(agent.stream(messages, **{**self._house.options, **kwargs})) as events:
+            async for event in events:
+                yield event
+
+    async def _with_files(self, message: Message) -> Message:
+        """A question with its documents as files of this machine; pictures and sounds it has already."""
+        about = cast("list[dict[str, Any]]", (message.extra or {}).get("files") or [])
+        names = {str(one["id"]): str(one["name"]) for one in about if one.get("kind") == "document"}
+        if message.role != USER or not names:
+            return message
+        paths = [await self._house.path_of(self._owner, file_id, name) for file_id, name in names.items()]
+        files = [ContentItem(file=str(path)) for path in paths if path is not None]
+        return message.model_copy(update={"content": [*message.items, *files]})
+
+
+class _Nobody(BaseChatModel):
+    """Stands where a model stands, for an agent whose reply is code alone."""
+
+    model_type = "none"
+    in_process = True
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        del request
+        raise SettingsError("This agent has no model.", hint="Pass llm=...", key="model_not_named")
+        yield  # pyright: ignore[reportUnreachable] - makes it a generator
+
+
+def named(agents: Sequence[object]) -> tuple[str, ...]:
+    """What the agents are called, each differently."""
+    if not agents:
+        raise SettingsError("There is no agent to serve.", hint="Write WebUI(agent) or WebUI([agent, ...]).")
+    names: list[str] = []
+    for agent in agents:
+        if not isinstance(agent, Agent):
+            raise SettingsError(f"This is no agent: {agent!r}.", hint="Pass an Agent, or a list of them.")
+        name = agent.name or type(agent).__name__
+        if name in names:
+            raise SettingsError(f"Two agents are named {name!r}.", hint="Give each a name of its own.")
+        names.append(name)
+    return tuple(names)
+
+
+def _is_code(agent: Agent) -> bool:
+    """Whether it has no model and its reply is made by code of its own, which may need none."""
+    own = (cls for cls in type(agent).__mro__ if cls is not Agent and {"_run", "_stream_reply"} & set(vars(cls)))
+    first = next(own, Agent)
+    return agent.llm is None and "_run" in vars(first) and "_stream_reply" not in vars(first)
+
+
+def _model_of(agent: Agent) -> BaseChatModel | None:
+    """The model to get ready: the agent's, none at all, or (`None`) the one of the settings."""
+    return _Nobody({"model": agent.name or type(agent).__name__}) if _is_code(agent) else agent.llm
+
+
+def _placed(agent: Agent, model: BaseChatModel, library: Library, documents: Collection[str]) -> Agent:
+    """The agent, with what it lacks: a model, and the documents of the conversation."""
+    from core.agents.assistant import Assistant  # brings the document readers with it
+
+    own = agent
+    if agent.llm is None and not _is_code(agent):
+        own = copy(agent)
+        own.llm = model
+    return own.over(library, documents) if isinstance(own, Assistant) else own
+
+
+def _answers_from_library(agent: Agent) -> bool:
+    from core.agents.assistant import Assistant
+
+    return isinstance(agent, Assistant) and agent.has_library
+
+
+def _meant(messages: Sequence[Message], names: Sequence[str], chosen: int, *, mention: bool) -> int:
+    """The agent that the last question names first with an @, else the chosen one."""
+    question = next((one.get_text_content() for one in reversed(messages) if one.role == USER), "")
+    found = mentioned(question, names) if mention else []
+    return names.index(found[0]) if found else chosen
+
+
+def _named_copy(source: Path, folder: Path, name: str) -> Path:
+    """The file under the name it came with; made once."""
+    target = folder / name
+    if not target.is_file():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = folder / f".{os.getpid()}"
+        shutil.copyfile(source, draft)
+        draft.replace(target)
+    return target

@@ -1,0 +1,109 @@
+"""The folder of a suite's runs: the one under way, those that are over, and the replies that models gave."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping
+from dataclasses import replace
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, cast
+
+from core.judging.result import SuiteRun
+from core.judging.row import Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_log = logging.getLogger(__name__)
+
+
+class Runs:
+    """Runs in a folder, which is made where there is none.
+
+    Args:
+        folder: It.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._over = folder / "runs"
+        self._over.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def cache(self) -> Path:
+        """Where replies of models are kept."""
+        return self.folder / "replies"
+
+    def unfinished(self, tag: str | None) -> Path:
+        """The rows of the run that is not over yet: of all tasks, or of those with a tag."""
+        own = f"-{sha256(tag.encode(errors='replace')).hexdigest()[:8]}" if tag else ""
+        return self.folder / f"unfinished{own}.jsonl"
+
+    def rows(self, asked: Sequence[Row], tag: str | None) -> list[Row]:
+        """The rows of these tasks that are written down, in the order of the tasks.
+
+        Args:
+            asked: As they were before they were answered.
+            tag: As of `unfinished`.
+        """
+        found = {row.id: row for row in _written(self.unfinished(tag))}
+        there = [one for one in asked if one.id in found and found[one.id].mark == one.mark]
+        return [replace(found[one.id], tags=one.tags) for one in there]
+
+    def finished(self, run: SuiteRun, tag: str | None) -> SuiteRun:
+        """The run together with the one before it. One of all tasks is kept; rows are not unfinished any more.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        before = self._last(run.suite)
+        if tag is None:
+            path = self._free(run.began)
+            draft = path.with_suffix(".part")
+            draft.write_text(json.dumps(run.as_dict(), ensure_ascii=False, indent=1), encoding="utf-8")
+            draft.replace(path)
+        elif before is not None:
+            same = {row.id for row in run.rows}
+            before = replace(before, rows=tuple(row for row in before.rows if row.id in same))
+        self.unfinished(tag).unlink(missing_ok=True)
+        return run.after(before)
+
+    def _last(self, suite: str) -> SuiteRun | None:
+        for path in sorted(self._over.glob("*.json"), key=_place, reverse=True):
+            try:
+                run = SuiteRun.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                _log.warning("The file %r holds no run of a suite.", path.name)
+                continue
+            if run.suite == suite:
+                return run
+        return None
+
+    def _free(self, began: str) -> Path:
+        stem = "".join(sign for sign in began.partition("+")[0] if sign.isdigit())
+        place, n = self._over / f"{stem}.json", 1
+        while place.exists():
+            n += 1
+            place = self._over / f"{stem}-{n}.json"
+        return place
+
+
+def _place(path: Path) -> tuple[str, int]:
+    """Where a run stands among the others: when it began, and its number among those of that second."""
+    began, _, number = path.stem.partition("-")
+    return began, int(number) if number.isdecimal() else 0
+
+
+def _written(path: Path) -> Iterator[Row]:
+    for line in path.read_bytes().split(b"\n") if path.is_file() else ():  # an answer may hold what ends a line of text
+        try:
+            row: Any = json.loads(line)
+            if isinstance(row, Mapping):
+                yield Row.from_dict(cast("Mapping[str, Any]", row))
+        except (ValueError, KeyError, TypeError):
+            continue

@@ -1,0 +1,150 @@
+"""Running a suite: its tasks side by side, each written down as it is over."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any
+
+from core.agents.mapping import answered
+from core.batch.answers import AnswerFile
+from core.batch.job import Tally
+from core.batch.questions import BatchQuestion
+from core.bridge.sync import run as run_sync
+from core.errors import ParlourError
+from core.judging.checks import Outcome, checked
+from core.judging.kept import Runs
+from core.judging.plan import AgentGiven, Asked, Plan
+from core.judging.problems import suite_problem
+from core.judging.result import SuiteRun
+from core.judging.row import Row, answer_row, said_error
+from core.judging.suite import Suite
+from core.llm.batch import in_order
+from core.messages.message import Usage
+from core.tools.approval import Guard, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from core.judging.judge import Judge
+
+DEFAULT_CONCURRENCY = 4
+
+
+def evaluate(
+    suite: Suite | Mapping[str, Any] | str | Path, agent: AgentGiven | None = None, **options: Any
+) -> SuiteRun:
+    """As `aevaluate`, from synchronous code; interrupting it keeps what is done, where `out` is given."""
+    return run_sync(aevaluate(suite, agent, **options))
+
+
+async def aevaluate(  # noqa: PLR0913 - two things, and by name how
+    suite: Suite | Mapping[str, Any] | str | Path,
+    agent: AgentGiven | None = None,
+    *,
+    out: str | Path | None = None,
+    judge: AgentGiven | None = None,
+    concurrency: int = DEFAULT_CONCURRENCY,
+    tag: str | None = None,
+    policy: Policy | None = None,
+    variables: Mapping[str, object] | None = None,
+    cached: bool = True,
+    told: Callable[[Tally], None] | None = None,
+) -> SuiteRun:
+    """Ask an agent the questions of a suite and judge its answers.
+
+    A task whose agent or model fails counts as not passed, and the others go on. Broken off, a run that has a folder
+    goes on where it was.
+
+    Args:
+        suite: As `Suite.of` takes it.
+        agent: Who is asked: an agent, or its configuration; left out, the suite's own, or else one with the model of
+            Parlour's settings.
+        out: A folder for the rows, the replies of models and earlier runs; left out, nothing is kept.
+        judge: An agent, or its configuration, whose model judges; left out, the suite says, or else it is the agent's.
+        concurrency: How many tasks run at the same time.
+        tag: Only tasks with it.
+        policy: Decides about calls of tools; what it would ask about is refused, for nobody is there.
+        variables: For the blanks of prompts.
+        cached: Whether replies of models are kept in `out` and given again to the same request.
+        told: Called before the first task, and after each.
+
+    Raises:
+        ConfigError: The suite is wrong, an agent cannot be made, or a task does not fit its agent.
+        SettingsError: A model cannot be made, or `concurrency` is below 1.
+        OSError: `out` cannot be written.
+    """
+    suite = Suite.of(suite)
+    tasks = [task for task in suite.tasks if tag is None or tag in task.tags]
+    if not tasks:
+        raise suite_problem("suite_none_left", tag=tag or "")
+    with TemporaryDirectory(prefix="parlour-eval-") as spare:
+        runs = Runs(Path(spare) if out is None else Path(out))
+        kept = None if out is None or not cached else runs.cache
+        with Plan(suite, agent, judge, kept, variables) as plan:
+            asked = plan.asked(tasks)
+            examiner = _Examiner(plan.judge_of(tasks), Guard(policy or Policy()), told)
+            began = datetime.now(UTC)
+            try:
+                with AnswerFile(runs.unfinished(tag)) as file:
+                    await examiner.examine(asked, file, concurrency)
+            finally:
+                with suppress(ParlourError):  # of a model that did not start
+                    await plan.aclose()
+            rows = runs.rows([one.row for one in asked], tag)
+            made = SuiteRun(suite.name or "", plan.labels, began.isoformat(timespec="seconds"), tuple(rows))
+            return runs.finished(made, tag)
+
+
+class _Examiner:
+    """Asks and judges.
+
+    Args:
+        judge: Of what a model must judge.
+        guard: Of the calls of tools.
+        told: Called after each task.
+    """
+
+    def __init__(self, judge: Judge | None, guard: Guard, told: Callable[[Tally], None] | None) -> None:
+        self._judge = judge
+        self._guard = guard
+        self._told = told
+
+    async def examine(self, asked: Sequence[Asked], file: AnswerFile, concurrency: int) -> None:
+        """Every task that has no row yet."""
+        by_id = {one.task.id: one for one in asked}
+        questions = [BatchQuestion(one.task.id, one.row.mark, one.messages, n) for n, one in enumerate(asked, 1)]
+        left = file.left(questions)
+        tally = Tally(total=len(left), there=len(asked) - len(left))
+
+        async def ask(question: BatchQuestion) -> None:
+            row = await self._row(by_id[question.id])
+            file.add(row.as_dict())
+            tally.answered += row.passed
+            tally.failed += not row.passed
+            tally.usage += row.usage
+            if self._told is not None:
+                self._told(tally)
+
+        if self._told is not None and left:
+            self._told(tally)
+        await in_order(ask, left, concurrency, keep_errors=False)
+
+    async def _row(self, asked: Asked) -> Row:
+        try:
+            answer = await answered(asked.agent, asked.messages, approval=self._guard, lang=asked.lang)
+            outcomes: list[Outcome] = []
+            usage = Usage()
+            for check in asked.task.checks:
+                if check.judged and self._judge is not None:
+                    said = await self._judge.judged(asked.task.question, answer.text, check.judged, asked.lang)
+                    outcomes.append(said[0])
+                    usage += said[1] or Usage()
+                else:
+                    outcomes.append(checked(check, answer))
+        except ParlourError as error:
+            return replace(asked.row, error=said_error(error))
+        return answer_row(asked.row, answer, outcomes, usage)

@@ -1,0 +1,88 @@
+"""What a server says beside its answers: the last lines of it, without keys."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.mcp.shown import one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_MOST_LINES = 200
+_MOST_NOTES = 20
+_LONGEST = 500  # characters of a line
+_SHORTEST_KEY = 6  # characters: shorter values (a port, "true") are no secrets
+KEYS = re.compile(
+    r"""\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|tvly|AKIA|AIza|npm)[-_]?[A-Za-z0-9_-]{12,}
+    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?
+    | (?<=://)[^\s/@?#"'<>`]+(?=@)""",
+    re.VERBOSE,
+)
+NAMED = re.compile(
+    r"""(?P<name>(?:api[-_ ]?key|access[-_ ]?key|private[-_ ]?key|secret|token|passw(?:or)?d|passphrase|credential
+        |authorization|cookie)\w*[*_`]*\\*["']?\s*(?:[:=]|\bis\b)[*_]*\s*\\*["'`]?)
+        (?:(?:bearer|basic|digest|token|api-?key)\s+)?[^\s"',;`]{4,}""",
+    re.VERBOSE | re.IGNORECASE,
+)
+BEARER = re.compile(r"(?i)\b(bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line.
+
+    Args:
+        when: Seconds since 1970.
+        text: Printable, and without keys.
+    """
+
+    when: float
+    text: str
+
+
+class Journal:
+    """The last lines of one server.
+
+    Args:
+        secrets: What must not be repeated: the values of its variables and headers.
+    """
+
+    def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self.status = 0  # with which it refused the last request over HTTP; 0 where it did not
+        given = {key for secret in secrets for key in (secret, secret.partition(" ")[2])}  # "Bearer …" in parts too
+        self._secrets = sorted((key for key in given if len(key) >= _SHORTEST_KEY), key=len, reverse=True)
+        self._lines: deque[LogLine] = deque(maxlen=_MOST_LINES)
+        self._notes: deque[LogLine] = deque(maxlen=_MOST_NOTES)
+
+    @property
+    def lines(self) -> tuple[LogLine, ...]:
+        """The oldest first."""
+        return tuple(sorted((*self._lines, *self._notes), key=lambda line: line.when))
+
+    @property
+    def last(self) -> str:
+        """The last line; "" where there is none."""
+        return self._lines[-1].text if self._lines else ""
+
+    def write(self, text: str) -> None:
+        """Keep a line; empty ones are passed over."""
+        shown = self.clean(text)
+        if shown.strip():
+            self._lines.append(LogLine(time.time(), shown))
+
+    def note(self, text: str) -> None:
+        """Keep a remark of ours on the server, which no flood of lines drives out."""
+        self._notes.append(LogLine(time.time(), self.clean(text)))
+
+    def clean(self, text: str, most: int = _LONGEST) -> str:
+        """Text of a server, to be repeated to people and models: one line, and without keys."""
+        text = text[: most * 8]
+        for secret in self._secrets:
+            text = text.replace(secret, "…")
+        text = NAMED.sub(r"\g<name>…", BEARER.sub(r"\1 …", KEYS.sub("…", text)))
+        return one_line(text.strip(), most)

@@ -1,0 +1,228 @@
+"""Parlour as an MCP server: searching an owner's libraries and asking the assistant, over streamable HTTP.
+
+Every request shows the owner's token; nothing is kept between two requests, so that none can be taken over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
+
+from core.errors import BadArgumentsError, ParlourError
+from core.mcp.shown import one_line
+from core.tools.arguments import check
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+OwnerOf: TypeAlias = Callable[[str], Awaitable[str | None]]
+
+_VERSION = "0.1.0"  # the project's: where it runs from a checkout, nothing else tells it
+_MOST_PASSAGES = 20
+_LONGEST_QUESTION = 20_000
+_MOST_NAMED = 30
+_BODY = 256 * 1024
+_OWNER = "parlour.owner"
+_REFUSED = b"This needs the owner's token, as the header Authorization: Bearer ..."
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """What is offered to an owner's other programs.
+
+    Args:
+        libraries: `await libraries(owner)` gives the names of the owner's libraries.
+        search: `await search(owner, question, library, k)` gives passages as dicts; all libraries where it is `None`.
+        ask: `await ask(owner, question)` gives the assistant's answer.
+    """
+
+    libraries: Callable[[str], Awaitable[Sequence[str]]]
+    search: Callable[[str, str, str | None, int], Awaitable[Sequence[dict[str, Any]]]]
+    ask: Callable[[str, str], Awaitable[str]]
+
+
+class Serving:
+    """An ASGI application at one address.
+
+    Args:
+        served: What is offered.
+        owner_of: Whose token it is; `None` for nobody's.
+    """
+
+    def __init__(self, served: Served, owner_of: OwnerOf) -> None:
+        self._served = served
+        self._owner_of = owner_of
+        self._running: asyncio.Task[None] | None = None
+        self._leave = asyncio.Event()
+        self._manager = StreamableHTTPSessionManager(
+            Server(
+                "parlour",
+                version=_VERSION,
+                title="Parlour",
+                instructions="Searches the user's documents, and asks the user's assistant about them.",
+                on_list_tools=self._list,
+                on_call_tool=self._call,
+            ),
+            stateless=True,
+            json_response=True,
+            max_request_body_size=_BODY,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request; 401 without a token that is somebody's."""
+        owner = await self._owner_of(_token(scope))
+        if owner is None:
+            await _refuse(send)
+            return
+        await self._ready()
+        handle: ASGIApp = self._manager.handle_request
+        await handle({**scope, _OWNER: owner}, receive, send)
+
+    async def aclose(self) -> None:
+        """End what is still asked."""
+        self._leave.set()
+        if self._running is not None:
+            await asyncio.wait({self._running}, timeout=5.0)
+
+    # -- inside
+
+    async def _ready(self) -> None:
+        """The SDK's manager is opened and closed by one task, whichever request comes first."""
+        if self._running is None:
+            ready = asyncio.Event()
+
+            async def run() -> None:
+                async with self._manager.run():
+                    ready.set()
+                    await self._leave.wait()
+
+            self._running = asyncio.create_task(run(), name="serving MCP")
+            self._opened = ready
+        await self._opened.wait()
+
+    async def _list(self, context: Any, params: Any) -> ListToolsResult:
+        del params
+        names = [one_line(name, 60) for name in await self._served.libraries(_owner(context))]
+        return ListToolsResult(tools=[_search_tool(names), _ASK])
+
+    async def _call(self, context: Any, params: Any) -> CallToolResult:
+        owner, arguments = _owner(context), dict(params.arguments or {})
+        try:
+            if params.name == _ASK.name:
+                check(arguments, dict(_ASK.input_schema))
+                return _said(await self._served.ask(owner, arguments["question"]))
+            if params.name == "search_library":
+                check(arguments, _search_schema([]))
+                return await self._searched(owner, arguments)
+            return _said(f"There is no tool named {one_line(str(params.name))!r}.", failed=True)
+        except ParlourError as error:
+            return _said(str(error), failed=True)
+
+    async def _searched(self, owner: str, arguments: Mapping[str, Any]) -> CallToolResult:
+        question, library = arguments["question"], arguments.get("library")
+        if library is not None:
+            known = {name.casefold(): name for name in await self._served.libraries(owner)}
+            if library.casefold() not in known:
+                raise BadArgumentsError(
+                    f"There is no library named {one_line(library)!r}.",
+                    hint=f"Known: {', '.join(known.values()) or 'none'}.",
+                )
+            library = known[library.casefold()]
+        passages = list(await self._served.search(owner, question, library, int(arguments.get("k", 5))))
+        text = "\n\n".join(
+            f"[{number}] {_where(passage)}\n{passage['text']}" for number, passage in enumerate(passages, 1)
+        )
+        return CallToolResult(
+            content=[TextContent(type="text", text=text or "Nothing was found.")],
+            structured_content={"passages": passages},
+        )
+
+
+def _search_schema(names: list[str]) -> dict[str, Any]:
+    among = f" One of: {', '.join(names[:_MOST_NAMED])}." if names else ""
+    return {
+        "type": "object",
+        "properties": {
+            "question": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": _LONGEST_QUESTION,
+                "description": "What to look for, as a question or in words of the documents.",
+            },
+            "library": {"type": "string", "description": f"The library's name; all of them if left out.{among}"},
+            "k": {
+                "type": "integer",
+                "minimum": 1,
+                "maximum": _MOST_PASSAGES,
+                "default": 5,
+                "description": "How many passages.",
+            },
+        },
+        "required": ["question"],
+    }
+
+
+def _search_tool(names: list[str]) -> Tool:
+    return Tool(
+        name="search_library",
+        title="Search the user's documents",
+        description="Find the passages of the user's own documents that answer a question, with document and page.",
+        input_schema=_search_schema(names),
+        annotations=ToolAnnotations(read_only_hint=True, open_world_hint=False),
+    )
+
+
+_ASK = Tool(
+    name="ask",
+    title="Ask the user's assistant",
+    description=(
+        "Ask the user's own assistant, which has the user's documents and tools. It remembers nothing between two "
+        "questions, and does nothing that the user would have to agree to."
+    ),
+    input_schema={
+        "type": "object",
+        "properties": {"question": {"type": "string", "minLength": 1, "maxLength": _LONGEST_QUESTION}},
+        "required": ["question"],
+    },
+)
+
+
+def _where(passage: Mapping[str, Any]) -> str:
+    page = f", page {passage['page']}" if passage.get("page") else ""
+    heading = f" ({passage['heading']})" if passage.get("heading") else ""
+    return f"{passage['document']}{page}{heading}"
+
+
+def _said(text: str, *, failed: bool = False) -> CallToolResult:
+    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
+
+
+def _owner(context: Any) -> str:
+    """Who asks, as the door found out."""
+    return context.request.scope[_OWNER]
+
+
+def _token(scope: Scope) -> str:
+    """The token in `Authorization: Bearer …`; "" where there is none, or more than one."""
+    values = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    kind, _, token = values[0].decode("latin-1").partition(" ") if len(values) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
+async def _refuse(send: Send) -> None:
+    headers = [
+        (b"content-type", b"text/plain; charset=utf-8"),
+        (b"content-length", str(len(_REFUSED)).encode()),
+        (b"www-authenticate", b'Bearer realm="parlour"'),
+        (b"cache-control", b"no-store"),
+    ]
+    await send({"type": "http.response.start", "status": 401, "headers": headers})
+    await send({"type": "http.response.body", "body": _REFUSED})

@@ -1,0 +1,124 @@
+"""The HTTP that servers are spoken to with: within reach, within limits, and to one origin.
+
+A redirect is followed by the SDK, and only where it stays within the origin.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+
+from core.mcp.lines import Meter
+from core.mcp.stdio import LONGEST_MESSAGE
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping
+
+    from core.mcp.journal import Journal
+    from core.net.addresses import Reach
+
+_TIMES = httpx2.Timeout(30.0, connect=10.0, read=300.0)  # a server may hold a stream of events open
+_EVENTS_A_SECOND, _EVENTS_AT_ONCE = 500, 1000
+_REFUSALS = frozenset({401, 402, 403, 407, 429, *range(500, 600)})
+_MOST_TRIED = 3  # of the addresses of a name
+_DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class OutOfReachError(httpx2.ConnectError):
+    """The address is of this machine or its network, and may not be called."""
+
+
+def http_client(headers: Mapping[str, str], reach: Reach | None, journal: Journal) -> httpx2.AsyncClient:
+    """A client for one server.
+
+    Args:
+        headers: Sent with every request.
+        reach: How far requests may go; anywhere where it is `None`, as for a program's own servers.
+        journal: Is told where the server refuses.
+    """
+
+    async def refused(response: httpx2.Response) -> None:
+        journal.status = response.status_code if response.status_code in _REFUSALS else 0
+
+    hooks: dict[str, list[Any]] = {"response": [_bound, refused]}
+    if reach is None:
+        return httpx2.AsyncClient(headers=dict(headers), timeout=_TIMES, event_hooks=hooks)
+    # Neither proxies nor passwords of the environment: what was checked is what is called.
+    checked = _Checked(reach)
+    return httpx2.AsyncClient(
+        headers=dict(headers), timeout=_TIMES, event_hooks=hooks, transport=checked, trust_env=False
+    )
+
+
+async def _bound(response: httpx2.Response) -> None:
+    is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    response.stream = _Bounded(response.stream, is_stream=is_stream)
+
+
+class _Checked(httpx2.AsyncBaseTransport):
+    """Calls checked addresses alone."""
+
+    def __init__(self, reach: Reach) -> None:
+        self._reach = reach
+        self._inner = httpx2.AsyncHTTPTransport(verify=reach.trusted or True, trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request to a checked address of the host and no other.
+
+        A name that changes its mind in between gains nothing.
+        """
+        reach, url = self._reach, request.url
+        host = url.raw_host.decode("ascii")
+        port = url.port or _DEFAULT_PORTS[url.scheme]
+        try:
+            addresses = await reach.resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpx2.ConnectError(f"{url.host} cannot be found") from error
+        if not addresses:
+            raise httpx2.ConnectError(f"{url.host} cannot be found")
+        if not all(reach.allows(address, port) for address in addresses):
+            raise OutOfReachError(f"{url.host} is not an address of the open internet")
+        last: httpx2.TransportError | None = None
+        for address in addresses[:_MOST_TRIED]:
+            # The certificate must be the name's, whatever the address; the Host header holds the name already.
+            request.extensions = {**request.extensions, "sni_hostname": host}
+            request.url = url.copy_with(host=address)
+            try:
+                return await self._inner.handle_async_request(request)
+            except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+                last = error
+            finally:
+                request.url = url
+        raise last or httpx2.ConnectError(f"{url.host} cannot be reached")
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        await self._inner.aclose()
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body that may be so long; of a stream of events, each event."""
+
+    def __init__(self, inner: Any, *, is_stream: bool) -> None:
+        self._inner = inner
+        self._is_stream = is_stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        meter = Meter(_EVENTS_A_SECOND, _EVENTS_AT_ONCE)
+        async for chunk in self._inner:
+            size += len(chunk)
+            events = chunk.count(b"\n\n") + chunk.count(b"\r\n\r\n") if self._is_stream else 0
+            if events:
+                size = 0
+            late = sum(not meter.take() for _ in range(events))
+            if late:  # a flood waits in its own connection
+                await anyio.sleep(min(late / _EVENTS_A_SECOND, 1.0))
+            if size > LONGEST_MESSAGE:
+                raise httpx2.ReadError(f"the answer is larger than {LONGEST_MESSAGE // 1024 // 1024} MB")
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()

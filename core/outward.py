@@ -1,0 +1,233 @@
+"""What an owner's other programs may use of Parlour, over MCP: a token, searching libraries, asking the assistant.
+
+The address is `/mcp` of the page's own, and every request carries the token as `Authorization: Bearer …`. Nobody is
+there to be asked: what a person would have to agree to is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import secrets
+import time
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from contextlib import aclosing
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from core.errors import ConflictError, NotFoundError, ToolError, ToolTimeoutError
+from core.messages.message import ASSISTANT, FUNCTION, Message
+from core.messages.transcript import Transcript
+from core.storage.owner_settings import OwnerSettings
+from core.tools.approval import Guard, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+    from types import TracebackType
+
+    from starlette.types import Receive, Scope, Send
+
+    from core.agents.assistant import Assistant
+    from core.libraries import Libraries
+    from core.mcp.serving import Serving
+    from core.rag.library import Library
+    from core.storage.database import Database
+
+PATH = "/mcp"
+_KEPT = "mcp_token"  # the name of the owner's setting: {"hash", "made"}
+_BEGINNING = "parlour"
+_LONGEST_TOKEN = 400
+_AT_ONCE = 2  # questions of one owner
+
+
+@dataclass(frozen=True, slots=True)
+class TokenInfo:
+    """That there is a token.
+
+    Args:
+        made: Unix seconds.
+    """
+
+    made: float
+
+
+class Outward:
+    """The way in for other programs.
+
+    Args:
+        database: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
+        libraries: The owners' libraries.
+        index: The index of an owner's documents.
+        agent: Makes who answers: given an owner and the documents within reach.
+        policy: The rules of an owner about tools.
+        seconds: How long an answer may take.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        libraries: Libraries,
+        index: Callable[[str], Awaitable[Library]],
+        agent: Callable[[str, list[str]], Awaitable[Assistant]],
+        policy: Callable[[str], Awaitable[Policy]],
+        seconds: float,
+    ) -> None:
+        self._settings = OwnerSettings(database)
+        self._libraries = libraries
+        self._index = index
+        self._agent = agent
+        self._policy = policy
+        self._seconds = seconds
+        self._serving: Serving | None = None
+        self._asking: dict[str, int] = {}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request of another program."""
+        if self._serving is None:
+            from core.mcp.serving import Served, Serving  # few installations are asked over MCP
+
+            self._serving = Serving(Served(self._names, self.search, self.ask), self.owner_of)
+        await self._serving(scope, receive, send)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """End what is still asked."""
+        if self._serving is not None:
+            await self._serving.aclose()
+
+    # ---- the token
+
+    async def token(self, owner: str) -> TokenInfo | None:
+        """Whether the owner has a token, and since when. Raises StorageError."""
+        kept = await self._kept(owner)
+        return TokenInfo(float(kept["made"])) if kept else None
+
+    async def renew_token(self, owner: str) -> str:
+        """A new token, to be shown once; the one before no longer counts. Raises StorageError."""
+        name = urlsafe_b64encode(owner.encode()).decode("ascii").rstrip("=")
+        token = f"{_BEGINNING}.{name}.{secrets.token_urlsafe(32)}"
+        await self._settings.set(owner, _KEPT, {"hash": _print(token), "made": time.time()})
+        return token
+
+    async def revoke_token(self, owner: str) -> None:
+        """Let no other program in any more. Raises StorageError."""
+        await self._settings.set(owner, _KEPT, None)
+
+    async def owner_of(self, token: str) -> str | None:
+        """Whose token it is; `None` for nobody's."""
+        parts = token.split(".")
+        owner = _named(parts[1]) if len(token) <= _LONGEST_TOKEN and len(parts) == 3 else ""
+        kept = await self._kept(owner) if owner else None
+        expected = str(kept["hash"]) if kept else _print("")
+        same = hmac.compare_digest(expected, _print(token))
+        return owner if same and kept else None
+
+    # ---- what it is for
+
+    async def search(self, owner: str, question: str, library: str | None, k: int) -> list[dict[str, Any]]:
+        """Passages of the owner's libraries, the best first.
+
+        Args:
+            owner: Whose libraries.
+            question: What to look for.
+            library: The name of one of them; all if left out.
+            k: How many passages.
+
+        Raises:
+            NotFoundError: The owner has no such library.
+            StorageError: The index cannot be used.
+        """
+        documents = await self._documents(owner, library)
+        if not documents or not question.strip():
+            return []
+        found = await (await self._index(owner)).afind(question, k, documents=documents)
+        return [passage.as_dict() for passage in found]
+
+    async def ask(self, owner: str, question: str) -> str:
+        """The assistant's answer, with the places it cites.
+
+        Raises:
+            ConflictError: key `busy`: the owner's other programs are asking already.
+            ToolTimeoutError: It took too long.
+            ParlourError: The model cannot be had, or failed.
+        """
+        if self._asking.get(owner, 0) >= _AT_ONCE:
+            raise ConflictError("The assistant is busy with other questions.", hint="Ask again later.", key="busy")
+        self._asking[owner] = self._asking.get(owner, 0) + 1
+        try:
+            async with asyncio.timeout(self._seconds):
+                return await self._answered(owner, question)
+        except TimeoutError:
+            raise ToolTimeoutError("The answer took too long.", tool="ask", seconds=self._seconds) from None
+        finally:
+            self._asking[owner] -= 1
+            if not self._asking[owner]:
+                del self._asking[owner]
+
+    # ---- inside
+
+    async def _answered(self, owner: str, question: str) -> str:
+        agent = await self._agent(owner, await self._documents(owner, None))
+        guard = Guard(await self._policy(owner))  # without anybody to ask
+        transcript = Transcript()
+        async with aclosing(agent.stream([Message("user", question)], approval=guard)) as events:
+            async for event in events:
+                transcript.apply(event)
+        reply = transcript.messages()
+        texts = [message.get_text_content() for message in reply if message.role == ASSISTANT]
+        text = next((text for text in reversed(texts) if text.strip()), "")
+        if not text:
+            raise ToolError("The assistant gave no answer.")
+        return text + _sources(reply, text)
+
+    async def _names(self, owner: str) -> Sequence[str]:
+        return [library.name for library in await self._libraries.list(owner)]
+
+    async def _documents(self, owner: str, library: str | None) -> list[str]:
+        """The documents of one library, or of all, as the index knows them."""
+        known = await self._libraries.list(owner)
+        chosen = [one for one in known if library is None or one.name == library]
+        if library is not None and not chosen:
+            raise NotFoundError("There is no such library.", kind="library")
+        opened = [await self._libraries.opened(owner, one.id) for one in chosen]
+        ids = [record.library_id for one in opened for record in one.documents if record.library_id is not None]
+        return list(dict.fromkeys(ids))
+
+    async def _kept(self, owner: str) -> dict[str, Any] | None:
+        kept: object = await self._settings.get(owner, _KEPT)
+        return cast("dict[str, Any]", kept) if isinstance(kept, dict) and {"hash", "made"} <= kept.keys() else None
+
+
+def _print(token: str) -> str:
+    """Enough for a token of 256 random bits: it cannot be guessed, however fast the function is."""
+    return sha256(token.encode("utf-8", "replace")).hexdigest()
+
+
+def _named(part: str) -> str:
+    try:
+        return urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
+    except ValueError:
+        return ""
+
+
+def _sources(reply: list[Message], text: str) -> str:
+    """The places that the answer cites, by their numbers."""
+    passages = [
+        passage
+        for message in reply
+        if message.role == FUNCTION
+        for passage in (message.extra or {}).get("passages", [])
+    ]
+    lines: list[str] = []
+    for number, passage in enumerate(passages, 1):
+        if f"[{number}]" in text:
+            page = f", page {passage['page']}" if passage.get("page") else ""
+            where = passage.get("url") or f"{passage['document']}{page}"
+            lines.append(f"[{number}] {where}")
+    return "\n\n" + "\n".join(lines) if lines else ""

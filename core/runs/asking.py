@@ -1,0 +1,295 @@
+"""Questions to the user: asked in the log of a run, where they outlive the page and the process."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from core.bridge.sync import on_loop
+from core.errors import ConflictError, NotFoundError
+from core.messages.events import CallStarted
+from core.runs.log import ApprovalAsked, ApprovalGiven
+from core.tools.approval import Decision, Guard
+from core.tools.one_question import asked_within
+from core.tools.seen import Seen
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+    from core.messages.message import Message
+    from core.runs.log import LoggedEvent, RunLog
+    from core.tools.approval import Asking, Policy, Why
+    from core.tools.base import BaseTool
+
+ASKED_FOR = 600.0
+
+
+@dataclass(slots=True)
+class _Open:
+    """A question that waits."""
+
+    asked: ApprovalAsked
+    answer: asyncio.Future[Decision]
+    timer: asyncio.TimerHandle | None = None
+    heard: bool = False  # whether the call waits for it here
+
+
+class Questions:
+    """The questions of one run.
+
+    A decision is in the table before its tool starts: killed in between, the process does not ask again for what may
+    have been done.
+
+    Args:
+        log: Where they are asked and answered.
+        keep: Waits until the log is in the table.
+        waiting: Told whether the run waits for the user, each time that changes.
+        within: Seconds until silence counts as a refusal.
+    """
+
+    def __init__(
+        self,
+        log: RunLog,
+        keep: Callable[[], Awaitable[None]],
+        waiting: Callable[[bool], None],
+        *,
+        within: float = ASKED_FOR,
+    ) -> None:
+        self._log = log
+        self._keep = keep
+        self._waiting = waiting
+        self._within = within
+        self._open: dict[str, _Open] = {}
+        self._answered: dict[str, _Open] = {}  # those whose calls have not come back for the answer
+        self._always: set[str] = set()
+        self._releasing: set[asyncio.Task[None]] = set()
+
+    def restore(self, earlier: Sequence[LoggedEvent], calls: Iterable[str], *, lasting: bool = True) -> None:
+        """Take up what was asked before the process died, with what is left of its time.
+
+        Args:
+            earlier: The run's events so far.
+            calls: Those calls that have no result yet.
+            lasting: Whether what was let run unasked then still is; else the rules say that.
+        """
+        asked: dict[str, ApprovalAsked] = {}
+        given: dict[str, ApprovalGiven] = {}
+        for one in earlier:
+            if isinstance(one.event, ApprovalAsked):
+                asked[one.event.call_id] = one.event
+                given.pop(one.event.call_id, None)  # that was the answer to another question
+            elif isinstance(one.event, ApprovalGiven):
+                given[one.event.call_id] = one.event
+                if lasting and one.event.always and one.event.call_id in asked:
+                    self._always.add(asked[one.event.call_id].name)
+        for call_id in calls:
+            if call_id not in asked:
+                continue
+            question = self._await(asked[call_id])
+            if answer := given.get(call_id):
+                self._take_back(call_id)
+                self._answered[call_id] = question
+                why = cast("Why", answer.why)
+                question.answer.set_result(Decision(answer.allowed, answer.arguments, why))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the user is being asked something."""
+        return bool(self._open)
+
+    def asked(self, call_id: str) -> ApprovalAsked | None:
+        """What the call was asked before, where it has not been told the answer."""
+        question = self._open.get(call_id) or self._answered.get(call_id)
+        return question.asked if question is not None else None
+
+    async def answer(self, call_id: str) -> Decision:
+        """Wait for the answer to what was asked; cancelled, it is no question any more."""
+        question = self._answered.pop(call_id, None) or self._open[call_id]
+        question.heard = True
+        try:
+            return await question.answer
+        finally:
+            self._take_back(call_id)
+
+    def drop(self, call_id: str) -> None:
+        """Forget what was asked: it needs no answer any more."""
+        self._answered.pop(call_id, None)
+        self._take_back(call_id)
+
+    async def ask(self, asking: Asking, full_name: str, within: Sequence[str] = ()) -> Decision:
+        """Put a question to the user and wait; cancelled, it is no question any more."""
+        asked = ApprovalAsked(
+            asking.call_id,
+            full_name,
+            dict(asking.arguments),
+            asking.reason,
+            dict(asking.wants),
+            list(asking.addresses),
+            time.time() + self._within,
+            list(within),
+        )
+        if asked.may_be_always and full_name in self._always:
+            return Decision(allowed=True, why="rule")
+        self._log.append(asked)
+        self._await(asked)
+        return await self.answer(asked.call_id)
+
+    async def decide(self, call_id: str, decision: Decision, *, always: bool = False) -> ApprovalAsked:
+        """Answer a question; the first answer counts. Returns when it is in the table.
+
+        Args:
+            call_id: The call.
+            decision: What the user said.
+            always: Whether the tool may run unasked from now on; left aside where that cannot be promised.
+
+        Returns:
+            What was asked.
+
+        Raises:
+            ConflictError: key `already_decided`: it is answered, or needs no answer any more.
+            NotFoundError: There is no such call.
+        """
+        question = self._take_back(call_id)
+        if question is None:
+            raise self._too_late(call_id)
+        asked = question.asked
+        if decision.allowed and always and asked.may_be_always:
+            self._always.add(asked.name)
+            alike = [one for one in self._open.values() if one.asked.name == asked.name and one.asked.may_be_always]
+            for other in alike:
+                self._take_back(other.asked.call_id)
+                self._settle(other, Decision(allowed=True, why="rule"))
+            await self._settle(question, decision, always=True)
+        else:
+            await self._settle(question, decision)
+        return asked
+
+    def ask_again(self, tool: str) -> None:
+        """Forget that a tool, by its full name, runs unasked in this run."""
+        self._always.discard(tool)
+
+    def close(self) -> None:
+        """The run is over: nothing is asked any more."""
+        for call_id in list(self._open):
+            question = self._take_back(call_id)
+            if question is not None:
+                question.answer.cancel()
+
+    def _await(self, asked: ApprovalAsked) -> _Open:
+        loop = asyncio.get_running_loop()
+        question = _Open(asked, loop.create_future())
+        question.timer = loop.call_later(max(0.0, asked.until - time.time()), self._expire, asked.call_id)
+        self._open[asked.call_id] = question
+        self._waiting(True)  # noqa: FBT003 - the one thing it is told
+        return question
+
+    def _take_back(self, call_id: str) -> _Open | None:
+        question = self._open.pop(call_id, None)
+        if question is not None:
+            if question.timer is not None:
+                question.timer.cancel()
+            if not self._open:
+                self._waiting(False)  # noqa: FBT003 - the one thing it is told
+        return question
+
+    def _expire(self, call_id: str) -> None:
+        question = self._take_back(call_id)
+        if question is not None:
+            self._settle(question, Decision(allowed=False, why="timeout"))
+
+    def _settle(self, question: _Open, decision: Decision, *, always: bool = False) -> asyncio.Future[None]:
+        """Log an answer, and let the call go on as soon as that is in the table."""
+        if not question.heard:
+            self._answered[question.asked.call_id] = question
+        edited = dict(decision.arguments) if decision.allowed and decision.arguments is not None else None
+        call_id = question.asked.call_id
+        self._log.append(ApprovalGiven(call_id, decision.allowed, edited, decision.why, always))
+        # A task of its own: whoever decided may close the page meanwhile.
+        task = asyncio.create_task(self._release(question, replace(decision, arguments=edited)))
+        self._releasing.add(task)
+        task.add_done_callback(self._releasing.discard)
+        return asyncio.shield(task)
+
+    async def _release(self, question: _Open, decision: Decision) -> None:
+        await self._keep()
+        if not question.answer.done():
+            question.answer.set_result(decision)
+
+    def _too_late(self, call_id: str) -> ConflictError | NotFoundError:
+        started = (one.event for one in self._log.since() if isinstance(one.event, CallStarted))
+        if not any(event.call_id == call_id for event in started):
+            return NotFoundError("There is no such call.", kind="call")
+        return already_decided()
+
+
+class RunGuard(Guard):
+    """Stands before the calls of a run and asks its user, on the loop of the run: agents may work on another one.
+
+    Args:
+        policy: The rules.
+        questions: Where the user is asked; without them nobody is there.
+        rules: Reads the rules anew.
+    """
+
+    def __init__(
+        self, policy: Policy, questions: Questions | None, rules: Callable[[], Awaitable[Policy]] | None = None
+    ) -> None:
+        super().__init__(policy, self._put if questions is not None else None)
+        self._read = rules
+        self._questions = questions
+        self._names: dict[str, str] = {}
+        self._inside: dict[str, tuple[str, ...]] = {}  # of what is asked within a call, the calls down to it
+        self._loop = asyncio.get_running_loop()
+
+    async def decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        """Decide about one call; what was asked of it before the process died is not asked again.
+
+        Unless a rule has decided meanwhile, or the tool is no longer what was asked about.
+        """
+        self._inside[call_id] = asked_within()
+        return await on_loop(self._loop, lambda: self._decide(tool, call_id, arguments, messages))
+
+    async def _decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        self._names[call_id] = tool.full_name
+        questions = self._questions
+        asked = questions.asked(call_id) if questions is not None else None
+        if questions is not None and asked is not None:
+            if await self._still_holds(asked, tool, arguments):
+                decision = await questions.answer(call_id)
+                if not decision.allowed or await self._still_holds(asked, tool, arguments):
+                    return decision
+            questions.drop(call_id)
+        return await super().decide(tool, call_id, arguments, messages)
+
+    async def rules(self) -> Policy:
+        """The rules as they are now."""
+        if self._read is not None:
+            self.policy = await self._read()
+        return self.policy
+
+    async def _still_holds(self, asked: ApprovalAsked, tool: BaseTool, arguments: Mapping[str, Any]) -> bool:
+        verdict = (await self.rules()).verdict(tool, arguments, Seen())
+        now = tool.full_name, {lang: tool.wants(arguments, lang) for lang in ("en", "zh")}
+        # What an agent calls is asked about under the call of the agent: that was a question about another tool.
+        return verdict != "refuse" and asked.name == now[0] and (not tool.changed or asked.wants == now[1])
+
+    async def _put(self, asking: Asking) -> Decision:
+        if self._questions is None:
+            return Decision(allowed=False, why="unattended")
+        return await self._questions.ask(asking, self._names[asking.call_id], self._inside.get(asking.call_id, ()))
+
+
+def with_allowances(policy: Policy, tools: Iterable[str]) -> Policy:
+    """The same rules, and these tools (by full names) let run in the chat."""
+    return replace(policy, lasting=(*policy.lasting, *tools))
+
+
+def already_decided() -> ConflictError:
+    """Somebody was quicker, or the call is over."""
+    return ConflictError("This question is already answered, or its call is over.", key="already_decided")

@@ -1,0 +1,78 @@
+"""A run that a dead process left in the middle of its calls, ready to go on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from core.messages.events import ToolFinished, ToolStarted
+from core.messages.transcript import Transcript
+from core.runs.log import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ClaimsChecked,
+    InputAsked,
+    InputGiven,
+    LoggedEvent,
+    RunFinished,
+    ToolProgress,
+    spoken,
+)
+from core.runs.run import cut_off_result
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.messages.message import Message
+    from core.storage.base import RunRecord
+
+# What is over with the process: a server that asked is gone, and so is how far a tool had come.
+_OVER = ClaimsChecked | RunFinished | ToolProgress | InputAsked | InputGiven
+_TRIES = 2  # of a call that takes the whole process with it each time, this many
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there is to go on with.
+
+    Args:
+        record: The run.
+        worker: The process that is dead.
+        logged: Its events, numbered from 1.
+        begun: The calls without a result that may have begun.
+    """
+
+    record: RunRecord
+    worker: str
+    logged: Sequence[LoggedEvent]
+    begun: frozenset[str]
+
+    @classmethod
+    def of(cls, record: RunRecord, worker: str, logged: Sequence[LoggedEvent]) -> Self | None:
+        """What was left; `None` where the run was not in the middle of its calls."""
+        kept = [one for one in logged if not isinstance(one.event, _OVER)]
+        calls = Transcript(spoken(kept)).unanswered()
+        if not calls:
+            return None
+        tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
+        at = kept[-1].at
+        spent = [call for call in calls if tries[_id(call)] >= _TRIES]
+        kept += [LoggedEvent(0, at, ToolFinished(_id(call), cut_off_result(call, "interrupted"))) for call in spent]
+        numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
+        return cls(record, worker, numbered, frozenset(map(_id, calls)) - _surely_not_begun(kept))
+
+    def messages(self) -> list[Message]:
+        """The reply so far."""
+        return Transcript(spoken(self.logged)).messages()
+
+
+def _surely_not_begun(logged: Sequence[LoggedEvent]) -> frozenset[str]:
+    """The calls that wait for the user or were refused: a yes is in the table before its tool starts."""
+    asked = {one.event.call_id for one in logged if isinstance(one.event, ApprovalAsked)}
+    allowed = {one.event.call_id for one in logged if isinstance(one.event, ApprovalGiven) and one.event.allowed}
+    return frozenset(asked - allowed)
+
+
+def _id(call: Message) -> str:
+    return str((call.extra or {})["function_id"])

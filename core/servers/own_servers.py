@@ -1,0 +1,399 @@
+"""The MCP servers of owners at work: what may be started, what was agreed to, and the tools that come of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import time
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from core.errors import McpError, NotFoundError, ParlourError, SettingsError, StorageError
+from core.mcp.settings import ServerSettings
+from core.mcp.shown import rule_name
+from core.net.addresses import Reach
+from core.servers.drafts import checked, pasted
+from core.servers.standing import OfferedTool, OwnServer
+from core.storage.base import LOCAL_OWNER
+from core.storage.mcp_servers import reached
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.mcp.commands import Resolved
+    from core.mcp.servers import Server, Servers
+    from core.servers.drafts import ServerDraft
+    from core.servers.standing import Mark, State, Trouble
+    from core.settings import Settings
+    from core.storage.allowances import Allowances
+    from core.storage.mcp_servers import McpServer, McpServerStore
+    from core.tools.base import BaseTool
+
+_LOG = logging.getLogger(__name__)
+
+_MOST = 60  # servers of one owner
+_REST = 60.0  # seconds, at least, between two tries of a server that failed; each time twice as many
+_TRIES = 5  # so often a server that failed is tried again unasked
+_PATIENCE = 4.0  # seconds that a question waits for servers that are being started
+
+
+class OwnServers:
+    """Servers by owner.
+
+    Args:
+        settings: Whether the page is for this machine alone.
+        store: What owners set up.
+        allowances: Which tools run unasked in conversations; left out, there are none.
+    """
+
+    def __init__(self, settings: Settings, store: McpServerStore, allowances: Allowances | None = None) -> None:
+        self._settings = settings
+        self._store = store
+        self._allowances = allowances
+        self._turn = 0  # how often a server was set up otherwise: what was read before that is not what is
+        self._running: Servers | None = None
+        self._starting: set[asyncio.Task[None]] = set()
+        self._troubles: dict[str, Trouble] = {}
+        self._tried: dict[str, float] = {}  # when a server was last started, by its id
+        # How often those were tried again that failed and have not been there since: nobody waits for them.
+        self._failing: dict[str, int] = {}
+
+    def may_start_programs(self, owner: str) -> bool:
+        """Whether it is the owner of the machine, at a page that nobody else can reach."""
+        return owner == LOCAL_OWNER and self._settings.bound_to_this_machine
+
+    async def list(self, owner: str) -> list[OwnServer]:
+        """All of the owner's, as they stand; those that may run and do not yet are being started from now on."""
+        turn = self._turn
+        standing = [await self._standing(kept, start=True, turn=turn) for kept in await self._store.list(owner)]
+        self._note(owner, standing)
+        return standing
+
+    def trouble(self, owner: str) -> Trouble:
+        """Whether a server of the owner's had `failed`, or waits for a yes, when they were last looked at."""
+        return self._troubles.get(owner, "")
+
+    async def secrets(self, owner: str) -> list[str]:
+        """The values of the owner's variables and headers, for whoever must not repeat them."""
+        return await self._store.secrets(owner)
+
+    async def wake(self) -> None:
+        """Begin to start the servers of the owner of the machine, so that the first question need not wait for them."""
+        try:
+            await self.list(LOCAL_OWNER)
+        except StorageError as error:
+            _LOG.warning("The MCP servers cannot be started: %s", error)
+
+    async def tools(self, owner: str) -> list[BaseTool]:
+        """The tools that the owner's servers offer. A server that fails, or takes too long, has none now."""
+        turn = self._turn
+        kept = [one for one in await self._store.list(owner) if one.enabled]
+        if not kept:
+            return []
+        standing = [await self._standing(one, start=True, turn=turn) for one in kept]
+        hopeful = [one.kept for one in standing if one.state == "connecting" and one.kept.id not in self._failing]
+        known = [_of(self._servers, one) for one in hopeful]
+        waited = {self._start(server) for server in known if server is not None}
+        if waited:
+            await asyncio.wait(waited, timeout=_PATIENCE)
+            standing = [await self._standing(one, start=False, turn=turn) for one in kept]
+        self._note(owner, standing)
+        self._try_again(standing)
+        offered = [tool for one in standing for tool in one.tools]
+        return [one.tool for one in offered if one.on and not one.mark]
+
+    # ---- setting them up
+
+    async def paste(self, owner: str, text: str) -> list[McpServer]:
+        """Add the servers of pasted JSON, all of them or none.
+
+        Raises:
+            SettingsError: As `drafts.pasted`; key `server_not_here` or `server_address` where the owner may not.
+            ConflictError: key `server_name_taken`.
+        """
+        drafts = pasted(text)
+        for draft in drafts:
+            self._refuse(owner, draft)
+        await self._refuse_too_many(owner, len(drafts))
+        added = await self._store.add(owner, {draft.name: draft.settings for draft in drafts})
+        for one, draft in zip(added, drafts, strict=True):
+            if not draft.enabled:
+                await self._store.set(owner, one.id, enabled=False)
+        return added
+
+    async def add(self, owner: str, name: str, entry: Mapping[str, Any]) -> McpServer:
+        """Add one. Raises as `paste`."""
+        draft = checked(name, entry)
+        self._refuse(owner, draft)
+        await self._refuse_too_many(owner, 1)
+        return (await self._store.add(owner, {draft.name: draft.settings}))[0]
+
+    async def change(self, owner: str, server_id: str, name: str, entry: Mapping[str, Any]) -> None:
+        """Another name or other settings; variables and headers whose value is `None` keep theirs.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            SettingsError: As `add`.
+        """
+        old = await self._store.get(owner, server_id)
+        another = old.name != name.strip()
+
+        def make(before: dict[str, Any]) -> Mapping[str, Any]:
+            nonlocal another
+            # What the form does not show stays.
+            rest = {key: before[key] for key in ("timeout", "connect_timeout", "include", "exclude") if key in before}
+            kind = {"type": before["type"]} if before.get("url") and before.get("url") == entry.get("url") else {}
+            draft = checked(name, {**rest, **kind, **entry}, before)
+            self._refuse(owner, draft)
+            another = another or reached(before) != reached(draft.settings)
+            return draft.settings
+
+        await self._store.change(owner, server_id, name.strip(), make)
+        await self._end(old, forget=another)
+
+    async def remove(self, owner: str, server_id: str) -> None:
+        """End it and forget it. Raises NotFoundError."""
+        kept = await self._store.get(owner, server_id)
+        await self._store.delete(owner, server_id)
+        await self._end(kept, forget=True)
+
+    async def confirm(self, owner: str, server_id: str, seen: str) -> None:
+        """Allow the command that was seen.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            SettingsError: key `server_not_here`: programs are not started for this owner; `server_unconfirmed`: the
+                command is another one now.
+        """
+        one = await self._standing(await self._store.get(owner, server_id), start=False)
+        if not self.may_start_programs(owner):
+            raise _not_here()
+        if not one.print or one.print != seen:
+            hint = "Look at it once more."
+            raise SettingsError("The command is another one than was seen.", hint=hint, key="server_unconfirmed")
+        await self._standing(await self._store.set(owner, server_id, confirmed=seen), start=True)
+
+    async def enable(self, owner: str, server_id: str, *, on: bool) -> None:
+        """Use it, or no more. Raises NotFoundError."""
+        kept = await self._store.set(owner, server_id, enabled=on)
+        if not on:
+            await self._end(kept)
+
+    async def trust(self, owner: str, server_id: str, *, on: bool) -> None:
+        """Believe what it says of its tools, or no more. Raises NotFoundError."""
+        await self._store.set(owner, server_id, trusted=on)
+
+    async def let_ask(self, owner: str, server_id: str, *, on: bool) -> None:
+        """Let it ask the owner things while one of its tools runs, or no more. Raises NotFoundError."""
+        await self._store.set(owner, server_id, asks=on)
+
+    async def switch(self, owner: str, server_id: str, tool: str, *, on: bool) -> None:
+        """Offer one of its tools, or no more. Raises NotFoundError."""
+        known = {one.name for one in (await self._one(owner, server_id)).tools}
+        if tool not in known:
+            raise NotFoundError("There is no such tool.", key="tool_unknown")
+        await self._store.switch(owner, server_id, [tool], on=on)
+
+    async def approve(self, owner: str, server_id: str, prints: Mapping[str, str]) -> None:
+        """Agree to tools as they were seen; one that has changed again since stays marked. Raises NotFoundError."""
+        now = {one.name: one.print for one in (await self._one(owner, server_id)).tools}
+        agreed = {name: seen for name, seen in prints.items() if seen and now.get(name) == seen}
+        kept = await self._store.set(owner, server_id, approved=agreed)
+        server = _of(self._servers, kept)
+        if server is not None:
+            server.approve(agreed)
+
+    async def connect(self, owner: str, server_id: str) -> None:
+        """Try again to start or reach it; returns at once. Raises NotFoundError."""
+        kept = await self._store.get(owner, server_id)
+        await self._end(kept)
+        await self._standing(kept, start=True)
+
+    async def check(self, owner: str, server_id: str) -> tuple[float, int]:
+        """Seconds until it answered, and how many tools it has.
+
+        Raises:
+            NotFoundError: There is none such of this owner, or it does not run.
+            McpError: It does not answer.
+        """
+        server = _of(self._servers, await self._store.get(owner, server_id))
+        if server is None:
+            raise NotFoundError("The server does not run.", kind="server")
+        begun = time.perf_counter()
+        await server.health()
+        return time.perf_counter() - begun, len(server.tools)
+
+    async def aclose(self) -> None:
+        """End all servers."""
+        for task in self._starting:
+            task.cancel()
+        if self._running is not None:
+            await self._running.aclose()
+
+    # ---- inside
+
+    @property
+    def _servers(self) -> Servers:
+        """Made when there is a server at all: the package it needs is not small."""
+        from core.mcp.servers import Servers
+
+        if self._running is None:
+            self._running = Servers(elicit=lambda _: _nobody)
+        return self._running
+
+    async def _one(self, owner: str, server_id: str) -> OwnServer:
+        return await self._standing(await self._store.get(owner, server_id), start=False)
+
+    async def _end(self, kept: McpServer, *, forget: bool = False) -> None:
+        """End what runs of a server; `forget` also what its tools may do unasked, which no other is to inherit."""
+        self._turn += 1
+        self._failing.pop(kept.id, None)
+        await self._servers.end(kept.owner_id, kept.name)
+        if forget and self._allowances is not None:
+            await self._allowances.forget(kept.owner_id, rule_name(kept.name, ""))
+
+    async def _standing(self, kept: McpServer, *, start: bool, turn: int = -1) -> OwnServer:
+        """A server as it stands. It is started only where it is used, allowed, and `start` says so.
+
+        Args:
+            kept: As it was read.
+            start: Whether to start it.
+            turn: The turn before it was read.
+        """
+        try:
+            settings = ServerSettings.model_validate(self._store.settings_of(kept))
+        except (StorageError, ValueError) as error:
+            trouble = error if isinstance(error, StorageError) else SettingsError("They are wrong.", key="mcp_settings")
+            return OwnServer(kept, None, "failed", trouble)
+        command, seen, trouble = None, "", None
+        if settings.type == "stdio":
+            command, seen, trouble = await asyncio.to_thread(_found, settings)
+            trouble = trouble if self.may_start_programs(kept.owner_id) else _not_here()
+        elif not self._may_reach(kept.owner_id, settings):
+            trouble = _not_that_address()
+        state: State = "failed" if trouble is not None else "confirm" if seen and seen != kept.confirmed else "off"
+        if not kept.enabled or state != "off":
+            return OwnServer(kept, settings, state if kept.enabled else "off", trouble, command, seen)
+        if turn != self._turn:  # it may be gone, or another one, since it was read
+            turn = self._turn
+            try:
+                now = await self._store.get(kept.owner_id, kept.id)
+            except NotFoundError:
+                return OwnServer(kept, settings, "off", None, command, seen)
+            if now != kept or turn != self._turn:
+                return await self._standing(now, start=start, turn=turn)
+        server = self._live(kept, settings)
+        if start and server.state == "off":
+            self._tried[kept.id] = time.monotonic()
+            self._start(server)
+        if server.state == "ready":
+            self._failing.pop(kept.id, None)
+        tools = await self._offered(kept, server)
+        log = tuple(line.text for line in server.log)
+        state = "connecting" if server.state == "off" and start else server.state
+        return OwnServer(kept, settings, state, _why(server), command, seen, tools, log)
+
+    def _live(self, kept: McpServer, settings: ServerSettings) -> Server:
+        reach = None if self.may_start_programs(kept.owner_id) else Reach()
+        approved = dict(kept.approved) or None
+        return self._servers.of(
+            kept.owner_id, kept.name, settings, trusted=kept.trusted, approved=approved, reach=reach, asks=kept.asks
+        )
+
+    def _note(self, owner: str, standing: Sequence[OwnServer]) -> None:
+        used = [one for one in standing if one.kept.enabled]
+        failed = any(one.state == "failed" for one in used)
+        waits = any(one.state == "confirm" or one.marked for one in used)
+        self._troubles.pop(owner, None)
+        if failed or waits:
+            self._troubles[owner] = "failed" if failed else "waits"
+
+    def _try_again(self, standing: Sequence[OwnServer]) -> None:
+        """Start anew what failed a while ago; the question does not wait for it, the next one may have it."""
+        now = time.monotonic()
+        for one in standing:
+            server = _of(self._servers, one.kept) if one.state == "failed" and one.settings is not None else None
+            tries = self._failing.get(one.kept.id, 0)
+            rest = _REST * (1 << tries)
+            if server is not None and tries < _TRIES and now - self._tried.get(one.kept.id, -rest) >= rest:
+                self._tried[one.kept.id] = now
+                self._failing[one.kept.id] = tries + 1
+                self._start(server)
+
+    def _start(self, server: Server) -> asyncio.Task[None]:
+        task = asyncio.create_task(server.start(), name=f"starting the MCP server {server.name}")
+        self._starting.add(task)
+        task.add_done_callback(self._starting.discard)
+        return task
+
+    async def _offered(self, kept: McpServer, server: Server) -> tuple[OfferedTool, ...]:
+        """Its tools. What it lists the first time is what the owner agrees to by adding it; later changes are shown."""
+        prints = server.fingerprints if server.state == "ready" else {}
+        agreed = kept.approved
+        if prints and not agreed:
+            agreed = (await self._store.set(kept.owner_id, kept.id, approved=prints)).approved
+            server.approve(prints)
+        found: list[OfferedTool] = []
+        for tool in server.tools:
+            name = str(getattr(tool, "own_name", tool.name))
+            seen = str(getattr(tool, "fingerprint", ""))
+            mark: Mark = "" if not seen or agreed.get(name) == seen else "changed" if name in agreed else "new"
+            found.append(OfferedTool(tool, name, name not in kept.off, mark, seen))
+        return tuple(found)
+
+    def _refuse(self, owner: str, draft: ServerDraft) -> None:
+        """What the owner may not set up, wherever it comes from."""
+        settings = ServerSettings.model_validate(draft.settings)
+        if settings.type == "stdio" and not self.may_start_programs(owner):
+            raise _not_here()
+        if settings.type != "stdio" and not self._may_reach(owner, settings):
+            raise _not_that_address()
+
+    async def _refuse_too_many(self, owner: str, more: int) -> None:
+        known = len(await self._store.list(owner))
+        if known + more > _MOST:
+            raise SettingsError("There are too many servers.", hint="Remove one.", key="server_many", n=known)
+
+    def _may_reach(self, owner: str, settings: ServerSettings) -> bool:
+        """Where its name leads is seen when it is reached."""
+        return self.may_start_programs(owner) or urlsplit(settings.url or "").scheme == "https"
+
+
+async def _nobody(server: str, message: str, schema: dict[str, Any]) -> None:
+    """A server may ask during a call, and the call says whom: outside of one nobody is asked."""
+    del message, schema
+    _LOG.info("The MCP server %r asks something while none of its tools runs; it is told no.", server)
+
+
+def _of(servers: Servers, kept: McpServer) -> Server | None:
+    return servers.known(kept.owner_id, kept.name)
+
+
+def _why(server: Server) -> ParlourError | None:
+    if server.state != "failed":
+        return None
+    return server.failure or McpError(server.error)
+
+
+def _found(settings: ServerSettings) -> tuple[Resolved | None, str, ParlourError | None]:
+    """The command on this machine, and what names it."""
+    from core.mcp.commands import resolve_command
+
+    try:
+        command = resolve_command(settings)
+    except McpError as error:
+        return None, "", error
+    whole = [command.program, list(command.args), settings.cwd or "", sorted(settings.env)]
+    return command, sha256(json.dumps(whole).encode()).hexdigest(), None
+
+
+def _not_here() -> SettingsError:
+    hint = "Add a server that has an address."
+    return SettingsError("Programs are started for the owner of this machine alone.", hint=hint, key="server_not_here")
+
+
+def _not_that_address() -> SettingsError:
+    hint = "Only the owner of the machine may use others."
+    return SettingsError("The address is not one of the open internet.", hint=hint, key="server_address")

@@ -1,0 +1,260 @@
+"""The MCP servers that owners set up: how to reach each, sealed, and what of it was looked at and allowed."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
+
+from core.errors import ConflictError, NotFoundError, StorageError
+from core.storage.base import new_id
+from core.storage.conversations import know_owner
+from core.storage.tables import mcp_servers
+from core.storage.typed_keys import among, in_address, in_arguments
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from core.storage.database import Database
+    from core.storage.sealing import Sealer
+
+
+_APART = 1e-5  # seconds between those that come together: they stay in their order
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """A server as an owner set it up.
+
+    Args:
+        name: What the owner calls it; its tools are named after it.
+        settings: The sealed `mcpServers` entry: values of `env` and `headers` are secrets.
+        enabled: Whether its tools are offered at all.
+        trusted: Whether what it says of its tools is believed: those that only read run unasked.
+        asks: Whether it may ask the owner things while one of its tools runs.
+        confirmed: The print of the command that the owner has seen and allowed to start; empty before.
+        approved: The print of each tool as the owner last saw it.
+        off: Its tools that are switched off, by the server's own names.
+        created_at: Unix seconds.
+    """
+
+    id: str
+    owner_id: str
+    name: str
+    settings: str = field(repr=False)
+    enabled: bool
+    trusted: bool
+    asks: bool
+    confirmed: str
+    approved: Mapping[str, str]
+    off: tuple[str, ...]
+    created_at: float
+
+
+class McpServerStore:
+    """Servers of owners. What is somebody else's does not exist.
+
+    Args:
+        database: Where they are kept.
+        sealer: Seals their settings.
+    """
+
+    def __init__(self, database: Database, sealer: Sealer) -> None:
+        self._database = database
+        self._sealer = sealer
+
+    async def list(self, owner: str) -> list[McpServer]:
+        """The owner's servers, in the order in which they came."""
+        query = select(mcp_servers).where(mcp_servers.c.owner_id == owner)
+        query = query.order_by(mcp_servers.c.created_at, mcp_servers.c.id)
+        return [_record(row) for row in await self._database.read(lambda c: c.execute(query).all())]
+
+    async def get(self, owner: str, server_id: str) -> McpServer:
+        """One of them. Raises NotFoundError."""
+        return await self._database.read(lambda c: _server_of(c, owner, server_id))
+
+    async def add(self, owner: str, given: Mapping[str, Mapping[str, Any]]) -> list[McpServer]:
+        """New servers by name, all of them or none; the owner need not be known yet.
+
+        Raises:
+            ConflictError: key `server_name_taken`: the owner has one of that name.
+        """
+        now = time.time()
+        rows = [
+            self._fresh(owner, name, settings, now + place * _APART)
+            for place, (name, settings) in enumerate(given.items())
+        ]
+
+        def begin(connection: Connection) -> None:
+            know_owner(connection, owner)
+            for row in rows:
+                _refuse_taken(connection, owner, row["name"])
+                connection.execute(insert(mcp_servers).values(row))
+
+        await self._database.write(begin)
+        return [await self.get(owner, row["id"]) for row in rows]
+
+    async def change(
+        self, owner: str, server_id: str, name: str, make: Callable[[dict[str, Any]], Mapping[str, Any]]
+    ) -> McpServer:
+        """Another name and other settings; what was seen of its tools is forgotten where it is reached otherwise.
+
+        Args:
+            owner: Whose it is.
+            server_id: Which one.
+            name: Its name from now on.
+            make: From the settings as they are kept to those to keep, in the same step.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            ConflictError: key `server_name_taken`: another one of the owner has the name.
+            StorageError: key `key_unreadable`: the installation's secret has changed.
+        """
+
+        def change(connection: Connection) -> McpServer:
+            old = _server_of(connection, owner, server_id)
+            _refuse_taken(connection, owner, name, but=server_id)
+            before = self.settings_of(old)
+            after = dict(make(before))
+            values: dict[str, Any] = {"name": name, "settings": self._sealed(owner, server_id, after)}
+            if reached(before) != reached(after):
+                values |= {"approved": {}, "trusted": False, "asks": False}
+            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(values))
+            return _server_of(connection, owner, server_id)
+
+        return await self._database.write(change)
+
+    async def set(  # noqa: PLR0913 - two that say which it is, the rest by name
+        self,
+        owner: str,
+        server_id: str,
+        *,
+        enabled: bool | None = None,
+        trusted: bool | None = None,
+        asks: bool | None = None,
+        confirmed: str | None = None,
+        approved: Mapping[str, str] | None = None,
+    ) -> McpServer:
+        """Change what is given of it; `approved` adds to what was approved. Raises NotFoundError."""
+        given = {"enabled": enabled, "trusted": trusted, "asks": asks, "confirmed": confirmed}
+        values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+
+        def change(connection: Connection) -> McpServer:
+            old = _server_of(connection, owner, server_id)
+            if approved is not None:
+                values["approved"] = {**old.approved, **approved}
+            if values:
+                connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(values))
+            return _server_of(connection, owner, server_id)
+
+        return await self._database.write(change)
+
+    async def switch(self, owner: str, server_id: str, tools: Iterable[str], *, on: bool) -> McpServer:
+        """Offer some of its tools, or no more. Raises NotFoundError."""
+        named = dict.fromkeys(tools)
+
+        def change(connection: Connection) -> McpServer:
+            old = _server_of(connection, owner, server_id)
+            others = [tool for tool in old.off if tool not in named]
+            off = others if on else [*others, *named]
+            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(off=off))
+            return _server_of(connection, owner, server_id)
+
+        return await self._database.write(change)
+
+    async def delete(self, owner: str, server_id: str) -> None:
+        """Forget a server with its secrets. Raises NotFoundError."""
+
+        def remove(connection: Connection) -> None:
+            _server_of(connection, owner, server_id)
+            connection.execute(delete(mcp_servers).where(_is(owner, server_id)))
+
+        await self._database.write(remove)
+
+    def settings_of(self, kept: McpServer) -> dict[str, Any]:
+        """The `mcpServers` entry, with its secrets. They go to the server and nowhere else.
+
+        Raises:
+            StorageError: key `key_unreadable`: the installation's secret has changed.
+        """
+        return cast("dict[str, Any]", json.loads(self._sealer.open(kept.settings, kept.owner_id, "mcp", kept.id)))
+
+    async def secrets(self, owner: str) -> list[str]:
+        """What may be keys in variables, headers, arguments and address, for whoever must not repeat them.
+
+        Whose settings cannot be read has none.
+        """
+        found: list[str] = []
+        for kept in await self.list(owner):
+            with suppress(StorageError):
+                settings = self.settings_of(kept)
+                given = [settings.get(name) for name in ("env", "headers")]
+                pairs = [pair for one in given if isinstance(one, dict) for pair in cast("Any", one).items()]
+                arguments: object = settings.get("args")
+                found += [*among(pairs), *in_address(str(settings.get("url") or ""))]
+                found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
+        return found
+
+    def _fresh(self, owner: str, name: str, settings: Mapping[str, Any], now: float) -> dict[str, Any]:
+        server_id = new_id()
+        return {
+            "id": server_id,
+            "owner_id": owner,
+            "name": name,
+            "settings": self._sealed(owner, server_id, settings),
+            "enabled": True,
+            "trusted": False,
+            "asks": False,
+            "confirmed": "",
+            "approved": {},
+            "off": [],
+            "created_at": now,
+        }
+
+    def _sealed(self, owner: str, server_id: str, settings: Mapping[str, Any]) -> str:
+        return self._sealer.seal(json.dumps(dict(settings), ensure_ascii=False), owner, "mcp", server_id)
+
+
+def reached(settings: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What decides which program or service it is."""
+    return settings.get("command"), settings.get("args") or [], settings.get("cwd"), settings.get("url")
+
+
+def _is(owner: str, server_id: str) -> ColumnElement[bool]:
+    return (mcp_servers.c.owner_id == owner) & (mcp_servers.c.id == server_id)
+
+
+def _server_of(connection: Connection, owner: str, server_id: str) -> McpServer:
+    row = connection.execute(select(mcp_servers).where(_is(owner, server_id))).first()
+    if row is None:
+        raise NotFoundError("There is no such MCP server.", kind="server")
+    return _record(row)
+
+
+def _refuse_taken(connection: Connection, owner: str, name: str, *, but: str = "") -> None:
+    query = select(mcp_servers.c.id, mcp_servers.c.name).where(mcp_servers.c.owner_id == owner)
+    for row in connection.execute(query):
+        if row.id != but and row.name.casefold() == name.casefold():
+            hint = "Choose another name."
+            text = f"There is an MCP server {row.name!r} already."
+            raise ConflictError(text, hint=hint, key="server_name_taken", name=row.name)
+
+
+def _record(row: Row[Any]) -> McpServer:
+    return McpServer(
+        id=row.id,
+        owner_id=row.owner_id,
+        name=row.name,
+        settings=row.settings,
+        enabled=row.enabled,
+        trusted=row.trusted,
+        asks=row.asks,
+        confirmed=row.confirmed,
+        approved=dict(row.approved),
+        off=tuple(row.off),
+        created_at=row.created_at,
+    )

@@ -1,0 +1,141 @@
+"""With whose key a tool asks a service: an owner's account for a tool, the key sealed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.errors import NotFoundError, SettingsError, StorageError
+from core.storage.sealing import end_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from core.storage.owner_settings import OwnerSettings
+    from core.storage.sealing import Sealer
+
+
+@dataclass(frozen=True, slots=True)
+class ToolService:
+    """A service that a tool can ask.
+
+    Args:
+        label: What it is called; empty where the page has words for it.
+        usual: Where it is, if it may be elsewhere as well, and then without a key; else empty.
+        model: The model that is asked unless another is named; empty where there is no choice.
+    """
+
+    label: str
+    usual: str = ""
+    model: str = ""
+
+
+TOOL_SERVICES: Final[Mapping[str, Mapping[str, ToolService]]] = {
+    "image_gen": {
+        "openai": ToolService("OpenAI", usual="https://api.openai.com/v1", model="gpt-image-1"),
+        "dashscope": ToolService("DashScope", model="wan2.6-t2i"),
+    },
+    "amap_weather": {"amap": ToolService("AMap")},
+}
+"""Tools that work for whoever has an account, with the services that each can ask; the first is the usual one."""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAccount:
+    """An owner's account.
+
+    Args:
+        service: Its name in the table.
+        address: Where it is, if not at its usual address.
+        model: Which model is asked; empty for the usual one.
+        key: For it; `end` is what may be shown of it.
+    """
+
+    service: str
+    address: str = ""
+    model: str = ""
+    key: str = field(default="", repr=False)
+    end: str = ""
+
+    @property
+    def usable(self) -> bool:
+        """Whether the service would answer at all."""
+        return bool(self.key or self.address)
+
+
+class ToolAccounts:
+    """Accounts by owner and tool.
+
+    Args:
+        choices: Where they are kept.
+        sealer: Seals their keys.
+    """
+
+    def __init__(self, choices: OwnerSettings, sealer: Sealer) -> None:
+        self._choices = choices
+        self._sealer = sealer
+
+    async def of(self, owner: str, tool: str) -> ToolAccount:
+        """The owner's account for a tool. One whose key cannot be read any more has none. Raises StorageError."""
+        kept = await self._kept(owner, tool)
+        known = TOOL_SERVICES[tool]
+        service = str(kept.get("service") or "")
+        if service not in known:
+            return ToolAccount(next(iter(known)))
+        key, end = self._opened(owner, tool, kept), str(kept.get("end") or "")
+        return ToolAccount(
+            service, str(kept.get("address") or ""), str(kept.get("model") or ""), key, end if key else ""
+        )
+
+    async def choose(self, owner: str, tool: str, service: str, *, address: str, model: str, key: str | None) -> None:
+        """Keep an account, in place of the one before.
+
+        Args:
+            owner: Whose it is.
+            tool: For which tool.
+            service: Its name in the table.
+            address: Where it is, if not at its usual address.
+            model: Which model is asked; empty for the usual one.
+            key: For it; `None` keeps the one that there is for this service at this address.
+
+        Raises:
+            NotFoundError: key `tool_unknown`: the tool has no such service.
+            SettingsError: key `tool_key_missing`.
+            StorageError: The database failed.
+        """
+        known = TOOL_SERVICES.get(tool, {}).get(service)
+        if known is None:
+            raise NotFoundError("There is no such service.", key="tool_unknown")
+        before = await self.of(owner, tool)
+        place = address.strip() if known.usual else ""
+        keeps = key is None and (before.service, before.address) == (service, place)
+        whole = before.key if keeps else (key or "").strip()
+        if not whole and not place:
+            raise SettingsError("This service wants a key.", hint="Type its key.", key="tool_key_missing")
+        value = {
+            "service": service,
+            "address": place,
+            "model": model.strip() if known.model else "",
+            "key": self._sealer.seal(whole, owner, tool, service) if whole else "",
+            "end": end_of(whole),
+        }
+        await self._choices.set(owner, _place(tool), value)
+
+    async def forget(self, owner: str, tool: str) -> None:
+        """Forget an account with its key. Raises StorageError."""
+        await self._choices.set(owner, _place(tool), None)
+
+    def _opened(self, owner: str, tool: str, kept: Mapping[str, Any]) -> str:
+        sealed = str(kept.get("key") or "")
+        try:
+            return self._sealer.open(sealed, owner, tool, str(kept.get("service"))) if sealed else ""
+        except StorageError:
+            return ""
+
+    async def _kept(self, owner: str, tool: str) -> dict[str, Any]:
+        kept: object = await self._choices.get(owner, _place(tool))
+        return cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
+
+
+def _place(tool: str) -> str:
+    return f"account:{tool}"

@@ -1,0 +1,297 @@
+"""Which tools an owner has in a conversation: those that Parlour brings, and those of the owner's servers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+from core.errors import NotFoundError, ParlourError, StorageError
+from core.servers.own_servers import OwnServers
+from core.servers.own_services import OwnServices
+from core.storage.allowances import Allowances
+from core.storage.mcp_servers import McpServerStore
+from core.storage.owner_settings import OwnerSettings
+from core.tool_accounts import TOOL_SERVICES, ToolAccounts
+from core.tool_choices import SEARCH, ToolChoices
+from core.tools.builtin.ask_documents import AskDocuments
+from core.tools.catalog import TOOL_REGISTRY
+from core.tools.own_notes import OwnNotes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from core.settings import Settings
+    from core.storage.database import Database
+    from core.storage.sealing import Sealer
+    from core.tools.base import BaseTool
+
+_LOG = logging.getLogger(__name__)
+
+CODE = "code_interpreter"
+SEARCHING = (SEARCH, "image_search")
+MOST_FOR_SMALL = 6
+"""So many tools a small model is offered: its context is small, and each more makes it choose worse."""
+_LONGEST_NAME = 64  # what model services accept
+_ROOM_FOR_SMALL = 4_000  # characters of their descriptions as JSON, about a thousand tokens
+
+Find: TypeAlias = Callable[[str, str], "BaseTool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Builtin:
+    """A tool that Parlour brings.
+
+    Args:
+        name: Its name in the registry.
+        on: Whether it is offered unless it is switched off. What goes online is for the owner to switch on.
+        small: Whether small models are offered it as well.
+    """
+
+    name: str
+    on: bool = False
+    small: bool = False
+
+
+BUILTINS = (
+    Builtin("calculator", on=True, small=True),
+    Builtin("current_time", on=True, small=True),
+    Builtin(CODE, on=True),
+    Builtin(SEARCH),
+    Builtin("web_extractor"),
+    Builtin("image_search"),
+    Builtin("storage"),
+    Builtin("image_zoom_in_tool"),
+    Builtin("image_gen"),
+    Builtin("amap_weather"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """How code is run, where it can be.
+
+    Args:
+        make: Makes the tool of an owner's conversation; `None` where no sandbox of this machine holds.
+        driver: The sandbox that is used.
+        why: Why there is none.
+    """
+
+    make: Find | None = None
+    driver: str = ""
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """A tool that Parlour brings, as an owner has it.
+
+    Args:
+        tool: The tool itself; `None` where it cannot be had.
+        name: Its name.
+        on: Whether it is offered.
+    """
+
+    tool: BaseTool | None
+    name: str
+    on: bool
+
+
+class Toolbox:
+    """Tools by owner and conversation.
+
+    Args:
+        choices: What owners switched on and off, and which engine searches for them.
+        servers: The owners' MCP servers.
+        home: The data folder.
+        interpreter: How code is run.
+        services: The owners' services with an OpenAPI document; none if left out.
+        accounts: With whose keys tools ask services; what needs one is left out without them.
+    """
+
+    def __init__(
+        self,
+        choices: ToolChoices,
+        servers: OwnServers,
+        home: Path,
+        interpreter: Callable[[], Interpreter] = Interpreter,
+        services: OwnServices | None = None,
+        *,
+        accounts: ToolAccounts,
+    ) -> None:
+        self.choices = choices
+        self.servers = servers
+        self.services = services
+        self.accounts = accounts
+        self.notes = OwnNotes(home / "notes")
+        self._interpreter = interpreter
+
+    @classmethod
+    def over(
+        cls,
+        database: Database,
+        sealer: Sealer,
+        settings: Settings,
+        interpreter: Callable[[], Interpreter] = Interpreter,
+    ) -> Self:
+        """The tools of an installation."""
+        choices = ToolChoices(OwnerSettings(database), sealer)
+        servers = OwnServers(settings, McpServerStore(database, sealer), Allowances(database))
+        services = OwnServices(OwnerSettings(database), sealer, servers.may_start_programs)
+        accounts = ToolAccounts(OwnerSettings(database), sealer)
+        return cls(choices, servers, settings.home, interpreter, services, accounts=accounts)
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """How code is run."""
+        return self._interpreter()
+
+    async def tools(self, owner: str, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
+        """What a model is offered, by its name each once.
+
+        A server that fails brings none and holds nothing up; what a tool needs and has not, leaves that tool out.
+
+        Args:
+            owner: Whose conversation it is.
+            conversation_id: The conversation.
+            small: Whether it is a small model: then only what it can cope with, or was switched on by name.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        off, on = await self.choices.switched(owner)
+        names = [one.name for one in _listed() if one.name not in off and (one.name in on or one.on)]
+        if small:
+            usual = {one.name for one in BUILTINS if one.small}
+            names = [name for name in names if name in usual or name in on]
+        own = [await self._made(owner, conversation_id, name) for name in names]
+        brought = await self.servers.tools(owner)
+        brought += await self.services.tools(owner) if self.services is not None else []
+        ours = {tool.name: tool for tool in own if tool is not None}
+        others = [tool for tool in brought if tool.name not in ours and tool.name != AskDocuments.name]
+        found = [*ours.values(), *_apart(others)]
+        return _fitting(found) if small else found
+
+    async def offered(self, owner: str) -> list[Offered]:
+        """The tools that Parlour brings, as the owner has them. Raises StorageError."""
+        off, on = await self.choices.switched(owner)
+        found: list[Offered] = []
+        for one in _listed():
+            if one.name != CODE and one.name not in TOOL_REGISTRY:
+                continue
+            is_on = one.name not in off and (one.name in on or one.on)
+            found.append(Offered(await self._made(owner, "", one.name, bare=True), one.name, is_on))
+        return found
+
+    async def switch(self, owner: str, name: str, *, on: bool) -> None:
+        """Offer a tool from the next question on, or no more.
+
+        Raises:
+            NotFoundError: key `tool_unknown`: Parlour brings no such tool.
+            StorageError: The database failed.
+        """
+        if name not in {one.name for one in _listed()}:
+            raise NotFoundError("There is no such tool.", key="tool_unknown")
+        await self.choices.switch(owner, name, on=on)
+
+    async def secrets(self, owner: str) -> list[str]:
+        """Every key that the owner's tools are used with, for whoever must not repeat them. Raises StorageError."""
+        found = await self.servers.secrets(owner)
+        found += await self.services.secrets(owner) if self.services is not None else []
+        found += [(await self.accounts.of(owner, name)).key for name in TOOL_SERVICES]
+        return [*found, (await self.choices.shown_engine(owner)).key]
+
+    async def aclose(self) -> None:
+        """End all servers."""
+        await self.servers.aclose()
+
+    # ---- inside
+
+    async def _made(self, owner: str, conversation_id: str, name: str, *, bare: bool = False) -> BaseTool | None:
+        """A tool of ours with what it needs; `bare` is to look at it alone."""
+        try:
+            if name == CODE:
+                make = self.interpreter.make
+                return make(owner, conversation_id) if make is not None else None
+            if name not in TOOL_REGISTRY:
+                return None
+            cfg = {} if bare else await self._cfg(owner, name)
+            if cfg is None:
+                return None
+            return await asyncio.to_thread(_of_registry, name, cfg)
+        except StorageError as error:
+            if error.words_key != "key_unreadable":
+                raise
+            _LOG.warning("The tool %s is left out: %s", name, error)
+        except ParlourError as error:
+            _LOG.warning("The tool %s is left out: %s", name, error)
+        return None
+
+    async def _cfg(self, owner: str, name: str) -> dict[str, Any] | None:
+        """The options of a tool; `None` where it needs an account, and the owner has none."""
+        if name in TOOL_SERVICES:
+            return await self._account(owner, name)
+        if name in SEARCHING:
+            engine = await self.choices.engine(owner)
+            own = self.servers.may_start_programs(owner)
+            return {
+                "provider": engine.provider,
+                "api_key": engine.key,
+                "base_url": engine.address,
+                "own_network": own,
+            }
+        if name == "storage":
+            return {"storage_root_path": str(self.notes.folder(owner))}
+        return {}
+
+    async def _account(self, owner: str, name: str) -> dict[str, Any] | None:
+        account = await self.accounts.of(owner, name)
+        if not account.usable:
+            return None
+        own = self.servers.may_start_programs(owner)
+        known = {"api_key": account.key, "base_url": account.address, "own_network": own}
+        return {**known, "model": account.model, "service": account.service}
+
+
+def _listed() -> tuple[Builtin, ...]:
+    """What Parlour brings, and what installed packages do: of theirs each is for the owner to switch on."""
+    ours = {one.name for one in BUILTINS}
+    return (*BUILTINS, *(Builtin(name) for name in TOOL_REGISTRY.plug_ins if name not in ours))
+
+
+def _of_registry(name: str, cfg: dict[str, Any]) -> BaseTool:
+    return TOOL_REGISTRY.made(name, cfg)
+
+
+def _apart(tools: Iterable[BaseTool]) -> list[BaseTool]:
+    """Tools under names that differ: models know little but letters, so names in Chinese may come to the same."""
+    found: dict[str, BaseTool] = {}
+    for tool in tools:
+        name, number = tool.name, 2
+        while name in found:
+            end = f"_{number}"
+            name, number = tool.name[: _LONGEST_NAME - len(end)] + end, number + 1
+        found[name] = tool if name == tool.name else _named(tool, name)
+    return list(found.values())
+
+
+def _named(tool: BaseTool, name: str) -> BaseTool:
+    other = copy(tool)
+    other.name = name
+    return other
+
+
+def _fitting(tools: Iterable[BaseTool]) -> list[BaseTool]:
+    """The first of them, as many as a small model can cope with."""
+    found: list[BaseTool] = []
+    room = _ROOM_FOR_SMALL
+    for tool in tools:
+        room -= len(json.dumps(tool.function, ensure_ascii=False))
+        if room >= 0 and len(found) < MOST_FOR_SMALL:
+            found.append(tool)
+    return found

@@ -1,0 +1,88 @@
+"""The words that documents use most, compared with each other."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from core.rag.search.terms import EMPTY_CHARACTERS, STOP_WORDS
+from core.tools.base import BaseTool
+from core.tools.document_text import plain, read, source_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from core.messages.message import Message
+
+_WORD = re.compile(r"[^\W\d_\u3400-\u9fff][\w'’-]{1,40}|[\u3400-\u9fff]+")
+_MOST = 2000
+_PARAMETERS: Mapping[str, Any] = {
+    "type": "object",
+    "properties": {
+        "files": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "The documents: files of this conversation, or addresses.",
+        }
+    },
+    "required": ["files"],
+}
+
+
+class ExtractDocVocabulary(BaseTool):
+    """The vocabulary of documents, so that a model asks in their words. For programs.
+
+    Args:
+        cfg: Options. `folders` and `own_network` as for `simple_doc_parser`.
+    """
+
+    name = "extract_doc_vocabulary"
+    description = "Lists the words that documents use, the most telling first."
+    parameters = _PARAMETERS
+    labels: ClassVar[Mapping[str, str]] = {"en": "Words of documents", "zh": "提取文档词汇"}
+    wishes: ClassVar[Mapping[str, str]] = {"en": "list the words of documents", "zh": "列出文档的词汇"}
+    steady = True
+    reaches_out = True
+    timeout = 300.0
+
+    def call(self, params: str | dict[str, Any], *, messages: Sequence[Message] | None = None, **kwargs: Any) -> str:
+        """The words, parted by ", "; Chinese by pairs of characters that come more than once. At most 2000.
+
+        Args:
+            params: `{"files": [...]}`.
+            messages: The conversation, where a model calls: it may read the files in it.
+            kwargs: Not used.
+
+        Raises:
+            BadArgumentsError: There is no such file, or it may not be read.
+            DocumentError: A file cannot be read, or not be fetched.
+        """
+        del kwargs
+        files = [str(one) for one in self._verify_json_format_args(params)["files"]]
+        counted = [Counter(_words(plain(read(source_of(one, self.cfg, messages))))) for one in files]
+        weight: Counter[str] = Counter()
+        for words in counted:
+            total = words.total() or 1
+            for word, times in words.items():
+                among = sum(word in other for other in counted)
+                weight[word] += times / total * (1 + math.log((1 + len(counted)) / (1 + among)))  # pyright: ignore[reportArgumentType] - weights are no counts
+        pairs = {word for word in weight if _is_chinese(word) and sum(words[word] for words in counted) < 2}
+        return ", ".join(word for word, _ in weight.most_common() if word not in pairs)[: _MOST * 40]
+
+
+def _words(text: str) -> Iterator[str]:
+    for found in _WORD.findall(text.casefold()):
+        if not _is_chinese(found):
+            if found not in STOP_WORDS:
+                yield found
+            continue
+        for first, second in pairwise(found):
+            if first not in EMPTY_CHARACTERS and second not in EMPTY_CHARACTERS:
+                yield first + second
+
+
+def _is_chinese(word: str) -> bool:
+    return "\u3400" <= word[0] <= "\u9fff"

@@ -1,0 +1,222 @@
+"""The operations of an OpenAPI document as tools, each with its own risk.
+
+Assistant(function_list=[{"openapi": "https://petstore.example/openapi.json", "credentials": {"bearer": token}}])
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final, cast
+from urllib.parse import urlsplit
+
+from core.bridge.sync import run
+from core.errors import FetchError, SettingsError, ToolError
+from core.net.addresses import Reach, open_internet_and_own_network
+from core.tools.base import BaseTool, Lang, ToolResult
+from core.tools.openapi.calling import called
+from core.tools.openapi.credentials import Keys
+from core.tools.openapi.document import Document, Source, load
+from core.tools.openapi.operations import Operation, operations, servers_of, unique
+from core.tools.openapi.request import request_of
+from core.tools.openapi.tokens import Tokens, checkable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_KNOWN: Final = frozenset({"openapi", "credentials", "name", "server", "only", "own_network", "timeout"})
+_NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+_READS: Final = frozenset({"GET", "HEAD"})
+_NOT_LET_IN: Final = 401
+_WANTS: Final[Mapping[str, Mapping[Lang, str]]] = {
+    "reads": {"en": "ask {title}: {label}", "zh": "查询 {title}：{label}"},
+    "writes": {"en": "send to {title}: {label}", "zh": "向 {title} 提交：{label}"},
+    "deletes": {"en": "delete at {title}: {label}", "zh": "在 {title} 删除：{label}"},
+}
+
+
+class ApiTool(BaseTool):
+    """One operation of a service.
+
+    Args:
+        operation: What it does.
+        title: What the service is called.
+        keys: Its credentials.
+        reach: How far the service may be.
+        cfg: Options as of every tool; `name` is put before the operation's own.
+        tokens: Those of the service.
+    """
+
+    reaches_out = True
+
+    def __init__(
+        self,
+        operation: Operation,
+        title: str,
+        keys: Keys,
+        reach: Reach,
+        cfg: Mapping[str, Any] | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        options = dict(cfg or {})
+        service = _NOT_IN_NAMES.sub("_", str(options.pop("name", "") or "")).strip("_")
+        self.operation = operation
+        self.title = title
+        self._keys = keys
+        self._reach = reach
+        self._tokens = tokens or Tokens()
+        self._full_name = f"api:{service or _NOT_IN_NAMES.sub('_', title).strip('_') or 'service'}:{operation.name}"
+        self.name = f"{service}-{operation.name}"[:64] if service else operation.name
+        self.description = operation.description
+        self.parameters = operation.schema
+        self.reads = operation.method in _READS
+        self.writes = not self.reads
+        self.destructive = operation.method == "DELETE"
+        self.idempotent = operation.method not in {"POST", "PATCH"}
+        super().__init__({"name_for_human": operation.summary, **options})
+
+    @property
+    def full_name(self) -> str:
+        """`api:<service>:<operation>`."""
+        return self._full_name
+
+    @property
+    def credentials(self) -> Mapping[str, Any]:
+        """What was given; it stands nowhere else."""
+        return self._keys.given
+
+    def validate_credentials(self, credentials: Mapping[str, Any]) -> None:
+        """Look whether the operation has what it needs.
+
+        Raises:
+            SettingsError: Something is missing, or cannot be sent.
+        """
+        checkable(Keys(self._keys.document, credentials), self.operation.server).check(self.operation)
+
+    def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
+        """What a call is about to do, and where."""
+        del arguments
+        risk = "reads" if self.reads else "deletes" if self.destructive else "writes"
+        return _WANTS[risk][lang].format(title=self.title, label=self.label(lang))
+
+    async def call(self, params: str | dict[str, Any], **kwargs: Any) -> ToolResult:
+        """Ask the service.
+
+        Raises:
+            BadArgumentsError: The arguments do not fit.
+            FetchError: The service may not be called, or does not answer.
+            ToolError: The service refuses.
+        """
+        del kwargs
+        arguments = self._verify_json_format_args(params)
+        with _saying_how_to_allow():
+            keys = await self._keys_now()
+            try:
+                return await self._asked(arguments, keys)
+            except ToolError as error:
+                if error.details.get("status") != _NOT_LET_IN or keys is self._keys:
+                    raise
+            self._tokens.forget(keys)  # nothing was done: the token had ended before its time
+            return await self._asked(arguments, await self._keys_now())
+
+    async def _keys_now(self) -> Keys:
+        return await self._tokens.filled_in(self._keys, self.operation.server, self._reach)
+
+    async def _asked(self, arguments: Mapping[str, Any], keys: Keys) -> ToolResult:
+        return await called(request_of(self.operation, arguments, keys.placed(self.operation)), keys, self._reach)
+
+
+def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about it
+    document: Document,
+    *,
+    credentials: Mapping[str, Any] | None = None,
+    name: str = "",
+    server: str = "",
+    only: Sequence[str] = (),
+    reach: Reach | None = None,
+    timeout: float = 60.0,
+) -> list[ApiTool]:
+    """The tools of a document.
+
+    Args:
+        document: It.
+        credentials: As `Keys` takes them. They go to the document's own servers (or `server`), and to no other.
+        name: What the service is called in the tools' names; left out, they have the operations' names alone.
+        server: Sent there instead of where the document says.
+        only: Patterns of the operations wanted; all if left out.
+        reach: How far the service may be; the open internet by default.
+        timeout: Seconds for each call.
+
+    Raises:
+        SettingsError: No operation is left, or there are too many.
+    """
+    given = {server} if server else set(servers_of(document, document.root))
+    homes = {_origin(url) for url in given}
+    keys, none = Keys(document, dict(credentials or {})), Keys(document, {})
+    tokens = Tokens()
+    made: list[ApiTool] = []
+    for operation in operations(document, server=server, only=only):
+        own = keys if _origin(operation.server or "") in homes else none
+        cfg = {"name": name, "timeout": timeout}
+        tool = ApiTool(operation, document.title, own, reach or Reach(), cfg, tokens)
+        tool.name = unique(tool.name, {one.name for one in made})  # cut short, two may have become one
+        made.append(tool)
+    if not made:
+        raise SettingsError(f"{document.title} has no operations to offer.", key="openapi_empty")
+    return made
+
+
+async def from_settings(item: Mapping[str, Any]) -> list[ApiTool]:
+    """The tools of `{"openapi": url | path | text | dict, "credentials": {…}, "name", "server", "only", …}`.
+
+    `own_network` lets the service be on this machine or its network; without it, it is on the open internet.
+
+    Raises:
+        SettingsError: A setting is wrong, or it is no OpenAPI 3 document.
+        FetchError: The document cannot be fetched.
+    """
+    if unknown := sorted(set(item) - _KNOWN):
+        raise SettingsError(f"There is no setting {unknown[0]!r} for an OpenAPI document.", hint=f"Known: {_known()}.")
+    source: Source = item["openapi"]
+    credentials: Any = item.get("credentials") or {}
+    if not isinstance(credentials, Mapping):
+        raise SettingsError("The credentials of an OpenAPI document are a dict.")
+    reach = Reach(allows=open_internet_and_own_network) if item.get("own_network") else Reach()
+    with _saying_how_to_allow():
+        document = await load(source, reach)
+    return tools_of(
+        document,
+        credentials=cast("Mapping[str, Any]", credentials),
+        name=str(item.get("name") or ""),
+        server=str(item.get("server") or ""),
+        only=tuple(item.get("only") or ()),
+        reach=reach,
+        timeout=float(item.get("timeout") or 60.0),
+    )
+
+
+def from_given(item: Mapping[str, Any]) -> list[ApiTool]:
+    """`from_settings`, from synchronous code."""
+    return run(from_settings(item))
+
+
+@contextmanager
+def _saying_how_to_allow() -> Generator[None, None, None]:
+    """An address inside is refused in words that say how it is allowed. Raises FetchError."""
+    try:
+        yield
+    except FetchError as error:
+        if error.words_key != "fetch_private":
+            raise
+        hint = 'Whoever owns the machine can allow it: {"openapi": …, "own_network": True}.'
+        raise FetchError(str(error.args[0]), hint=hint, key="fetch_private", **error.details) from error
+
+
+def _origin(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme.lower(), parts.netloc.lower()
+
+
+def _known() -> str:
+    return ", ".join(sorted(_KNOWN))

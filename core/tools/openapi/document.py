@@ -1,0 +1,188 @@
+"""An OpenAPI 3 document: read from JSON or YAML, its references resolved inside itself and nowhere else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Final, TypeAlias, cast
+from urllib.parse import unquote
+
+from core.errors import SettingsError
+from core.net.addresses import Reach
+from core.net.fetcher import FetchLimits, fetch
+
+Node: TypeAlias = Mapping[str, Any]
+Source: TypeAlias = str | Path | Mapping[str, Any]
+
+_LARGEST: Final = 8 * 1024 * 1024  # bytes
+_DEEPEST: Final = 100  # collections in collections of a YAML text
+_MOST_MERGED: Final = 32
+_MOST_STEPS: Final = 32  # references that lead to references
+_LIMITS: Final = FetchLimits(size=_LARGEST, types=("application/", "text/", "binary/octet-stream"))
+_OPEN: Final = Reach()
+_NOTHING: Final[Node] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document.
+
+    Args:
+        root: All of it.
+        url: Where it came from; "" where that is no web address.
+    """
+
+    root: Node
+    url: str = ""
+
+    @property
+    def title(self) -> str:
+        """What the service is called."""
+        return plain(str(node(self.root.get("info")).get("title") or "API"), 60)
+
+    def resolved(self, value: object) -> Node:
+        """What a node is, or what its `$ref` leads to; empty where that is nothing, elsewhere, or a circle."""
+        for _ in range(_MOST_STEPS):
+            found = node(value)
+            reference = found.get("$ref")
+            if not isinstance(reference, str):
+                return found
+            value = self._at(reference)
+        return _NOTHING
+
+    def _at(self, reference: str) -> object:
+        if not reference.startswith("#/"):
+            return None  # another document is never fetched
+        value: object = self.root
+        for part in reference[2:].split("/"):
+            name = _unescaped(part)
+            if isinstance(value, list):
+                rows = cast("list[object]", value)
+                value = rows[int(name)] if name.isascii() and name.isdigit() and int(name[:9]) < len(rows) else None
+            else:
+                value = node(value).get(name)
+        return value
+
+
+def node(value: object) -> Node:
+    """The value, where it is an object; else an empty one."""
+    return cast("Node", value) if isinstance(value, Mapping) else _NOTHING
+
+
+def rows(value: object) -> list[Any]:
+    """The value, where it is a list; else an empty one."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def plain(text: str, most: int) -> str:
+    """Words from a document on one line, without signs that steer a terminal or a page's direction of writing."""
+    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"
+
+
+async def load(source: Source, reach: Reach = _OPEN) -> Document:
+    """The document that a program or a user names.
+
+    Args:
+        source: A web address, a file, the text itself, or what JSON or YAML made of it.
+        reach: How far an address may lead.
+
+    Raises:
+        FetchError: The address cannot be fetched, or may not be.
+        SettingsError: The file cannot be read, or it is no OpenAPI 3 document.
+    """
+    if isinstance(source, Mapping):
+        return Document(_checked(source))
+    if isinstance(source, str) and source.lower().startswith(("http://", "https://")):
+        text, url = await fetched_text(source, reach)
+        return Document(await asyncio.to_thread(parsed, text), url)
+    if isinstance(source, str) and (source.lstrip().startswith("{") or "\n" in source):
+        return Document(await asyncio.to_thread(parsed, source))
+    return Document(await asyncio.to_thread(lambda: parsed(_text_of(Path(source)))))
+
+
+async def fetched_text(url: str, reach: Reach = _OPEN) -> tuple[str, str]:
+    """The text at an address, and where it was in the end. Raises FetchError."""
+    fetched = await fetch(url, limits=_LIMITS, reach=reach)
+    return fetched.data.decode("utf-8-sig", "replace"), fetched.url
+
+
+def parsed(text: str) -> Node:
+    """The object in a text of JSON or YAML.
+
+    Raises:
+        SettingsError: It is neither, too long, or no OpenAPI 3 document.
+    """
+    if len(text) > _LARGEST:
+        raise _no_document("it is longer than 8 MB")
+    try:
+        found: object = json.loads(text) if text.lstrip().startswith("{") else _yaml(text)
+    except RecursionError as error:
+        raise _no_document("it is nested too deep") from error
+    except ValueError as error:
+        raise _no_document(plain(str(error), 120)) from error
+    return _checked(found)
+
+
+def _yaml(text: str) -> object:
+    """What YAML text says; only plain values come of it, never objects."""
+    yaml: Any = import_module("yaml")
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        _bounded(yaml, yaml.parse(text, Loader=loader))
+        return yaml.load(text, Loader=loader)  # one of the two that make no objects
+    except yaml.YAMLError as error:
+        raise ValueError(str(error)) from error
+
+
+def _bounded(yaml: Any, events: Iterable[Any]) -> None:
+    """Look through the text before anything is made of it.
+
+    Brackets without end would end the process, and merges of merges would fill its memory.
+
+    Raises:
+        ValueError: It is nested too deep, or merges too much.
+    """
+    depth = aliases = merges = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        aliases += isinstance(event, yaml.AliasEvent)
+        merges += isinstance(event, yaml.ScalarEvent) and event.value == "<<"
+        if depth > _DEEPEST:
+            raise ValueError("it is nested too deep")
+        if merges and aliases > _MOST_MERGED:
+            raise ValueError("it merges too many parts")
+
+
+def _checked(found: object) -> Node:
+    root = node(found)
+    version = str(root.get("openapi") or "")
+    if root.get("swagger"):
+        raise SettingsError("This is a document of Swagger 2.", hint="Convert it to OpenAPI 3.", key="openapi_version")
+    if not version.startswith("3."):
+        raise _no_document("it does not say `openapi: 3…`")
+    if not isinstance(root.get("paths"), Mapping):
+        raise _no_document("it has no `paths`")
+    return root
+
+
+def _text_of(path: Path) -> str:
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise _no_document("it is longer than 8 MB")
+        return path.read_text("utf-8-sig", "replace")
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"The file {path.name!r} cannot be read.", hint="Give its path, or its address.") from error
+
+
+def _unescaped(part: str) -> str:
+    return unquote(part).replace("~1", "/").replace("~0", "~")
+
+
+def _no_document(why: str) -> SettingsError:
+    hint = "Give an OpenAPI 3 document in JSON or YAML."
+    return SettingsError(f"This is no OpenAPI document: {why}.", hint=hint, key="openapi_unreadable", why=why)

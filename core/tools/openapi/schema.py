@@ -1,0 +1,111 @@
+"""From the schemas of an OpenAPI document to the JSON Schema that a model is told."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.tools.openapi.document import node, plain
+
+if TYPE_CHECKING:
+    from core.tools.openapi.document import Document, Node
+
+_MOST_NODES: Final = 300  # of one parameter: references to references can grow without end, and a model reads it all
+_DEPTHS: Final = (8, 6, 4, 3, 2)  # the first that fits: what is near the top counts more than what is far below
+_LONGEST: Final = 300  # letters of a description
+_LONGEST_PATTERN: Final = 80
+_LISTS: Final = ("oneOf", "anyOf", "allOf")
+_KEPT: Final = frozenset(
+    {
+        *("type", "format", "enum", "const", "default", "minLength", "maxLength", "minimum", "maximum"),
+        *("exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems"),
+        *("minProperties", "maxProperties"),
+    }
+)
+
+
+class Schemas:
+    """The schemas of one tool, with everything they refer to put in place.
+
+    A schema that contains itself ends where it begins again; from there on any value will do, and the service checks.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self._document = document
+        self._left = 0
+        self._deepest = 0
+
+    def of(self, value: object) -> dict[str, Any]:
+        """The schema as plain JSON Schema."""
+        made: dict[str, Any] = {}
+        for self._deepest in _DEPTHS:
+            self._left = _MOST_NODES
+            made = self._plain(value, ())
+            if self._left > 0:
+                break
+        return made
+
+    def _plain(self, value: object, inside: tuple[int, ...]) -> dict[str, Any]:
+        found = self._document.resolved(value)
+        if id(found) in inside or len(inside) >= self._deepest or self._left <= 0:
+            return {}
+        self._left -= 1
+        inside = (*inside, id(found))
+        made: dict[str, Any] = {key: _json(found[key]) for key in found if key in _KEPT}
+        if words := _words(found):
+            made["description"] = plain(words, _LONGEST)
+        self._add_parts(made, found, inside)
+        _mend(made, nullable=found.get("nullable") is True)
+        return made
+
+    def _add_parts(self, made: dict[str, Any], found: Any, inside: tuple[int, ...]) -> None:
+        if "properties" in found:
+            made["properties"] = {}
+            for name, part in node(found["properties"]).items():
+                if self._left > 0 and not self._is_read_only(part):
+                    made["properties"][str(name)] = self._plain(part, inside)
+            required = found.get("required")
+            needed = cast("list[object]", required) if isinstance(required, list) else []
+            made["required"] = [name for name in needed if name in made["properties"]]
+        if "items" in found:
+            made["items"] = self._plain(found["items"], inside)
+        more = found.get("additionalProperties")
+        if isinstance(more, bool):
+            made["additionalProperties"] = more
+        elif more:
+            made["additionalProperties"] = self._plain(more, inside)
+        for key in _LISTS:
+            if isinstance(found.get(key), list):
+                made[key] = [self._plain(part, inside) for part in found[key]]
+
+    def _is_read_only(self, part: object) -> bool:
+        return self._document.resolved(part).get("readOnly") is True
+
+
+def _words(found: Node) -> str:
+    """What is said of a value. A pattern is only told: one that was made to take for ever is never tried."""
+    words, pattern = str(found.get("description") or found.get("title") or ""), str(found.get("pattern") or "")
+    return f"{words} (must match {pattern})".strip() if 0 < len(pattern) <= _LONGEST_PATTERN else words
+
+
+def _mend(made: dict[str, Any], *, nullable: bool) -> None:
+    """What OpenAPI 3.0 says in another way than JSON Schema."""
+    for key, bound in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(made.get(key), bool):
+            is_exclusive = made.pop(key)
+            if is_exclusive and bound in made:
+                made[key] = made.pop(bound)
+    if nullable and isinstance(made.get("type"), str):
+        made["type"] = [made["type"], "null"]
+        if isinstance(made.get("enum"), list) and None not in made["enum"]:
+            made["enum"] = [*made["enum"], None]
+
+
+def _json(value: object) -> Any:
+    """A value that JSON has; YAML also reads dates."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case list():
+            return [_json(part) for part in cast("list[object]", value)[:200]]
+        case _:
+            return str(value)[:200]

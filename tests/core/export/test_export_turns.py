@@ -1,0 +1,138 @@
+"""A turn is handed out whatever stands in it: results without calls, calls without results, bytes in messages."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.export.markdown import MarkdownWriter
+from core.export.redaction import Redaction
+from core.export.schema import ExportedTurn
+from core.export.turns import turn_of
+from core.messages.content import ContentItem
+from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs.log import Checked, ClaimsChecked, LoggedEvent, Within
+from core.runs.rows import rows_of
+from core.storage.base import AgentThought, RunRecord, StoredMessage
+from core.storage.whole_conversations import WholeTurn
+
+PASSAGE = {"text": "t", "score": 1, "document": "d", "document_id": "x", "page": None, "heading": "", "chunk_id": 1}
+MEDIA = [
+    ContentItem(video=["data:a/b;base64,AAAA", "http://x/y"]),
+    ContentItem(audio={"data": "A" * 400, "format": "wav"}),
+    ContentItem(file="data:,hi"),
+    ContentItem(text=""),
+]
+
+
+def message(kind: str, tie: str | None, found: bool, failed: str) -> Message:
+    extra: dict[str, Any] = {} if tie is None else {"function_id": tie}
+    extra |= {"passages": [PASSAGE, {**PASSAGE, "number": 1}, {**PASSAGE, "chunk_id": 2}]} if found else {}
+    extra |= {"failed": failed} if failed else {}
+    call: Any = {"name": "t", "arguments": json.dumps(["x", {"a": None}])}
+    made = {
+        "call": lambda: Message("assistant", "", function_call=call, extra=extra),
+        "result": lambda: Message("function", [ContentItem(text="r"), *MEDIA], name="t", extra=extra),
+        "odd": lambda: Message("function", "", name="t", function_call=call),
+        "media": lambda: Message("assistant", MEDIA),
+        "said": lambda: Message("assistant", "hello [1] [2] [3]", reasoning_content="hm"),
+    }
+    return made[kind]()
+
+
+MESSAGES = st.builds(
+    message,
+    st.sampled_from(["call", "result", "odd", "media", "said"]),
+    st.sampled_from([None, "a", "b", ""]),
+    st.booleans(),
+    st.sampled_from(["", "stopped", "refused", "tool_timeout"]),
+)
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(MESSAGES, max_size=6),
+    st.sampled_from(["running", "complete", "stopped", "error"]),
+    st.sampled_from(["user", "assistant"]),
+)
+def test_any_turn_can_be_handed_out_and_read_back(parts: list[Message], status: Any, role: Any) -> None:
+    stored = StoredMessage("m", "c", None, role, tuple(parts), None, status, 1.0)
+    turn = turn_of(WholeTurn(stored), Redaction(), shown=True)
+    text = turn.model_dump_json()
+    assert ExportedTurn.model_validate_json(text) == turn
+    assert "base64" not in text
+    calls = [one for one in parts if one.role == "assistant" and one.function_call]
+    assert len(turn.calls) == len(calls)
+    assert MarkdownWriter({}).turn(turn).count("<summary>t · ") == len(calls)
+
+
+def test_what_was_done_in_a_call_is_tied_to_it_whatever_the_call_is_named() -> None:
+    name = "sk-abcdefgh12345678\ud800"
+    call: Any = {"name": "ada", "arguments": "{}"}
+    parts = (Message("assistant", "", function_call=call, extra={"function_id": name}),)
+    inside: list[Event] = [MessageStarted(), TextDelta("I do."), MessageFinished("stop")]
+    log = [LoggedEvent(seq, 0.1, Within((name,), event)) for seq, event in enumerate(inside, start=1)]
+    stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+    turn = turn_of(WholeTurn(stored, within=tuple(rows_of(log))), Redaction(), shown=True)
+    assert turn.inner[0].calls == (turn.calls[0].id,)
+    assert ExportedTurn.model_validate_json(turn.model_dump_json()) == turn
+    assert "I do." in MarkdownWriter({}).turn(turn)
+
+
+def test_marks_that_only_the_check_of_claims_found_go_along() -> None:
+    said = "Fire is insured. Water is, too. And theft [2]."
+    call: Any = {"name": "ask_documents", "arguments": "{}"}
+    places = [PASSAGE, {**PASSAGE, "chunk_id": 2}]
+    parts = (
+        Message("assistant", "", function_call=call, extra={"function_id": "a"}),
+        Message("function", "[1] t", name="ask_documents", extra={"function_id": "a", "passages": places}),
+        Message("assistant", said),
+    )
+    claims = (
+        Checked(1, said.index(" Water"), "supported", (1,)),
+        Checked(1, said.index(" And"), "unsupported", (1,)),
+        Checked(1, len(said), "supported", (1,)),
+        Checked(1, 3, "supported", (1,)),  # in the middle of a word: of another text than this one
+        Checked(7, 16, "supported", (1,)),
+    )
+    rows = tuple(rows_of([LoggedEvent(9, 0.1, ClaimsChecked(claims))]))
+    stored = StoredMessage("m", "c", None, "assistant", parts, None, "complete", 1.0)
+    turn = turn_of(WholeTurn(stored, checked=rows), Redaction(), shown=True)
+    assert turn.messages[2].content == "Fire is insured. [1] Water is, too. And theft [2]."
+    assert [one.cited for one in turn.citations] == [True, True]
+    assert turn_of(WholeTurn(stored), Redaction(), shown=True).messages[2].content == said
+
+
+def test_a_key_is_in_no_field_of_a_turn() -> None:
+    key = "correct-horse-battery"
+    place = {**PASSAGE, "text": key, "document": key, "heading": key, "url": f"https://x.org/{key}"}
+    call: Any = {"name": key, "arguments": json.dumps({key: [key, {"a": key}]})}
+    other: Any = {"name": "t", "arguments": json.dumps(key)}
+    tied = {"function_id": key, "more": {key: [key]}}
+    parts = (
+        Message("assistant", key, reasoning_content=key, name=key),
+        Message("assistant", "", function_call=call, extra=tied),
+        Message("function", f"[1] {key}", name=key, extra={**tied, "passages": [place], "failed": key}),
+        Message("assistant", "", function_call=other, extra={"function_id": "b"}),
+        Message("function", [ContentItem(text=key), ContentItem(file=key)], name="t", extra={"function_id": "b"}),
+        Message("assistant", [ContentItem(image=f"https://x.org/{key}"), ContentItem(text=f"{key} [1]")]),
+    )
+    error = {"key": key, "message": key, "hint": key, "details": {"why": key}}
+    run = RunRecord("r", "o", "c", "m", "error", error, key, None, 1.0, 2.0)
+    steps = (
+        AgentThought(
+            "s", "m", thought=key, tool_name=key, tool_input=json.dumps({"a": key}), observation=key, position=1
+        ),
+    )
+    inside: list[Event] = [MessageStarted(key), TextDelta(key), MessageFinished("stop")]
+    log = [LoggedEvent(seq, 0.1, Within((key,), event)) for seq, event in enumerate(inside, start=1)]
+    stored = StoredMessage("m", "c", None, "assistant", parts, "r", "error", 1.0)
+    whole = WholeTurn(stored, run, thoughts=steps, within=tuple(rows_of(log)))
+    turn = turn_of(whole, Redaction([key]), shown=True)
+    assert len(turn.citations) == len(turn.thoughts) == len(turn.inner) == 1
+    assert key not in turn.model_dump_json()
+    assert key not in MarkdownWriter({}).turn(turn)

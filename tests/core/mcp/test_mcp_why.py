@@ -1,0 +1,81 @@
+"""Why a server is not there: each reason by a key of its own, for which the page has a sentence in both languages."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import McpError
+from core.mcp.pool import MCPClient
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+
+async def why(settings: dict[str, Any]) -> McpError:
+    with pytest.raises(McpError) as caught:
+        await MCPClient("far", settings).connect()
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("answer", "key", "said"),
+    [
+        (b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", "mcp_status", "“far” answers with the status 503."),
+        (b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", "mcp_login", "“far” wants a login (status 401)."),
+        (
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<p/>",
+            "mcp_none",
+            "What answers at the address of “far” is no MCP server.",
+        ),
+        (b"", "mcp_late", "“far” did not answer within 0.5 seconds."),
+    ],
+)
+async def test_an_address_that_is_no_server_says_why(answer: bytes, key: str, said: str):
+    over = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        if answer:
+            writer.write(answer)
+            await writer.drain()
+        else:
+            await over.wait()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        error = await why({"url": f"http://127.0.0.1:{port}/mcp", "connect_timeout": 0.5 if not answer else 20})
+    finally:
+        over.set()
+        server.close()
+    assert error.words_key == key
+    assert Words("en").error(error).startswith(said)
+    assert "far" in Words("zh").error(error)
+
+
+async def test_an_address_where_nobody_is_says_so():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        error = await why({"url": f"http://127.0.0.1:{port}/mcp"})
+    assert error.words_key == "mcp_refused"
+    assert Words("en").error(error).startswith("Nobody answers at the address of “far”.")
+
+
+async def test_a_program_that_ends_at_once_is_quoted_in_a_sentence_of_the_readers_language(tmp_path: Path):
+    path = tmp_path / "bad.py"
+    path.write_text("raise SystemExit('the licence file is missing')", "utf-8")
+    error = await why({"command": sys.executable, "args": [str(path)]})
+    english, chinese = Words("en").error(error), Words("zh").error(error)
+    assert english == "“far” ended while it was being started. The last it said: the licence file is missing."
+    assert chinese == "“far”在启动时退出了，最后的输出是：the licence file is missing。"
+    path.write_text("", "utf-8")
+    error = await why({"command": sys.executable, "args": [str(path)]})
+    assert Words("en").error(error).startswith("“far” ended while it was being started, and said nothing.")

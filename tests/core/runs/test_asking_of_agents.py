@@ -1,0 +1,78 @@
+"""Asking first where one agent calls another: the user sees the outer call, and a yes counts for what was asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from core.agents.fn_call import FnCallAgent
+from core.messages.message import Message
+from core.runs.left import Left
+from core.runs.manager import Runs
+from core.runs.reply import CallBlock
+from core.runs.run import Run
+from core.testing.script import Reply as Say
+from core.testing.scripted_model import ScriptedModel
+from core.tools.approval import Decision
+from tests.core.runs.note_tools import Note, agent_of, writes
+
+pytestmark = pytest.mark.anyio
+
+YES = Decision(allowed=True)
+
+
+class Twice(Note):
+    """May be written a second time."""
+
+    idempotent = True
+
+
+def boss(note: Note, *turns: Any) -> FnCallAgent:
+    helper = agent_of(note, writes("hi"), "It is written.")
+    helper.name = "Helper"
+    return FnCallAgent([helper], ScriptedModel(*turns))
+
+
+async def asked(run: Run, since: float = 0.0) -> CallBlock:
+    """The call that waits for the user, asked about after `since` (its deadline is later)."""
+    async with asyncio.timeout(20):
+        async for _ in run.follow():
+            for call in run.reply().asking:
+                if call.asked is not None and call.asked.until > since:
+                    return call
+    raise AssertionError(run.reply().blocks)
+
+
+async def test_the_user_is_asked_at_the_outer_call(talk: Any) -> None:
+    note = Note()
+    run = await talk.ask(boss(note, Say(calls=[("Helper", {"question": "Write hi."})]), "Done."))
+    call = await asked(run)
+    assert call.name == "Helper"
+    assert call.asked is not None
+    assert (call.asked.name, call.asked.arguments) == (note.name, {"text": "hi"})
+    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    assert await run.wait() == "complete"
+    assert note.written == ["hi"]
+
+
+async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: Any) -> None:
+    note = Twice()
+    run = await talk.ask(boss(note, Say(calls=[("Helper", {"question": "Write hi."})]), "never said"))
+    first = (await asked(run)).asked
+    assert first is not None
+    await talk.runs.aclose()
+    later = Runs(talk.store)
+
+    async def resume(left: Left) -> None:
+        await later.resume(left, boss(note, "Done."), history=[Message("user", "q"), *left.messages()])
+
+    assert await later.recover(resume) == 1
+    again = later.live(talk.id)
+    assert again is not None
+    call = await asked(again, since=first.until)
+    assert note.written == []
+    await later.decide("alice", talk.id, call.call_id, YES)
+    assert await again.wait() == "complete"
+    assert note.written == ["hi"]

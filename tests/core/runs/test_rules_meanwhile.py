@@ -1,0 +1,111 @@
+"""What an owner lets tools do, changed while a reply is made: the next call is decided by what stands then."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from core.approving import Approving
+from core.errors import NotFoundError, StorageError
+from core.runs.run import Run
+from core.settings import Settings
+from core.tools.approval import Policy
+from tests.core.runs.note_tools import Held, Note, agent_of, writes
+
+pytestmark = pytest.mark.anyio
+
+
+async def waiting(run: Run) -> str:
+    """The id of the call that waits for the user."""
+    async with asyncio.timeout(20):
+        async for _ in run.follow():
+            if run.reply().asking:
+                return run.reply().asking[0].call_id
+    raise AssertionError(run.reply().blocks)
+
+
+@pytest.fixture
+def approving(talk: Any) -> Approving:
+    return Approving(Settings(), talk.database, talk.runs)
+
+
+async def begun(talk: Any, approving: Approving, agent: Any) -> Run:
+    return await talk.ask(agent, terms=await approving.terms("alice", talk.id))
+
+
+async def test_a_rule_set_while_a_reply_is_made_holds_for_its_next_call(talk: Any, approving: Approving) -> None:
+    await approving.choices.set("alice", "approval", {"mode": "never"})
+    held = Held()
+    run = await begun(
+        talk, approving, agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
+    )
+    await held.began.wait()
+    await approving.choices.set("alice", "approval", {"mode": "never", "deny": [held.name]})
+    held.released.set()
+    assert await run.wait() == "complete"
+    assert held.written == ["1"]
+
+
+async def test_a_rule_set_while_the_user_thinks_outranks_the_answer(talk: Any, approving: Approving) -> None:
+    note = Note()
+    run = await begun(talk, approving, agent_of(note, writes("1"), "Not done."))
+    call = await waiting(run)
+    await approving.choices.set("alice", "approval", {"deny": [note.name]})
+    await approving.decide("alice", talk.id, call, allowed=True)
+    assert await run.wait() == "complete"
+    assert note.written == []
+
+
+async def test_a_tool_that_is_let_run_now_is_not_asked_about_in_the_same_reply(talk: Any, approving: Approving) -> None:
+    note = Note()
+    run = await begun(talk, approving, agent_of(note, writes("1"), writes("2"), "Done."))
+    call = await waiting(run)
+    await approving.choices.set("alice", "approval", {"allow": [note.name]})
+    await approving.decide("alice", talk.id, call, allowed=True)
+    assert await run.wait() == "complete"
+    assert note.written == ["1", "2"]
+
+
+async def test_what_always_allowed_is_seen_and_taken_back_for_the_reply_that_is_being_made(
+    talk: Any, approving: Approving
+) -> None:
+    held = Held()
+    agent = agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
+    run = await begun(talk, approving, agent)
+    await approving.decide("alice", talk.id, await waiting(run), allowed=True, always=True)
+    assert await approving.allowed("alice", talk.id) == [held.name]
+    await held.began.wait()
+    await approving.take_back("alice", talk.id, held.name)
+    assert await approving.allowed("alice", talk.id) == []
+    held.released.set()
+    call = await waiting(run)
+    await approving.decide("alice", talk.id, call, allowed=False)
+    assert await run.wait() == "complete"
+    assert held.written == ["1"]
+    assert await approving.policy("alice", talk.id) == Policy()
+
+
+async def test_where_the_rules_cannot_be_read_nothing_is_done(
+    talk: Any, approving: Approving, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await approving.choices.set("alice", "approval", {"mode": "never"})
+    held = Held()
+    turns = [writes("1", tool=held.name), writes("2", tool=held.name), "Not done."]
+    run = await begun(talk, approving, agent_of(held, *turns))
+    await held.began.wait()
+
+    async def broken(*_: object) -> None:
+        raise StorageError("The disk is gone.")
+
+    monkeypatch.setattr(approving.choices, "get", broken)
+    held.released.set()
+    assert await run.wait() == "complete"
+    assert held.written == ["1"]
+
+
+async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any, approving: Approving) -> None:
+    for work in (approving.allowed("mallory", talk.id), approving.take_back("mallory", talk.id, "write_note")):
+        with pytest.raises(NotFoundError):
+            await work

@@ -1,0 +1,206 @@
+"""Services of owners: their keys are sealed, nobody's are anybody else's, and a broken one has no tools."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from core.errors import ConflictError, FetchError, NotFoundError, SettingsError
+from core.servers.own_services import OwnServices, ServiceKey
+from core.settings import Settings
+from core.storage.database import Database
+from core.storage.owner_settings import OwnerSettings
+from core.storage.sealing import Sealer
+from core.toolbox import Toolbox
+from core.tools.openapi.as_tools import ApiTool
+
+pytestmark = pytest.mark.anyio
+
+KEY = "sk-CANARY-0123456789abcdef"
+SHOP = """
+openapi: 3.0.0
+info: {title: Pet shop}
+servers: [{url: https://pets.example/v1}]
+paths:
+  /pets: {get: {operationId: list}, post: {operationId: add}}
+"""
+
+
+def many(count: int) -> str:
+    paths = {f"/a{number}": {"get": {"operationId": f"op{number:03}"}} for number in range(count)}
+    return json.dumps({"openapi": "3.1.0", "servers": [{"url": "https://x.example"}], "paths": paths})
+
+
+@pytest.fixture
+async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
+    database = await Database.open(tmp_path / "parlour.db")
+    yield database
+    await database.aclose()
+
+
+@pytest.fixture
+def services(database: Database) -> OwnServices:
+    return OwnServices(OwnerSettings(database), Sealer("secret"), lambda owner: owner == "home")
+
+
+async def names(services: OwnServices, owner: str = "ann") -> list[str]:
+    return [tool.name for tool in await services.tools(owner)]
+
+
+async def test_a_pasted_document_becomes_tools_that_carry_the_key(services: OwnServices):
+    made = await services.add("ann", SHOP, key=ServiceKey("header", "X-Key", KEY))
+    assert (made.name, made.address, made.on) == ("Pet_shop", "https://pets.example", True)
+    assert (made.key.kind, made.key.name, made.key.value, made.key.end) == ("header", "X-Key", "", "cdef")
+    assert await names(services) == ["Pet_shop-list", "Pet_shop-add"]
+    tool = (await services.tools("ann"))[0]
+    assert isinstance(tool, ApiTool)
+    assert tool.credentials == {"header": {"X-Key": KEY}}
+    await services.set_key("ann", made.id, ServiceKey("header", "X-Other"))
+    assert (await services.tools("ann"))[0].credentials == {"header": {"X-Other": KEY}}
+    with pytest.raises(SettingsError):
+        await services.set_key("ann", made.id, ServiceKey("bearer"))
+    await services.set_key("ann", made.id, ServiceKey("basic", "ann", KEY[::-1]))
+    assert (await services.tools("ann"))[0].credentials == {"basic": {"username": "ann", "password": KEY[::-1]}}
+
+
+async def test_l5_the_key_is_in_the_database_sealed_and_nowhere_shown(
+    services: OwnServices, database: Database, tmp_path: Path
+):
+    made = await services.add("ann", SHOP, key=ServiceKey("bearer", value=KEY))
+    shown = repr(made) + repr(await services.list("ann")) + repr((await services.tools("ann"))[0].__dict__)
+    await database.aclose()
+    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    assert b"pets.example" in kept
+    assert KEY.encode() not in kept
+    assert KEY not in shown
+
+
+async def test_what_is_somebody_else_s_does_not_exist(services: OwnServices):
+    made = await services.add("ann", SHOP)
+    assert await names(services, "bob") == []
+    for attempt in (
+        services.enable("bob", made.id, on=False),
+        services.switch("bob", made.id, "list", on=False),
+        services.set_key("bob", made.id, ServiceKey("bearer", value=KEY)),
+        services.remove("bob", made.id),
+    ):
+        with pytest.raises(NotFoundError):
+            await attempt
+    assert len(await names(services)) == 2
+
+
+async def test_operations_and_services_are_switched_and_removed(services: OwnServices, database: Database):
+    made = await services.add("ann", SHOP)
+    await services.switch("ann", made.id, "add", on=False)
+    assert await names(services) == ["Pet_shop-list"]
+    await services.enable("ann", made.id, on=False)
+    assert await names(services) == []
+    await services.enable("ann", made.id, on=True)
+    await services.switch("ann", made.id, "add", on=True)
+    assert len(await names(services)) == 2
+    await services.remove("ann", made.id)
+    assert await services.list("ann") == []
+    assert await OwnerSettings(database).get("ann", f"service:{made.id}") is None
+
+
+async def test_of_very_many_operations_only_the_first_are_offered_until_others_are_chosen(services: OwnServices):
+    made = await services.add("ann", many(30))
+    assert (len(made.tools), len(await names(services))) == (30, 20)
+    await services.switch("ann", made.id, "op029", on=True)
+    assert (await names(services))[-1] == "API-op029"
+
+
+@pytest.mark.parametrize(
+    ("source", "more", "key"),
+    [
+        ("no document", {}, "openapi_unreadable"),
+        ("/etc/passwd", {}, "openapi_unreadable"),
+        (many(501), {}, "openapi_too_many"),
+        ('{"openapi": "3.0.0", "paths": {}}', {}, "openapi_empty"),
+        ('{"openapi": "3.0.0", "paths": {"/a": {"get": {}}}}', {}, "openapi_no_server"),
+        (SHOP, {"key": ServiceKey("bearer")}, "openapi_key"),
+        (SHOP, {"key": ServiceKey("header", value=KEY)}, "openapi_key"),
+        (SHOP, {"key": ServiceKey("header", "a b", KEY)}, "settings"),
+    ],
+)
+async def test_what_cannot_be_set_up_is_told_and_nothing_stays(
+    services: OwnServices, source: str, more: dict[str, ServiceKey], key: str
+):
+    with pytest.raises(SettingsError) as caught:
+        await services.add("ann", source, **more)  # type: ignore[arg-type]
+    assert caught.value.words_key == key
+    assert KEY not in str(caught.value)
+    assert await services.list("ann") == []
+
+
+async def test_a_file_of_this_machine_is_never_read_for_an_owner(services: OwnServices, tmp_path: Path):
+    path = tmp_path / "shop.yaml"
+    path.write_text(SHOP, "utf-8")
+    with pytest.raises(SettingsError):
+        await services.add("home", str(path))
+
+
+async def test_only_the_owner_of_the_machine_names_services_inside_it(services: OwnServices):
+    with pytest.raises(FetchError) as caught:
+        await services.add("ann", "http://127.0.0.1:9/openapi.json")
+    assert caught.value.words_key == "fetch_private"
+    with pytest.raises(FetchError) as caught:
+        await services.add("home", "http://127.0.0.1:9/openapi.json")
+    assert caught.value.words_key == "fetch_unreachable"
+
+
+async def test_two_services_have_two_names(services: OwnServices):
+    await services.add("ann", SHOP)
+    with pytest.raises(ConflictError) as caught:
+        await services.add("ann", SHOP)
+    assert caught.value.words_key == "server_name_taken"
+    await services.add("ann", SHOP, name="second")
+    assert len(await names(services)) == 4
+
+
+async def test_a_key_that_cannot_be_read_any_more_costs_its_service_alone(services: OwnServices, database: Database):
+    await services.add("ann", SHOP, key=ServiceKey("bearer", value=KEY))
+    await services.add("ann", SHOP, name="open")
+    other = OwnServices(OwnerSettings(database), Sealer("another secret"), lambda _: False)
+    assert await names(other) == ["open-list", "open-add"]
+    first = (await other.list("ann"))[0]
+    assert first.error is not None
+    assert first.error.words_key == "key_unreadable"
+
+
+async def test_an_owner_s_tools_include_those_of_the_services(database: Database, tmp_path: Path):
+    toolbox = Toolbox.over(database, Sealer("secret"), Settings.load(home=tmp_path))
+    assert toolbox.services is not None
+    await toolbox.services.add("ann", SHOP)
+    assert "Pet_shop-add" in [tool.name for tool in await toolbox.tools("ann", "talk")]
+    assert "Pet_shop-add" not in [tool.name for tool in await toolbox.tools("bob", "talk")]
+    await toolbox.aclose()
+
+
+@pytest.mark.parametrize(
+    ("url", "server", "reached"),
+    [
+        ("https://evil.example/openapi.json", "", False),
+        ("https://evil.example/openapi.json", "http://127.0.0.1:9", True),
+        ("http://127.0.0.1:9/openapi.json", "", True),
+        ("", "", True),
+    ],
+)
+async def test_a_document_of_the_open_internet_does_not_lead_inside(
+    services: OwnServices, monkeypatch: pytest.MonkeyPatch, url: str, server: str, reached: bool
+):
+    inside = SHOP.replace("https://pets.example/v1", "http://127.0.0.1:9")
+
+    async def fetched(address: str, reach: object) -> tuple[str, str]:
+        return inside, address
+
+    monkeypatch.setattr("core.servers.own_services.fetched_text", fetched)
+    await services.add("home", url or inside, server=server)
+    tool = (await services.tools("home"))[0]
+    with pytest.raises(FetchError) as caught:
+        await cast("ApiTool", tool).call({})
+    assert caught.value.words_key == ("fetch_unreachable" if reached else "fetch_private")

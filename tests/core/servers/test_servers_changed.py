@@ -1,0 +1,119 @@
+"""Servers that are set up otherwise while they are used, and those that hang."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.errors import NotFoundError
+from core.mcp.settings import ServerSettings
+from core.servers import own_servers
+from core.servers.own_servers import OwnServers
+from core.settings import Settings
+from core.storage.allowances import Allowances
+from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.mcp_servers import McpServerStore
+from core.storage.sealing import Sealer
+from tests.core.servers.conftest import SERVER, House
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("meanwhile", ["removed", "switched off", "renamed"])
+async def test_what_is_changed_while_it_is_looked_at_is_not_started_as_it_was(
+    house: House, monkeypatch: pytest.MonkeyPatch, meanwhile: str
+) -> None:
+    server = await house.confirmed()
+    assert await house.offered()
+    looked, go_on, found = threading.Event(), threading.Event(), vars(own_servers)["_found"]
+
+    def slowly(settings: ServerSettings) -> Any:
+        looked.set()
+        go_on.wait(10)
+        return found(settings)
+
+    monkeypatch.setattr(own_servers, "_found", slowly)
+    looking = asyncio.create_task(house.servers.list(LOCAL_OWNER))
+    await asyncio.to_thread(looked.wait, 10)
+    match meanwhile:
+        case "removed":
+            await house.servers.remove(LOCAL_OWNER, server)
+        case "switched off":
+            await house.servers.enable(LOCAL_OWNER, server, on=False)
+        case _:
+            await house.servers.change(LOCAL_OWNER, server, "papers", house.entry)
+    go_on.set()
+    await looking
+    assert house.known("notes") is None
+
+
+async def test_what_one_server_may_do_unasked_no_other_of_its_name_may(database: Database, tmp_path: Path) -> None:
+    store, allowances = McpServerStore(database, Sealer("secret")), Allowances(database)
+    servers = OwnServers(Settings.load(home=tmp_path), store, allowances)
+    talks = ConversationStore(database)
+    await talks.ensure_owner(LOCAL_OWNER)
+    talk = (await talks.create(LOCAL_OWNER)).id
+
+    async def allowed() -> list[str]:
+        for tool in ("mcp:notes:act", "mcp:notes2:act", "storage"):
+            await allowances.add(LOCAL_OWNER, talk, tool)
+        return await allowances.list(LOCAL_OWNER, talk)
+
+    others = ["mcp:notes2:act", "storage"]
+    entry = {"url": "https://one.example/mcp"}
+    kept = await servers.add(LOCAL_OWNER, "notes", entry)
+    assert len(await allowed()) == 3
+    await servers.change(LOCAL_OWNER, kept.id, "notes", {**entry, "headers": {"A": "b"}})
+    assert len(await allowances.list(LOCAL_OWNER, talk)) == 3
+    await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
+    assert await allowances.list(LOCAL_OWNER, talk) == others
+    await allowed()
+    await servers.change(LOCAL_OWNER, kept.id, "papers", {"url": "https://other.example/mcp"})
+    assert await allowances.list(LOCAL_OWNER, talk) == others
+    await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
+    await allowed()
+    await servers.remove(LOCAL_OWNER, kept.id)
+    assert await allowances.list(LOCAL_OWNER, talk) == others
+    await servers.aclose()
+
+
+async def test_a_server_asks_only_once_it_may_and_another_program_in_its_place_may_not(house: House) -> None:
+    server = await house.confirmed()
+    await house.settled()
+    assert house.known("notes").asks is False
+    await house.servers.let_ask(LOCAL_OWNER, server, on=True)
+    assert (await house.settled()).state == "ready"
+    assert house.known("notes").asks is True
+    await house.servers.change(LOCAL_OWNER, server, "notes", {**house.entry, "args": [str(SERVER), "fine", "else"]})
+    assert (await house.one()).kept.asks is False
+    with pytest.raises(NotFoundError):
+        await house.servers.let_ask("b-bob", server, on=True)
+
+
+async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
+    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    mute = tmp_path / "mute.py"
+    mute.write_text(
+        "import pathlib, sys, time\nonce = pathlib.Path(sys.argv[1])\n"
+        "if not once.exists():\n    once.touch()\n    sys.exit(1)\ntime.sleep(600)\n"
+    )
+    entry = {"command": sys.executable, "args": [str(mute), str(tmp_path / "once")]}
+    kept = await house.servers.add(LOCAL_OWNER, "mute", entry)
+    await house.servers.confirm(LOCAL_OWNER, kept.id, (await house.one()).print)
+    assert await house.offered() == []
+    assert (await house.settled()).state == "failed"
+    monkeypatch.setattr("core.servers.own_servers._REST", 0.0)
+    monkeypatch.setattr("core.servers.own_servers._PATIENCE", 60.0)
+    assert await house.offered() == []  # it is tried again from here on
+    while (await house.one()).state != "connecting":
+        await asyncio.sleep(0)
+    assert await house.offered() == []
+    assert (await house.one()).state == "connecting"  # and was not waited for

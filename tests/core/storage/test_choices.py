@@ -1,0 +1,70 @@
+"""What owners chose, and which tools run unasked: each its owner's alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import NotFoundError
+from core.storage.allowances import Allowances
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.owner_settings import OwnerSettings
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_choice_is_kept_replaced_and_forgotten(database: Database) -> None:
+    settings = OwnerSettings(database)
+    assert await settings.get("alice", "approval") is None
+    assert await settings.get("alice", "approval", {"mode": "writes"}) == {"mode": "writes"}
+    await settings.set("alice", "approval", {"mode": "always", "deny": ["mcp:*:delete_*"]})
+    await settings.set("alice", "approval", {"mode": "never"})
+    await settings.set("alice", "tools", {"off": ["calculator"]})
+    assert await settings.get("alice", "approval") == {"mode": "never"}
+    await settings.set("alice", "approval", None)
+    assert await settings.get("alice", "approval") is None
+    assert await settings.get("alice", "tools") == {"off": ["calculator"]}
+
+
+async def test_somebody_elses_choice_is_not_seen_and_not_changed(database: Database) -> None:
+    settings = OwnerSettings(database)
+    await settings.set("alice", "approval", {"mode": "never"})
+    assert await settings.get("bob", "approval") is None
+    await settings.set("bob", "approval", {"mode": "always"})
+    assert await settings.get("alice", "approval") == {"mode": "never"}
+
+
+async def test_an_owner_need_not_be_known_to_choose(database: Database) -> None:
+    settings = OwnerSettings(database)
+    await settings.set("carol", "web_search", ["anything", 1, True])
+    assert await settings.get("carol", "web_search") == ["anything", 1, True]
+
+
+async def test_an_allowance_holds_for_one_conversation_and_once(database: Database) -> None:
+    talks, store = ConversationStore(database), Allowances(database)
+    one, other = (await talks.create("alice")).id, (await talks.create("alice")).id
+    await store.add("alice", one, "mcp:notes:write")
+    await store.add("alice", one, "code_interpreter")
+    await store.add("alice", one, "mcp:notes:write")
+    assert await store.list("alice", one) == ["code_interpreter", "mcp:notes:write"]
+    assert await store.list("alice", other) == []
+    await store.remove("alice", one, "code_interpreter")
+    assert await store.list("alice", one) == ["mcp:notes:write"]
+
+
+async def test_an_allowance_in_somebody_elses_conversation_does_not_exist(database: Database) -> None:
+    talks, store = ConversationStore(database), Allowances(database)
+    hers = (await talks.create("alice")).id
+    for attempt in (store.add("bob", hers, "t"), store.list("bob", hers), store.remove("bob", hers, "t")):
+        with pytest.raises(NotFoundError):
+            await attempt
+    assert await store.list("alice", hers) == []
+
+
+async def test_an_allowance_goes_with_its_conversation(database: Database) -> None:
+    talks, store = ConversationStore(database), Allowances(database)
+    talk = (await talks.create("alice")).id
+    await store.add("alice", talk, "t")
+    await talks.delete("alice", talk)
+    left = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM allowances").scalar_one())
+    assert left == 0

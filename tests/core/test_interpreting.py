@@ -1,0 +1,75 @@
+"""The code interpreter of an installation: its files, its pictures, and what `/readyz` says of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.messages.message import FUNCTION
+from core.settings import Settings
+from core.storage.base import FILE_ADDRESS
+from core.storage.owner_settings import OwnerSettings
+from core.testing.script import Reply as Say
+from core.testing.scripted_model import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+CODE = """
+import matplotlib.pyplot as plt
+rows = open("sales.csv").read().split()
+plt.plot([1, 2])
+plt.show()
+open("sum.csv", "w").write("7")
+len(rows)
+"""
+
+
+async def known(engine: Engine) -> dict[str, str]:
+    """What `/readyz` says, once it is known."""
+    changed = asyncio.Event()
+    leave = engine.on_change(lambda *_: changed.set())
+    async with asyncio.timeout(60):
+        while "code_interpreter" not in (told := engine.readiness.as_dict()):
+            await changed.wait()
+            changed.clear()
+    leave()
+    return told["code_interpreter"]
+
+
+async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> None:
+    call = Say(calls=(("code_interpreter", json.dumps({"code": CODE})),))
+    home = tmp_path / "home"
+    async with Engine(Settings.load(home=home, code="auto"), model=ScriptedModel(call, "Here it is.")) as engine:
+        told = await known(engine)
+        assert told["state"] in {"ready", "off"}
+        assert told["reason"]
+        talk = await engine.conversations.create("alice")
+        names = [tool.name for tool in await engine.toolbox.tools("alice", talk.id)]
+        assert ("code_interpreter" in names) == (told["state"] == "ready")
+        if told["state"] == "off":
+            return
+        file = await engine.files.put("alice", "sales.csv", b"a,1\nb,2\n")
+        files: Any = engine.files
+        await OwnerSettings(files._database).set("alice", "approval", {"mode": "never"})
+        run = await engine.send("alice", talk.id, "Plot it.", [file.id])
+        assert await run.wait() == "complete", run.error
+        reply = (await engine.conversations.thread("alice", talk.id))[-1]
+        (result,) = [part for part in reply.parts if part.role == FUNCTION and part.name == "code_interpreter"]
+        assert result.get_text_content().startswith("2\n[1 picture, shown to the user]")
+        assert [item.type for item in result.items if item.type != "text"] == ["image", "file"]
+        assert all(str(item.value).startswith(FILE_ADDRESS) for item in result.items if item.type != "text")
+        await engine.delete_conversation("alice", talk.id)
+    kept = json.loads((home / "sandbox.json").read_text("utf-8"))
+    assert kept["driver"] == told["driver"]
+
+
+async def test_switched_off_it_is_no_tool_and_readyz_says_so(tmp_path: Path) -> None:
+    async with Engine(Settings.load(home=tmp_path / "home", code="off"), model=ScriptedModel()) as engine:
+        told = await known(engine)
+        assert told == {"state": "off", "driver": "", "reason": "it is switched off by the settings"}
+        assert "code_interpreter" not in [tool.name for tool in await engine.toolbox.tools("alice", "any")]

@@ -1,0 +1,93 @@
+"""Only a few places may open a connection to elsewhere, each for a reason; everything else goes through `core.net`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# What can open a connection; of `asyncio` and `socket` what does.
+PACKAGES = {
+    *("aiohttp", "ddgs", "ftplib", "http.client", "httpcore", "httpx", "httpx2", "primp", "pycurl", "requests"),
+    *("smtplib", "socket", "telnetlib", "trafilatura", "urllib.request", "urllib3", "websockets", "xmlrpc.client"),
+}
+CALLS = {"open_connection", "create_connection", "open_unix_connection", "urlopen", "urlretrieve", "fetch_url"}
+MAY: dict[str, tuple[set[str], str]] = {
+    "core/net/": ({"httpx", "socket"}, "the guarded way itself"),
+    "core/llm/": ({"httpx", "httpx2"}, "models and weights, at addresses of the owner's settings"),
+    "core/llm/local_files.py": ({"urllib.request"}, "how a system writes paths; it opens nothing"),
+    "core/rag/json_service.py": ({"httpx"}, "models for vectors and ranks, at addresses of the owner's settings"),
+    "core/mcp/": ({"httpx2"}, "MCP servers that an owner added"),
+    "core/testing/": ({"socket"}, "servers of tests"),
+    "core/tools/web/metasearch.py": ({"ddgs"}, "public search engines, whose addresses are the package's own"),
+    "core/tools/web/main_text_worker.py": ({"trafilatura"}, "finds the text of a page that was fetched already"),
+    "core/tools/sandbox/": ({"socket", "create_connection"}, "tries what the sandbox must refuse"),
+    "webui/": ({"socket"}, "the page's own port"),
+}
+
+
+def files() -> list[Path]:
+    return sorted(path.relative_to(ROOT) for folder in ("core", "webui") for path in (ROOT / folder).rglob("*.py"))
+
+
+def reached(tree: ast.Module) -> Iterator[str]:
+    """The packages that a module imports, also by name at run time, and the calls that open a connection."""
+    for node in _running(tree):
+        match node:
+            case ast.Import(names=names):
+                yield from (one.name for one in names)
+            case ast.ImportFrom(module=str(module), names=names, level=0):
+                yield module
+                yield from (f"{module}.{one.name}" for one in names)
+            case ast.Call(func=ast.Name(id="import_module" | "__import__"), args=[ast.Constant(value=str(name)), *_]):
+                yield name
+            case ast.Attribute(attr=name) | ast.Name(id=name) if name in CALLS:
+                yield name
+            case _:
+                pass
+
+
+def _running(node: ast.AST) -> Iterator[ast.AST]:
+    """Everything below a node but what only type checkers read."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING":
+            continue
+        yield child
+        yield from _running(child)
+
+
+def allowed(path: Path) -> set[str]:
+    return {name for place, (names, _) in MAY.items() if path.as_posix().startswith(place) for name in names}
+
+
+@pytest.mark.parametrize("path", files(), ids=str)
+def test_a_module_reaches_out_through_the_guarded_fetcher_or_says_why_not(path: Path) -> None:
+    found = set(reached(ast.parse((ROOT / path).read_text(encoding="utf-8"))))
+    out = {one for one in found if one in CALLS or any(one == name or one.startswith(f"{name}.") for name in PACKAGES)}
+    own = {one for one in out if not any(one == name or one.startswith(f"{name}.") for name in allowed(path))}
+    assert not own, f"{path} uses {sorted(own)}: fetch through core.net.fetcher, or ask through core.net.service."
+
+
+def test_every_place_that_may_is_there() -> None:
+    paths = [path.as_posix() for path in files()]
+    assert [place for place in MAY if not any(path.startswith(place) for path in paths)] == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import httpx",
+        "from urllib.request import urlopen",
+        "from urllib import request",
+        "import_module('ddgs')",
+        "import urllib.request as u",
+        "asyncio.open_connection('x', 1)",
+        "from http import client",
+    ],
+)
+def test_a_new_place_is_noticed(code: str) -> None:
+    found = set(reached(ast.parse(code)))
+    assert found & CALLS or any(one == name or one.startswith(f"{name}.") for one in found for name in PACKAGES)

@@ -1,0 +1,181 @@
+"""`parlour eval`: reports, exit codes, comparison, what is wrong in a sentence, and going on."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.judging.problems import SENTENCES
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply, Request, refusal
+from tests.webui.commands.own_terminal import Terminal
+from webui.__main__ import main
+from webui.commands.eval import REPORTS
+from webui.words import Words
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def echo(request: Request) -> Reply:
+    return Reply(text=f"You said {request['messages'][-1]['content']}", usage=(10, 2))
+
+
+@pytest.fixture
+def service() -> Iterator[ModelServer]:
+    with ModelServer(echo) as server:
+        yield server
+
+
+def agent(folder: Path, server: ModelServer) -> Path:
+    llm = {"model": "scripted", "model_server": server.base_url, "api_key": "any"}
+    path = folder / "agent.json"
+    path.write_text(json.dumps({"llm": llm}), encoding="utf-8")
+    return path
+
+
+def suite(folder: Path, *tasks: Any, **more: Any) -> Path:
+    path = folder / "s.json"
+    path.write_text(json.dumps({"tasks": tasks, **more}), encoding="utf-8")
+    return path
+
+
+def task(name: str, contains: str) -> dict[str, Any]:
+    return {"id": name, "question": f"Say {name}.", "checks": [{"contains": contains}]}
+
+
+def evaluated(*arguments: object, lang: str = "en") -> int:
+    return main(["eval", *map(str, arguments), "--lang", lang])
+
+
+def test_the_share_that_passes_decides_the_exit_code(
+    tmp_path: Path, service: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = suite(tmp_path, task("one", "one"), task("two", "three"))
+    given = [path, "--agent", agent(tmp_path, service), "--out", tmp_path / "o"]
+    assert evaluated(*given) == 1
+    said = capsys.readouterr().err
+    assert f"1 of 2 passed (50%): {tmp_path / 'o' / 'report.html'}" in said
+    assert "That is less than 100%." in said
+    assert evaluated(*given, "--at-least", 0.5, lang="zh") == 0
+    assert "2 个任务中通过 1 个（50%）" in capsys.readouterr().err
+    assert len(service.requests) == 2  # the second run had its replies from the folder
+    report = (tmp_path / "o" / "report.md").read_text(encoding="utf-8")
+    assert report.startswith("# s: 1 / 2 通过 (50%)")
+    assert "没有变化。" in report
+    suite(tmp_path, task("one", "one"), task("three", "three"))
+    assert evaluated(*given) == 0
+    assert {"New: three", "Gone: two"} <= set(capsys.readouterr().err.splitlines())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tasks": []}, ["parlour: The field tasks must not be empty."]),
+        (
+            {"tasks": [{"id": "a", "question": "?", "checks": [{"cotains": "x"}, {"regex": 3}]}]},
+            [
+                "parlour: There is no field tasks[0].checks[0].cotains; did you mean contains?",
+                "parlour: The field tasks[0].checks[1].regex must be a text.",
+            ],
+        ),
+    ],
+)
+def test_each_thing_that_is_wrong_is_a_line(
+    tmp_path: Path, given: Any, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps(given), encoding="utf-8")
+    assert evaluated(path, "--out", tmp_path / "o") == 1
+    assert capsys.readouterr().err.splitlines() == said
+    assert not (tmp_path / "o").exists()
+
+
+def test_an_agent_that_is_not_there_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = suite(tmp_path, task("a", "a"))
+    assert evaluated(path, "--agent", tmp_path / "no.yaml", "--out", tmp_path / "o") == 1
+    assert capsys.readouterr().err == f"parlour: There is no file {tmp_path / 'no.yaml'}.\n"
+
+
+def test_a_suite_is_a_file_or_one_that_comes_along(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert evaluated("simples", "--out", tmp_path) == 1
+    assert "there is samples." in capsys.readouterr().err
+    assert evaluated(tmp_path / "no.yaml", "--out", tmp_path) == 1
+    assert "There is no file" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        evaluated("samples", "--at-least", "80")
+    assert ended.value.code == 2
+    assert "must be a number from 0 to 1" in capsys.readouterr().err
+
+
+def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "o").write_text("a file", encoding="utf-8")
+    assert evaluated(suite(tmp_path, task("a", "a")), "--out", tmp_path / "o") == 1
+    assert capsys.readouterr().err.startswith("parlour: The folder ")
+
+
+def test_a_report_that_cannot_be_written_leaves_the_one_before_whole(
+    tmp_path: Path, service: ModelServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = [suite(tmp_path, task("one", "one")), "--agent", agent(tmp_path, service), "--out", tmp_path / "o"]
+    assert evaluated(*given) == 0
+    before = {name: (tmp_path / "o" / name).read_bytes() for name in REPORTS}
+    write = Path.write_text
+
+    def half(path: Path, text: str, **more: Any) -> int:
+        if "report" not in path.name:
+            return write(path, text, **more)
+        write(path, text[: len(text) // 2], **more)
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", half)
+    assert evaluated(*given, lang="zh") == 1
+    assert "No space left on device" in capsys.readouterr().err
+    assert {path.name: path.read_bytes() for path in (tmp_path / "o").glob("*report*")} == before
+
+
+def test_every_sentence_is_there_in_both_languages() -> None:
+    for key in SENTENCES:
+        assert f"error.{key}" in Words("en")
+        assert f"error.{key}" in Words("zh")
+
+
+def test_the_published_schema_of_a_suite_is_current(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", "suite"]) == 0
+    published = (ROOT / "docs" / "suite.schema.json").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == published, "run: parlour schema suite > docs/suite.schema.json"
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_goes_on(tmp_path: Path) -> None:
+    waits = [True]
+
+    def script(request: Request) -> Reply:
+        said = request["messages"][-1]["content"]
+        return Reply(text=said, usage=(1, 1), hang=waits[0] and "three" in said)
+
+    path = suite(tmp_path, *[task(name, name) for name in ("one", "two", "three")])
+    with ModelServer(script) as server:
+        config = agent(tmp_path, server)
+        more = ["--out", str(tmp_path / "o"), "--concurrency", "1"]
+        given = ["eval", str(path), "--agent", str(config), *more, "--lang", "en"]
+        with Terminal(*given, stderr=subprocess.PIPE) as process:
+            assert process.stderr is not None
+            assert any(line.startswith(b"2 of 3") for line in process.stderr)
+            rest = process.interrupt()
+        assert process.returncode == 130
+        assert rest == "Still to do: 1; start it again to go on.\n"
+        waits[0] = False
+        assert evaluated(path, "--agent", config, *more) == 0
+        assert sum("one" in one.messages[-1]["content"] for one in server.requests) == 1
+
+
+def test_a_service_that_fails_is_named_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with ModelServer(lambda _: refusal(400, "No such model.")) as server:
+        path = suite(tmp_path, task("one", "one"), task("two", "two"))
+        assert evaluated(path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o") == 1
+        assert capsys.readouterr().err.count("The first failure: Error code: 400. No such model.") == 1

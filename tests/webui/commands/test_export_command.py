@@ -1,0 +1,105 @@
+"""`parlour export`: what is in the data folder, without a model and without the page."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from core.export.markdown import MarkdownWriter
+from core.export.schema import read_export
+from core.messages.message import Message
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from webui.__main__ import main
+
+
+def kept(home: Path, owner: str = "local") -> str:
+    async def fill() -> str:
+        database = await Database.open(home / "parlour.db")
+        talks = ConversationStore(database)
+        talk = await talks.create(owner, "A trip")
+        await talks.add_message(owner, talk.id, "user", [Message("user", "Where to?")], None)
+        await database.aclose()
+        return talk.id
+
+    return asyncio.run(fill())
+
+
+def test_a_conversation_is_listed_and_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    talk = kept(tmp_path)
+    home = ["--home", str(tmp_path), "--lang", "en"]
+    assert main(["export", *home]) == 0
+    listed = capsys.readouterr().out
+    assert listed.startswith(f"{talk}  20")
+    assert listed.endswith("  A trip\n")
+    assert main(["export", talk, *home]) == 0
+    assert "Where to?" in capsys.readouterr().out
+    path = tmp_path / "talk.json"
+    assert main(["export", talk, "--format", "json", "--out", str(path), *home]) == 0
+    assert read_export(path).turns[0].messages[0].content == "Where to?"
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_file_is_written_where_it_was_named_and_nowhere_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk = kept(tmp_path)
+    home = ["--home", str(tmp_path), "--lang", "en"]
+    behind, link = tmp_path / "behind.md", tmp_path / "link.md"
+    link.symlink_to(behind)
+    assert main(["export", talk, "--out", str(link), *home]) == 0
+    assert link.is_symlink()
+    assert "Where to?" in behind.read_text(encoding="utf-8")
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as reader:
+        read = reader.submit(pipe.read_text, encoding="utf-8")
+        assert main(["export", talk, "--out", str(pipe), *home]) == 0
+        assert "Where to?" in read.result(timeout=30)
+    assert pipe.is_fifo()
+    capsys.readouterr()
+    for out in (".", str(tmp_path), str(tmp_path / "no" / "file.md")):
+        assert main(["export", talk, "--out", out, *home]) == 1
+        assert capsys.readouterr().err.startswith(f"parlour: The file {out} cannot be written: ")
+
+
+def test_an_id_that_begins_like_an_option_is_an_id(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = "-3uSrkWsDZsFIS9pjv0JEQ"
+    monkeypatch.setattr("core.storage.base.secrets.token_urlsafe", lambda _: odd)
+    assert kept(tmp_path) == odd
+    for arguments in ([odd, "--home", str(tmp_path)], ["--home", str(tmp_path), odd]):
+        assert main(["export", *arguments]) == 0
+        assert "Where to?" in capsys.readouterr().out
+
+
+def test_what_is_not_there_is_said_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = kept(tmp_path, owner="somebody")
+    for arguments in ([other, "--home", str(tmp_path)], ["x", "--home", str(tmp_path / "empty")]):
+        assert main(["export", *arguments, "--lang", "en"]) == 1
+        said = capsys.readouterr()
+        assert said.err.startswith("parlour: There is no ")
+        assert said.err.count("\n") == 1
+        assert not said.out
+    assert not (tmp_path / "empty").exists()
+    assert main(["export", other, "--owner", "somebody", "--home", str(tmp_path)]) == 0
+
+
+def test_an_interrupted_export_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talk, out = kept(tmp_path), tmp_path / "out" / "talk.md"
+    out.parent.mkdir()
+
+    def pressed(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MarkdownWriter, "turns", pressed)
+    assert main(["export", talk, "--out", str(out), "--home", str(tmp_path)]) == 130
+    assert not list(out.parent.iterdir())
+    assert not capsys.readouterr().err

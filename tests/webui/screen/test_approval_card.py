@@ -1,0 +1,193 @@
+"""The question before a tool acts: what it says, what it offers, and that what is sent is what was shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from html import unescape
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from playwright.sync_api import Page, expect
+
+from core.errors import ParlourError
+from core.runs.log import ApprovalAsked
+from core.runs.reply import CallBlock
+from core.tools.catalog import TOOL_REGISTRY
+from tests.e2e.chat_steps import focus
+from tests.webui.screen.stage import Stage
+from webui.arguments import changed, fields
+from webui.panels.approval import ask_html, heard
+from webui.render.status import status_html
+from webui.words import Words
+
+EN, ZH = Words("en"), Words("zh")
+WANTS = {"en": "write a file", "zh": "写入文件"}
+
+
+def waiting(reason: str = "writes", addresses: tuple[str, ...] = (), **arguments: Any) -> CallBlock:
+    asked = ApprovalAsked("call-1", "write_file", arguments, reason, WANTS, list(addresses), 1_800_000_000.4)
+    return CallBlock("call-1", "write_file", "asked", asked=asked)
+
+
+def plain(markup: str) -> str:
+    return unescape(re.sub(r"<[^>]*>", " ", markup))
+
+
+def test_where_nobody_waits_there_is_no_card() -> None:
+    assert ask_html([], EN) == ""
+    assert heard([], EN) == ""
+
+
+def test_the_card_says_what_is_wanted_with_what_and_why() -> None:
+    card = ask_html([waiting(path="a.csv", rows=4)], EN)
+    said = plain(card)
+    assert "Parlour wants to write a file" in said
+    assert "write_file" in said
+    assert "It can make or change something outside this conversation." in said
+    assert re.findall(r'data-name="([^"]*)" data-kind="([^"]*)"', card) == [("path", "text"), ("rows", "number")]
+    assert 'data-until="1800000000"' in card
+    assert re.findall(r'data-do="(\w+)"', card) == ["refuse", "always", "allow"]
+    assert "autofocus" not in card
+    assert "Parlour 想写入文件" in plain(ask_html([waiting()], ZH))
+
+
+def test_the_card_is_one_line_of_markup_whatever_is_in_it() -> None:
+    evil = "</textarea><img src=x onerror=alert(1)>\n\n$x$ `a`\n"
+    given: Any = {"content": evil, evil: evil}
+    card = ask_html([waiting(**given)], EN)
+    assert "\n" not in card
+    assert "<img" not in card
+    assert card.count("</textarea>") == 2
+
+
+@given(st.text())
+def test_a_field_holds_every_sign_of_an_argument(text: str) -> None:
+    card = ask_html([waiting(content=text)], EN)
+    inside = card.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]
+    assert inside.startswith("&#10;")  # a browser leaves out a break at the very beginning
+    found = re.sub(r"&#(\d+);", lambda entity: chr(int(entity[1])), inside.removeprefix("&#10;"))
+    assert found == text
+
+
+@pytest.mark.parametrize("hidden", ["a\u202eb", "a\u200bb", "\x1b[2J", "\U000e0041", {"deep": "a\u2066"}])
+def test_what_cannot_be_seen_in_an_argument_is_told(hidden: Any) -> None:
+    assert "cannot be seen" in plain(ask_html([waiting(command=hidden)], EN))
+    for seen in ("line\n\tline", "👩\u200d🔬 ❤\ufe0f", "خطّ\u200cها", "中文，“引号”"):
+        assert "cannot be seen" not in plain(ask_html([waiting(command=seen)], EN))
+
+
+def test_a_long_argument_says_how_long_it_is() -> None:
+    assert "900 lines" in plain(ask_html([waiting(content="\n" * 899)], EN))
+    assert "lines" not in plain(ask_html([waiting(content="\n" * 5)], EN))
+
+
+def test_one_question_stands_there_at_a_time_and_the_others_are_counted() -> None:
+    other = CallBlock("call-2", "other", "asked", asked=ApprovalAsked("call-2", "other", {}, "always", {}, [], 0.0))
+    card = ask_html([waiting(), other], EN)
+    assert "1 of 2" in plain(card)
+    assert "call&#45;2" not in card
+    assert "1 of" not in plain(ask_html([waiting()], EN))
+
+
+@pytest.mark.parametrize("reason", ["destructive", "unknown_address", "changed"])
+def test_what_must_be_asked_each_time_offers_no_permission_for_the_whole_chat(reason: str) -> None:
+    assert 'data-do="always"' not in ask_html([waiting(reason)], EN)
+    assert f"ask.why.{reason}" in EN
+
+
+def test_an_address_that_nobody_gave_is_shown_whole() -> None:
+    url = "https://evil.example/?q=secret"
+    card = plain(ask_html([waiting("unknown_address", (url,), query="short")], EN))
+    assert url in card
+    assert "neither from you nor from a search" in card
+    assert plain(ask_html([waiting("unknown_address", (url,), url=url)], EN)).count(url) == 1
+
+
+def test_a_screen_reader_is_told_once_what_waits() -> None:
+    said = status_html("running", "c", lang="en", asks=heard([waiting()], EN))
+    assert "Parlour wants to write a file. It waits for your answer" in unescape(said)
+    assert 'data-state="running"' in said
+
+
+def test_only_what_was_changed_is_changed_and_keeps_its_kind() -> None:
+    given: dict[str, Any] = {"path": "a.csv", "rows": 4, "deep": {"a": [1]}, "all": True, "none": None}
+    assert [field.kind for field in fields(given)] == ["text", "number", "object", "truth", "json"]
+    assert changed(given, {"path": "b.csv", "deep": '{"a": []}'}) == {**given, "path": "b.csv", "deep": {"a": []}}
+    assert changed(given, {"rows": "4"}) is None
+    assert changed(given, None) is None
+    assert changed(given, {"unknown": "x"}) is None
+
+
+@pytest.mark.parametrize(
+    "edits", [{"rows": "four"}, {"rows": '"4"'}, {"deep": "[]"}, {"rows": "NaN"}, {"path": 4}, {"deep": "[" * 9000}]
+)
+def test_what_is_not_of_the_kind_that_stood_there_is_refused(edits: dict[str, Any]) -> None:
+    with pytest.raises(ParlourError) as refused:
+        changed({"path": "a.csv", "rows": 4, "deep": {}}, edits)
+    assert refused.value.words_key == "wrong_arguments"
+
+
+def test_every_built_in_tool_has_a_label_in_both_languages() -> None:
+    ours = [name for name in TOOL_REGISTRY if TOOL_REGISTRY[name].__module__.startswith("core.")]
+    assert len(ours) > 3
+    assert not [name for name in ours if f"tool.{name}" not in EN or f"tool.{name}" not in ZH]
+
+
+def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], stage: Stage) -> None:
+    page = show("asking_address", width=390, height=780, has_touch=True)
+    card: Any = page.locator(".p-asks")
+    box: Any = card.bounding_box()
+    below: Any = page.locator("#composer").bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= 390
+    assert box["y"] + box["height"] <= below["y"]
+    for name in ("Don't allow", "Allow once"):
+        assert card.get_by_role("button", name=name).bounding_box()["height"] >= 44
+    assert page.evaluate("document.activeElement === document.body")
+    expect(page).to_have_title(re.compile("^Asks you · "))
+    expect(card.locator(".p-until")).to_have_text(re.compile(r"Waits until \d"))
+    expect(page.locator(".p-asks[data-fresh]")).to_have_count(0)  # one that just came takes no answer yet
+    headers = card.get_by_role("textbox", name="headers")
+    headers.fill("{oops")
+    expect(card).to_have_attribute("data-call", "a")
+    card.get_by_role("button", name="Allow once").click()
+    expect(card.get_by_role("alert").filter(has_text="JSON")).to_be_visible()
+    expect(headers).to_be_focused()
+    assert stage.asked == []
+    # A frame that draws the card anew must not take away what was typed, nor the place of the keyboard.
+    headers.fill('{"Accept": "*/*"}')
+    page.evaluate("(card) => { card.outerHTML = card.outerHTML; }", card.element_handle())
+    expect(headers).to_have_value('{"Accept": "*/*"}')
+    expect(headers).to_be_focused()
+    # What was typed is for this question alone: another chat may ask about a call of the same id.
+    page.evaluate("(card) => { card.dataset.asked += '1'; card.outerHTML = card.outerHTML; }", card.element_handle())
+    expect(headers).not_to_have_value('{"Accept": "*/*"}')
+    page.evaluate(
+        "(card) => { card.dataset.asked = card.dataset.asked.slice(0, -1); card.outerHTML = card.outerHTML; }",
+        card.element_handle(),
+    )
+    expect(headers).to_have_value('{"Accept": "*/*"}')
+    expect(page.locator(".p-asks[data-fresh]")).to_have_count(0)
+    which = card.get_attribute("data-asked")
+    card.get_by_role("button", name="Allow once").click()
+    stage.until(lambda: stage.asked)
+    edited = {"headers": '{"Accept": "*/*"}'}
+    assert which
+    assert stage.asked == [{"do": "allow", "call": "a", "asked": which, "arguments": edited}]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_that_arguments_can_be_changed_is_seen_and_no_edge_is_cut_off(show: Callable[..., Page], width: int) -> None:
+    page = show("asking", width=width, height=820)
+    first = page.locator("#ask .p-arg textarea").first
+    expect(first).to_be_visible()
+    pencil = first.evaluate("(e) => getComputedStyle(e.parentElement, '::after').maskImage")
+    assert "svg" in pencil
+    assert first.evaluate("(e) => getComputedStyle(e).borderBottomStyle") == "dotted"
+    focus(first)
+    above = "(e) => e.getBoundingClientRect().top - e.closest('.p-args').getBoundingClientRect().top"
+    assert first.evaluate(above) >= 1  # as wide as the ring around it
+    assert first.evaluate("(e) => getComputedStyle(e).borderBottomStyle") == "solid"

@@ -1,0 +1,52 @@
+"""Apps in processes of their own, and tabs of their readers without a browser."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from core.testing.behaviour import behave
+from core.testing.model_server import ModelServer
+from tests.e2e.app_process import AppProcess
+from tests.webui.server.raw_page import RawPage
+
+
+@pytest.fixture(scope="module")
+def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app of one person at one machine."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("alone") / "home", model).start()
+        yield app
+        app.stop()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app whose browsers are owners of their own, as on a network."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie"}).start()
+        yield app
+        app.stop()
+
+
+def tab_of(app: AppProcess) -> Iterator[RawPage]:
+    """A tab of a reader, closed with the test."""
+    tab = RawPage(app.url).open()
+    yield tab
+    tab.close()
+
+
+@pytest.fixture
+def page(app: AppProcess) -> Iterator[RawPage]:
+    yield from tab_of(app)
+
+
+@pytest.fixture
+def alice(shared: AppProcess) -> Iterator[RawPage]:
+    yield from tab_of(shared)
+
+
+@pytest.fixture
+def bob(shared: AppProcess) -> Iterator[RawPage]:
+    yield from tab_of(shared)

@@ -1,0 +1,49 @@
+"""Parlour's own routes behind everything that looks at a request, on a port of this machine; without Gradio's page."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import uvicorn
+from starlette.applications import Starlette
+
+from core.engine import Engine
+from core.settings import Settings
+from webui.auth import Hosts, Owners
+from webui.context import WebContext
+from webui.middleware.gate import GateMiddleware
+from webui.middleware.headers import HeadersMiddleware
+from webui.middleware.owner import OwnerMiddleware
+from webui.routes import Routes
+from webui.uploads import Uploads
+from webui.words import Words
+
+
+@dataclass
+class Served:
+    engine: Engine
+    address: str
+
+
+@asynccontextmanager
+async def served(engine: Engine, settings: Settings) -> AsyncGenerator[Served]:
+    uploads = Uploads(settings.home / "tmp", 1024 * 1024)
+    inner = Starlette(routes=Routes(WebContext(engine, settings, Words.of), uploads).table())
+    owners, hosts = Owners("secret", local=True), Hosts("127.0.0.1", any_address=False)
+    app = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
+    with socket.create_server(("127.0.0.1", 0)) as sock:
+        config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
+        server = uvicorn.Server(config)
+        server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
+        task = asyncio.create_task(server.serve(sockets=[sock]))
+        while not server.started:
+            await asyncio.sleep(0.01)
+        try:
+            yield Served(engine, f"http://127.0.0.1:{sock.getsockname()[1]}")
+        finally:
+            server.should_exit = True
+            await task

@@ -1,0 +1,100 @@
+"""A conversation as a file over HTTP, and what no file may hold: a key that its owner typed on the page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from core.agents.assistant import Assistant
+from core.engine import Engine
+from core.export.schema import read_export
+from core.hosting import Hosted
+from core.mcp.settings import ServerSettings
+from core.messages.message import Message
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
+from core.tools.from_function import tool
+from tests.webui.server.served_app import Served, served
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def app(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Served]:
+    settings = Settings(home=tmp_path, code="off", api_key="plain-words-for-a-key")  # type: ignore[arg-type]
+    async with Engine(settings, model=ScriptedModel("Yes.")) as engine, served(engine, settings) as app:
+        yield app
+
+
+async def test_the_owner_gets_a_file_and_nobody_else(app: Served) -> None:
+    talks = app.engine.conversations
+    kept = await talks.create("local", "去东京的旅行 🗼 / CON\u202e")
+    await talks.add_message("local", kept.id, "user", [Message("user", "Hello")], None)
+    other = await talks.create("somebody", "Theirs")
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+        for form, kind in (("md", "text/markdown; charset=utf-8"), ("json", "application/json")):
+            answer = await browser.get(f"/conversations/{kept.id}/export", params={"as": form})
+            assert answer.status_code == 200
+            assert answer.headers["content-type"] == kind
+            assert answer.headers["content-disposition"] == (
+                f"attachment; filename=\"_ _ CON.{form}\"; filename*=UTF-8''"
+                f"%E5%8E%BB%E4%B8%9C%E4%BA%AC%E7%9A%84%E6%97%85%E8%A1%8C%20%F0%9F%97%BC%20CON.{form}"
+            )
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert answer.headers["cache-control"] == "no-store"
+        assert read_export(answer.text).turns[0].messages[0].content == "Hello"
+        assert (await browser.get(f"/conversations/{other.id}/export")).status_code == 404
+        assert (await browser.get("/conversations/none/export?as=md")).status_code == 404
+        assert (await browser.get(f"/conversations/{kept.id}/export?as=pdf")).status_code == 400
+        chinese = await browser.get(f"/conversations/{kept.id}/export", headers={"accept-language": "zh-CN"})
+        assert "由 Parlour 导出" in chinese.text
+
+
+async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -> None:
+    engine = app.engine
+    server = {
+        "command": "mail",
+        "env": {"MAIL": "words-of-a-server", "MODE": "production"},
+        "enabled": False,
+        "disabled": True,
+    }
+    await engine.toolbox.servers.add("local", "mail", server)
+    await engine.toolbox.accounts.choose("local", "amap_weather", "amap", address="", model="", key="words-of-weather")
+    kept = await engine.conversations.create("local", "Keys")
+    keys = ("plain-words-for-a-key", "words-of-a-server", "words-of-weather", engine.settings.signing_secret())
+    keys += (str(engine.settings.home.absolute()),)  # no key, but nobody's either
+    said = [Message("user", f"Mine: {key} in production") for key in keys]
+    await engine.conversations.add_message("local", kept.id, "user", said, None)
+    async with httpx.AsyncClient(base_url=app.address) as browser:
+        for form in ("md", "json"):
+            text = (await browser.get(f"/conversations/{kept.id}/export", params={"as": form})).text
+            assert text.count("Mine: … in production") == len(keys)
+            assert not [key for key in keys if key in text or json.dumps(key)[1:-1] in text]
+
+
+async def test_a_key_that_a_program_gave_its_agents_is_in_no_file(tmp_path: Path, anyio_backend: str) -> None:
+    def send(to: str) -> str:
+        """Sends a mail."""
+        return to
+
+    mail: Any = tool(send)
+    mail.cfg["credentials"] = {"bearer": "words-of-a-tool"}
+    settings_of_server: Any = {"url": "https://x.org/mcp", "headers": {"Authorization": "Bearer words-of-a-server"}}
+    mail.settings = ServerSettings.model_validate(settings_of_server)  # as an MCP server's tool has them
+    model = ScriptedModel("Yes.")
+    model.cfg["api_key"] = "words-of-a-model"
+    settings = Settings(home=tmp_path, code="off")  # type: ignore[call-arg]
+    agent = Assistant(llm=model, function_list=[mail])
+    async with Hosted(settings, [agent]) as engine, served(engine, settings) as app:
+        kept = await engine.conversations.create("local", "Keys")
+        keys = ("words-of-a-tool", "words-of-a-server", "words-of-a-model")
+        said = [Message("user", f"Mine: {key}.") for key in keys]
+        await engine.conversations.add_message("local", kept.id, "user", said, None)
+        async with httpx.AsyncClient(base_url=app.address) as browser:
+            text = (await browser.get(f"/conversations/{kept.id}/export?as=json")).text
+    assert text.count("Mine: ….") == len(keys)

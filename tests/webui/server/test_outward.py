@@ -1,0 +1,150 @@
+"""Parlour as an MCP server: the real application, asked with the SDK's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import tomllib
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import httpx2
+import pytest
+from mcp import Client, MCPError
+from mcp.client.streamable_http import streamable_http_client
+
+from core.engine import Engine
+from core.settings import Settings
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from tests.webui.server.served_app import Served, served
+
+pytestmark = pytest.mark.anyio
+
+ADMIN = "local"
+
+
+@pytest.fixture
+async def house(tmp_path: Path) -> AsyncGenerator[Served]:
+    model = ScriptedModel("The vault opens with heliotrope [1].", Reply(calls=[("storage", {"operate": "put"})]), "No.")
+    settings = Settings(home=tmp_path / "home", retrieval="keyword", check_claims=False)
+    async with Engine(settings, model=model) as engine, served(engine, settings) as house:
+        yield house
+
+
+async def shelve(engine: Engine, owner: str, library: str, name: str, text: str) -> None:
+    made = await engine.libraries.create(owner, library)
+    record = await engine.libraries.add(owner, made.id, text.encode(), name)
+    async with asyncio.timeout(30):
+        while (await engine.documents.get(owner, record.id)).status not in {"ready", "failed"}:
+            await asyncio.sleep(0.02)
+
+
+@contextlib.asynccontextmanager
+async def client(house: Served, token: str) -> AsyncGenerator[Client]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers) as http,
+        Client(streamable_http_client(f"{house.address}/mcp", http_client=http)) as opened,
+    ):
+        yield opened
+
+
+async def test_libraries_are_searched_by_name_with_document_and_page(house: Served):
+    await shelve(house.engine, ADMIN, "Vaults", "vault.md", "# The vault\n\nThe vault opens with the word heliotrope.")
+    await shelve(house.engine, ADMIN, "Cats", "cats.md", "The cat sleeps in the vault of heaven.")
+    token = await house.engine.outward.renew_token(ADMIN)
+    async with client(house, token) as asked:
+        tools = {tool.name: tool for tool in (await asked.list_tools()).tools}
+        assert set(tools) == {"search_library", "ask"}
+        project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text("utf-8"))["project"]
+        assert asked.server_info is not None
+        assert (asked.server_info.name, asked.server_info.version) == ("parlour", project["version"])
+        assert "Cats, Vaults" in str(tools["search_library"].input_schema)
+        found = await asked.call_tool("search_library", {"question": "vault", "library": "vaults", "k": 3})
+        (passage,) = (found.structured_content or {})["passages"]
+        assert (passage["document"], "heliotrope" in passage["text"]) == ("vault.md", True)
+        assert found.content[0].text.startswith("[1] vault.md")  # type: ignore[union-attr]
+        both = await asked.call_tool("search_library", {"question": "vault"})
+        assert len((both.structured_content or {})["passages"]) == 2
+        wrong = await asked.call_tool("search_library", {"question": "vault", "library": "Dogs"})
+        assert wrong.is_error
+        assert "There is no library named 'Dogs'. Known: Cats, Vaults" in wrong.content[0].text  # type: ignore[union-attr]
+        bad = await asked.call_tool("search_library", {"question": "vault", "k": 1000})
+        assert bad.is_error
+
+
+async def test_the_assistant_answers_and_names_its_sources(house: Served):
+    await shelve(house.engine, ADMIN, "Vaults", "vault.md", "The vault opens with the word heliotrope.")
+    token = await house.engine.outward.renew_token(ADMIN)
+    async with client(house, token) as asked:
+        answer = await asked.call_tool("ask", {"question": "With which word does the vault open?"})
+    assert answer.content[0].text == "The vault opens with heliotrope [1].\n\n[1] vault.md"  # type: ignore[union-attr]
+
+
+async def test_what_a_person_would_have_to_agree_to_is_refused(house: Served):
+    await house.engine.toolbox.switch(ADMIN, "storage", on=True)
+    token = await house.engine.outward.renew_token(ADMIN)
+    async with client(house, token) as asked:
+        await asked.call_tool("ask", {"question": "first"})
+        answer = await asked.call_tool("ask", {"question": "store it"})
+    assert answer.content[0].text == "No."  # type: ignore[union-attr]
+    model: Any = house.engine.model
+    told = model.requests[-1].messages[-1]
+    assert (told.role, (told.extra or {})["failed"]) == ("function", "refused_unattended")
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic {token}", "Bearer {token}x", "Bearer {other}"])
+async def test_nobody_comes_in_without_a_token_that_counts(house: Served, header: str):
+    other = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.renew_token(ADMIN)  # the other no longer counts
+    given = header.format(token=token, other=other)
+    async with httpx.AsyncClient() as http:
+        for method in ("GET", "POST", "DELETE"):
+            reply = await http.request(
+                method, f"{house.address}/mcp", headers={"Authorization": given} if given else {}
+            )
+            assert reply.status_code == 401
+            assert reply.headers["www-authenticate"].startswith("Bearer")
+    assert (await house.engine.outward.token(ADMIN)) is not None
+    await house.engine.outward.revoke_token(ADMIN)
+    assert (await house.engine.outward.token(ADMIN)) is None
+    with pytest.raises((MCPError, httpx2.HTTPError, BaseExceptionGroup)):
+        async with client(house, token):
+            pass
+
+
+async def test_a_token_is_kept_as_its_print_alone(house: Served, tmp_path: Path):
+    token = await house.engine.outward.renew_token(ADMIN)
+    kept = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("parlour.db*"))
+    assert token.encode() not in kept
+    assert token.rpartition(".")[2].encode() not in kept
+
+
+async def test_a_token_opens_its_owners_libraries_alone(house: Served):
+    await shelve(house.engine, ADMIN, "Vaults", "vault.md", "The vault opens with the word heliotrope.")
+    token = await house.engine.outward.renew_token("b-somebody")
+    async with client(house, token) as asked:
+        assert "Vaults" not in str((await asked.list_tools()).tools)
+        found = await asked.call_tool("search_library", {"question": "vault"})
+        assert found.structured_content == {"passages": []}
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"), [({"Origin": "https://evil.example"}, 403), ({"Host": "evil.example"}, 403)]
+)
+async def test_pages_of_other_sites_and_other_names_are_refused_whatever_they_carry(
+    house: Served, headers: dict[str, str], status: int
+):
+    token = await house.engine.outward.renew_token(ADMIN)
+    async with httpx.AsyncClient() as http:
+        given = {"Authorization": f"Bearer {token}", **headers}
+        assert (await http.post(f"{house.address}/mcp", headers=given, json={})).status_code == status
+
+
+def test_the_owner_of_this_machine_is_the_one_that_tokens_name() -> None:
+    from core.storage.base import LOCAL_OWNER
+
+    assert LOCAL_OWNER == ADMIN

@@ -1,0 +1,121 @@
+"""The page of a program's own agents: who speaks, whom an @ turns to, and what of the dialogs has an effect there."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+
+from core import Agent, FnCallAgent, GroupChat, UserAgent
+from core.hosting import Hosted
+from core.settings import Settings
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from tests.webui.server.agents_on_a_page import Keep
+from webui.context import WebContext
+from webui.handlers.models import ModelRoutes
+from webui.handlers.tools import ToolRoutes
+from webui.handlers.wiring import Handlers
+from webui.hosted import speakers
+from webui.page_look import Look
+from webui.panels.top import Speakers
+from webui.uploads import Uploads
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+
+def agent(name: str | None, *says: Any, tools: Sequence[Any] = (), about: str = "") -> FnCallAgent:
+    return FnCallAgent(list(tools), ScriptedModel(*says), name=name, description=about or None)
+
+
+def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Hosted:
+    return Hosted(Settings.load(home=tmp_path / "home", code="off"), agents, mention=mention)
+
+
+async def speaking(own: Hosted) -> Speakers:
+    found = await speakers(own, "alice", "")
+    assert found is not None
+    return found
+
+
+async def asked(own: Hosted, path: str, lang: str = "en") -> dict[str, Any]:
+    context = WebContext(own, own.settings, Words.of, Look())
+    routes = Starlette(routes=[*ModelRoutes(context).table(), *ToolRoutes(context).table()])
+
+    async def owned(scope: Any, receive: Any, send: Any) -> None:
+        await routes({**scope, "owner": "alice"}, receive, send)
+
+    transport = httpx.ASGITransport(app=owned)
+    async with httpx.AsyncClient(transport=transport, base_url="http://here") as client:
+        return dict((await client.get(path, headers={"accept-language": lang})).json())
+
+
+async def test_all_who_may_speak_are_known_before_they_do(tmp_path: Path) -> None:
+    helper = agent("Helper")
+    assert (await speaking(house(tmp_path, agent("Ann", tools=[helper]), agent("Bob")))).cast == (
+        "Ann",
+        "Bob",
+        "Helper",
+    )
+    assert (await speaking(house(tmp_path, agent(None)))).cast == ("FnCallAgent",)
+
+
+async def test_an_at_is_offered_only_where_it_turns_to_somebody(tmp_path: Path) -> None:
+    ann, bob = agent("Ann", about="Counts"), agent("Bob B.")
+    both = await speaking(house(tmp_path, ann, bob, mention=True))
+    assert both.mentions == (("Ann", "Counts"), ("Bob B.", ""))
+    assert (await speaking(house(tmp_path, ann, bob))).mentions == ()
+    assert (await speaking(house(tmp_path, ann, mention=True))).mentions == ()
+    group = GroupChat([ann, bob, UserAgent(name="Kim")], llm=ScriptedModel(), name="Group")
+    assert [name for name, _ in (await speaking(house(tmp_path, group))).mentions] == ["Ann", "Bob B."]
+
+
+async def test_a_mention_is_read_as_groups_read_it(tmp_path: Path) -> None:
+    async with house(tmp_path, agent("Ann", "no"), agent("Bob B.", "I."), mention=True) as running:
+        conversation = (await running.conversations.create("alice")).id
+        run = await running.send("alice", conversation, "＠bob b., you?", [], "en")
+        assert await run.wait() == "complete"
+        assert run.reply().speakers == {"Bob B.": None}
+
+
+async def test_what_an_asked_agent_says_reaches_the_page_inside_of_its_call(tmp_path: Path) -> None:
+    helper = agent("Helper", "It is 42.")
+    ann = agent("Ann", Reply(calls=[("Helper", {"question": "How much?"})]), "42, says Helper.", tools=[helper])
+    async with house(tmp_path, ann) as running:
+        conversation = (await running.conversations.create("alice")).id
+        await (await running.send("alice", conversation, "How much?", [], "en")).wait()
+        handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
+        headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
+        request: Any = SimpleNamespace(session_hash="tab", username="alice", headers=headers)
+        chat = [frame async for frame in handlers.follow(request) if frame][-1][0]
+    call = next(one for one in chat if "p-asked" in str(one.get("metadata")))
+    inside = [one for one in chat if (one.get("metadata") or {}).get("parent_id") == call["metadata"]["id"]]
+    assert "It is 42." in str(inside[0])
+    assert "p-speaker" in str(chat[1])
+
+
+async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_path: Path) -> None:
+    async with house(tmp_path, agent("Ann", tools=[Keep(), agent("Helper")])) as running:
+        await running.toolbox.choices.set_approval(
+            "alice", lists={"allow": ["keep", "kepp"], "ask": ["Helper"], "deny": []}
+        )
+        told = await asked(running, "/tools/state")
+        assert told["own"].startswith("The tools of this page are its program's own")
+        assert told["tools"] == []
+        assert [line.split(" ")[0] for line in told["approval"]["hints"]["allow"]] == ["“kepp”"]
+        assert told["approval"]["hints"]["ask"] == []
+        assert "由打开它的程序提供" in (await asked(running, "/tools/state", "zh"))["own"]
+
+
+async def test_where_agents_bring_their_model_the_dialog_says_that_there_is_none_to_choose(tmp_path: Path) -> None:
+    async with house(tmp_path, agent("Ann")) as running:
+        assert await asked(running, "/models/menu") == {
+            "fixed": "The model that answers here is the program's own, so there is none to choose."
+        }
+        assert (await speaking(running)).brings_model

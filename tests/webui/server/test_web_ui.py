@@ -1,0 +1,165 @@
+"""`WebUI(agent).run()`: a program's agents in Parlour's own page."""
+
+from __future__ import annotations
+
+import asyncio
+import html
+from collections.abc import AsyncIterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core import FnCallAgent, Message, MultiAgentHub, UserAgent
+from core.errors import ConflictError, SettingsError
+from core.hosting import Hosted
+from core.settings import Settings
+from core.testing.model_server import ModelServer
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from tests.webui.server.own_process import OwnProcess
+from webui import WebUI
+from webui.context import WebContext
+from webui.handlers.wiring import Handlers
+from webui.page_look import Look
+from webui.uploads import Uploads
+from webui.words import Words
+from webui.words.fixed import translations
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Look.of({"prompt.suggestions": ["What can you do?"], "input.placeholder": "Ask <Ann>"})
+
+
+async def test_a_program_of_three_lines_opens_the_page_with_what_it_chose(tmp_path: Path) -> None:
+    with ModelServer(Reply(text="Hello.")) as model:
+        app = OwnProcess(tmp_path / "home", model)
+        try:
+            await asyncio.to_thread(app.start)
+            status, page = await asyncio.to_thread(app.get, "/")
+        finally:
+            await asyncio.to_thread(app.stop)
+    assert status == 200
+    told = html.unescape(page)
+    assert "What can you do?" in told
+    assert "Ask Ann" in told
+    assert "Kim" in told
+    assert "Parlour is ready at" in app.log.read_text("utf-8")
+
+
+@pytest.fixture
+async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hosted]:
+    agents = [FnCallAgent(llm=ScriptedModel(f"I am {name}."), name=name) for name in ("Ann", "Bob & <Co>")]
+    beginning = [Message("user", "Hi"), Message("assistant", "Hello, I am Ann.")]
+    async with Hosted(Settings.load(home=tmp_path / "home", code="off"), agents, beginning=beginning) as running:
+        yield running
+
+
+@pytest.fixture
+def handlers(house: Hosted, tmp_path: Path) -> Handlers:
+    return Handlers(WebContext(house, house.settings, Words.of, LOOK), Uploads(tmp_path / "tmp", 1000))
+
+
+def tab(name: str = "tab", conversation_id: str = "") -> Any:
+    headers = {"referer": f"http://127.0.0.1/?c={conversation_id}"}
+    return SimpleNamespace(session_hash=name, username="alice", headers=headers)
+
+
+async def shown(handlers: Handlers, request: Any) -> tuple[Any, ...]:
+    last: tuple[Any, ...] = ()
+    async for frame in handlers.follow(request):
+        last = frame
+    return last
+
+
+def texts(chat: list[Any]) -> str:
+    return "\n".join(part["text"] for entry in chat for part in entry["content"])
+
+
+async def test_a_new_conversation_shows_what_every_one_begins_with_and_a_second_tab_makes_no_second(
+    house: Hosted, handlers: Handlers
+) -> None:
+    await handlers.opened(tab())
+    chat, *_ = await shown(handlers, tab())
+    await handlers.opened(tab("other"))
+    assert "Hello, I am Ann." in texts(chat)
+    assert len(await house.conversations.list("alice")) == 1
+
+
+async def test_the_chooser_names_the_agents_and_turns_to_another(house: Hosted, handlers: Handlers) -> None:
+    await handlers.opened(tab())
+    *_, top, _ = await shown(handlers, tab())
+    assert "<Co>" not in top
+    assert "Bob & <Co>" in html.unescape(top)
+    assert "p-open-models" not in top, "their model is their own"
+    await handlers.act('{"do": "agent", "n": 2}', tab())
+    await handlers.send({"text": "Who?", "files": []}, tab())
+    chat, _, _, top, _ = await shown(handlers, tab())
+    assert "I am Bob & <Co>" in texts(chat).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
+    assert 'href="#do-agent-2" aria-current="true"' in top
+
+
+async def test_a_suggestion_is_asked(house: Hosted, handlers: Handlers) -> None:
+    await handlers.opened(tab())
+    await handlers.act('{"do": "starter", "n": 1}', tab())
+    chat, *_ = await shown(handlers, tab())
+    assert "What can you do?" in texts(chat)
+
+
+@pytest.mark.filterwarnings("ignore:That is not here")  # how Gradio says it where there is no page
+@pytest.mark.parametrize("message", ['{"do": "agent", "n": 3}', '{"do": "agent", "n": "x"}', '{"do": "starter"}', "["])
+async def test_what_the_page_does_not_offer_is_refused(
+    handlers: Handlers, message: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    await handlers.act(message, tab())
+    assert "failed" not in caplog.text
+
+
+def test_what_stands_on_the_page_before_its_first_frame_is_what_was_chosen() -> None:
+    words = translations(LOOK).translations
+    assert words["zh"]["composer.placeholder"] == "Ask <Ann>"
+    assert "What can you do?" in words["zh"]["hello"]
+    assert "policy" not in words["en"]["hello"]
+
+
+def test_a_name_cannot_end_the_style_it_stands_in() -> None:
+    style = Look.of({"user.name": '"}</style><script>李'}).style()
+    assert style.count("<") == 2
+    assert "李" in style
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ({"user.nmae": "Kim"}, "Did you mean 'user.name'"),
+        ({"user.name": 5}, "user.name"),
+        ({"verbose": "yes"}, "verbose"),
+        ({"prompt.suggestions": "one"}, "prompt.suggestions"),
+        ({"prompt.suggestions": [5]}, "prompt.suggestions"),
+        ({"prompt.suggestions": [{"text": "a", "files": ["nowhere.pdf"]}]}, "nowhere.pdf"),
+        ({"agent.avatar": "https://example.com/a.png"}, "agent.avatar"),
+    ],
+)
+def test_a_config_that_makes_no_sense_is_one_sentence_that_names_the_key(config: dict[str, Any], said: str) -> None:
+    with pytest.raises(SettingsError) as refused:
+        WebUI(FnCallAgent(llm=ScriptedModel()), config)
+    assert said in f"{refused.value} {refused.value.hint}"
+
+
+def test_what_has_several_agents_brings_them_without_the_persons() -> None:
+    class Hub(MultiAgentHub):
+        _agents = [FnCallAgent(llm=ScriptedModel(), name="Ann"), UserAgent(name="Kim", description="A person.")]
+
+    assert [agent.name for agent in WebUI(Hub()).agents] == ["Ann"]
+
+
+async def test_no_other_model_can_be_chosen_where_the_agents_bring_theirs(house: Hosted) -> None:
+    with pytest.raises(ConflictError) as refused:
+        await house.choosing.use("alice", "")
+    assert refused.value.words_key == "model_of_agent"
+
+
+def test_what_is_no_agent_is_refused_at_once() -> None:
+    with pytest.raises(SettingsError, match="no agent"):
+        WebUI("Ann")  # type: ignore[arg-type]

@@ -1,0 +1,167 @@
+"""`parlour eval suite.yaml`: an agent's answers to a suite of tasks, judged, and compared with the last run."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.agents.config_problems import ConfigError
+from core.errors import ParlourError
+from core.judging.figures import changes
+from core.judging.markdown import markdown
+from core.judging.page import page
+from core.judging.run import DEFAULT_CONCURRENCY, evaluate
+from core.judging.suite import Suite
+from core.tools.approval import Policy
+from webui.assets_folder import assets_folder
+from webui.commands.batch import INTERRUPTED, ProgressLine
+from webui.commands.parser import Parser, add_allowed, add_language, add_variables, counting, sharing, variables_of
+from webui.commands.saying import sentence, words_for
+
+if TYPE_CHECKING:
+    from argparse import Namespace
+    from collections.abc import Sequence
+
+    from core.batch.job import Tally
+    from core.judging.result import SuiteRun
+    from webui.words import Words
+
+REPORTS = ("report.md", "report.html")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run a suite.
+
+    Returns:
+        The exit code: 0 where as many tasks passed as were asked for, 1 where fewer did or nothing could begin, 130
+        after an interruption.
+    """
+    given = _parser().parse_args(arguments)
+    words = words_for(given.lang)
+    suite = _path(given.suite)
+    if suite is None:
+        return _wrong(words("eval.no_suite", file=given.suite, known=", ".join(_shipped())))
+    out: Path = given.out or Path(f"{suite.stem}.eval")
+    try:
+        return _evaluated(given, suite, out, words)
+    except ConfigError as error:
+        for one in error.problems:
+            _wrong(sentence(one, words))
+    except ParlourError as error:
+        return _wrong(sentence(error, words))
+    except OSError as error:
+        return _wrong(words("eval.no_write", folder=out, why=error.strerror or type(error).__name__))
+    return 1
+
+
+def _parser() -> Parser:
+    parser = Parser(
+        prog="parlour eval",
+        description="Ask an agent the questions of a suite and judge its answers. The folder that it writes holds "
+        "report.md and report.html, and every run, which the next one is compared with. Interrupted, it goes on when "
+        "it is started again.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("suite", help="YAML, TOML or JSON, or the name of a suite of Parlour's own: samples")
+    parser.add_argument("--agent", type=Path, help="a file of who is asked (the suite's, or Parlour's own model)")
+    parser.add_argument(
+        "--judge", type=Path, help="a file of an agent whose model judges (the suite's, or the agent's)"
+    )
+    parser.add_argument("--out", type=Path, help="folder of reports and runs (suite.eval)")
+    parser.add_argument(
+        "--concurrency",
+        type=counting,
+        default=DEFAULT_CONCURRENCY,
+        help=f"tasks at the same time ({DEFAULT_CONCURRENCY})",
+    )
+    parser.add_argument("--tag", help="only tasks with this tag")
+    parser.add_argument(
+        "--at-least", type=sharing, default=1.0, metavar="SHARE", help="what must pass for exit code 0, 0 to 1 (1)"
+    )
+    parser.add_argument("--no-cache", action="store_true", help="ask the model again what it was asked before")
+    add_allowed(parser)
+    add_variables(parser)
+    add_language(parser)
+    return parser
+
+
+def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
+    line = ProgressLine(words, key="eval.progress")
+    tallies: list[Tally] = []
+
+    def tell(tally: Tally) -> None:
+        tallies[:] = [tally]
+        line.tell(tally)
+
+    try:
+        run = evaluate(
+            Suite.of(suite),
+            given.agent,
+            out=out,
+            judge=given.judge,
+            concurrency=given.concurrency,
+            tag=given.tag,
+            policy=Policy(allow=tuple(given.allow)),
+            variables=variables_of(given.var),
+            cached=not given.no_cache,
+            told=tell,
+        )
+    except KeyboardInterrupt:
+        line.end()
+        for tally in tallies:
+            sys.stderr.write(words("eval.left", left=tally.total - tally.done) + "\n")
+        return INTERRUPTED
+    line.end()
+    for name, text in zip(REPORTS, (markdown(run, words.lang), page(run, words.lang)), strict=True):
+        _written(out / name, text)
+    there = tallies[0].there if tallies else len(run.rows)
+    for said in summary(run, out / REPORTS[1], words, there=there):
+        sys.stderr.write(f"{said}\n")
+    if run.total.share >= given.at_least:
+        return 0
+    sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
+    return 1
+
+
+def _written(path: Path, text: str) -> None:
+    """Write a report; there is never half of one."""
+    draft = path.with_name(f".{path.name}.part")
+    try:
+        draft.write_text(text, encoding="utf-8")
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> list[str]:
+    """What is told at the end, line by line."""
+    passed = run.total
+    said = [words("eval.over", passed=passed.passed, of=passed.of, share=f"{passed.share:.0%}", file=report)]
+    if there:
+        said.append(words("eval.there", there=there))
+    failed = next((row.error for row in run.rows if row.error), None)
+    if failed is not None:
+        what = failed.get("message", "") if words.lang == "en" else words.error(failed)
+        said.append(words("batch.first_error", what=what))
+    if run.before is not None:
+        listed = changes(run, words.lang)
+        said += [words("eval.change", name=name, ids=", ".join(ids)) for name, ids in listed]
+        if not listed:
+            said.append(words("eval.no_change"))
+    return said
+
+
+def _path(name: str) -> Path | None:
+    """The file of a suite: the one that is named, or Parlour's own of that name."""
+    path = Path(name)
+    return path if path.exists() or path.suffix else _shipped().get(name)
+
+
+def _shipped() -> dict[str, Path]:
+    return {path.stem: path for path in sorted((assets_folder() / "suites").glob("*.yaml"))}
+
+
+def _wrong(said: str) -> int:
+    sys.stderr.write(f"parlour: {said}\n")
+    return 1

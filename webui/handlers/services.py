@@ -1,0 +1,115 @@
+"""Services with an OpenAPI document, in the dialog about tools: routes of our own, as those of the other tools."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.errors import NotFoundError
+from core.servers.own_services import KEY_KINDS, OwnServices, ServiceKey
+from webui.asked import asked, text_of
+from webui.handlers.tools import Asked, ToolRoutes
+from webui.panels.services import service_data
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from webui.words import Words
+
+_LONGEST = 3 * 1024 * 1024  # bytes of a request: a document may be pasted
+_PRIVATE = {"cache-control": "no-store"}
+
+
+class ServiceRoutes(ToolRoutes):
+    """`GET /tools/services/state`, `POST /tools/services/add` and so on, each for the owner of the request."""
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        works = {
+            "add": self.add,
+            "key": self.key,
+            "enable": self.enable,
+            "tool": self.tool,
+            "remove": self.remove,
+        }
+        return [
+            Route("/tools/services/state", self.state, methods=["GET"]),
+            *(
+                Route(f"/tools/services/{name}", self._answering(work), methods=["POST"])
+                for name, work in works.items()
+            ),
+        ]
+
+    async def add(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Set one up."""
+        made = await self._services.add(
+            owner,
+            text_of(asked.get("source")),
+            name=text_of(asked.get("name")),
+            server=text_of(asked.get("server")),
+            key=_key(asked.get("key")),
+        )
+        return {"added": made.id, "said": words("services.added", name=made.name, n=len(made.tools))}
+
+    async def key(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Another key."""
+        await self._services.set_key(owner, text_of(asked.get("service")), _key(asked.get("key")))
+        return {"said": words("tools.saved")}
+
+    async def enable(self, owner: str, asked: Asked, words: Words) -> None:
+        """Offer its operations, or no more."""
+        del words
+        await self._services.enable(owner, text_of(asked.get("service")), on=asked.get("on") is True)
+
+    async def tool(self, owner: str, asked: Asked, words: Words) -> None:
+        """Offer an operation, or no more."""
+        del words
+        service, tool = text_of(asked.get("service")), text_of(asked.get("tool"))
+        await self._services.switch(owner, service, tool, on=asked.get("on") is True)
+
+    async def remove(self, owner: str, asked: Asked, words: Words) -> None:
+        """Remove a service."""
+        del words
+        await self._services.remove(owner, text_of(asked.get("service")))
+
+    # ---- inside
+
+    @property
+    def _services(self) -> OwnServices:
+        services = self._box.services
+        if services is None:
+            raise NotFoundError("There are no services here.")
+        return services
+
+    async def _shown(self, owner: str, opened: str, talk: str, words: Words) -> dict[str, Any]:
+        del opened, talk
+        return {"services": [service_data(one, words) for one in await self._services.list(owner)]}
+
+    def _answering(
+        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any] | None]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            wanted = await asked(request, _LONGEST)
+            if wanted is None:
+                return JSONResponse({}, 400, _PRIVATE)
+
+            async def done(owner: str, words: Words) -> dict[str, Any]:
+                said = await work(owner, wanted, words)
+                return {**await self._shown(owner, "", "", words), **(said or {})}
+
+            return await self._told(request, done)
+
+        return answer
+
+
+def _key(given: Any) -> ServiceKey:
+    """How a service knows who asks, as it was typed."""
+    row = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    kind = KEY_KINDS.get(text_of(row.get("kind")), "none")
+    return ServiceKey(kind, text_of(row.get("name")), text_of(row.get("value")))

@@ -1,0 +1,316 @@
+"""The dialog about tools: routes of our own, so that secrets travel in one request and stand nowhere on the page."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.errors import NotFoundError, ParlourError
+from core.hosting import Hosted
+from core.outward import PATH
+from core.servers.drafts import pasted
+from core.tool_accounts import TOOL_SERVICES
+from core.tool_choices import SEARCH, search_services
+from core.toolbox import Offered
+from webui.asked import asked, failure_of, text_of
+from webui.panels.tool_rules import allowed_data, rule_hints
+from webui.panels.tools import (
+    account_data,
+    approval_data,
+    notes_data,
+    opened_data,
+    row_data,
+    search_data,
+    small_note,
+    tools_data,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from webui.context import WebContext
+    from webui.words import Words
+
+_log = logging.getLogger(__name__)
+
+_PRIVATE = {"cache-control": "no-store"}
+_LONGEST = 128 * 1024  # bytes of a request
+_LONGEST_PASTED = 1024 * 1024
+_LEAST_SAID = 0.1
+
+Asked = dict[str, Any]
+
+
+class ToolRoutes:
+    """`GET /tools/state`, `POST /tools/switch` and so on, each for the owner of the request."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._engine = context.engine
+        self._box = context.engine.toolbox
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        works = {
+            "mode": self.mode,
+            "patterns": self.patterns,
+            "take_back": self.take_back,
+            "switch": self.switch,
+            "account": self.account,
+            "forget": self.forget,
+            "change_note": self.change_note,
+            "delete_note": self.delete_note,
+            "paste": self.paste,
+            "save": self.save,
+            "confirm": self.confirm,
+            "connect": self.connect,
+            "check": self.check,
+            "enable": self.enable,
+            "trust": self.trust,
+            "let_ask": self.let_ask,
+            "tool": self.tool,
+            "approve": self.approve,
+            "remove": self.remove,
+            "token": self.token,
+            "revoke": self.revoke,
+        }
+        return [
+            Route("/tools/state", self.state, methods=["GET"]),
+            *(Route(f"/tools/{name}", self._answering(work), methods=["POST"]) for name, work in works.items()),
+        ]
+
+    async def state(self, request: Request) -> Response:
+        """All that the dialog shows."""
+        opened, talk = (request.query_params.get(name, "") for name in ("server", "conversation"))
+        return await self._told(request, lambda owner, words: self._shown(owner, opened, talk, words))
+
+    # ---- asking, and Parlour's own tools
+
+    async def mode(self, owner: str, asked: Asked, words: Words) -> None:
+        """When to ask."""
+        del words
+        await self._box.choices.set_approval(owner, mode=text_of(asked.get("mode")) or "?")
+
+    async def patterns(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Rules for single tools."""
+        lists = {name: _texts(asked.get(name)) for name in ("allow", "ask", "deny")}
+        await self._box.choices.set_approval(owner, lists=lists)
+        return {"said": words("tools.saved")}
+
+    async def take_back(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Ask again for a tool that was always allowed in a conversation."""
+        tool = text_of(asked.get("tool"))
+        await self._engine.approving.take_back(owner, text_of(asked.get("conversation")), tool)
+        return {"said": words("rules.asked_again")}
+
+    async def switch(self, owner: str, asked: Asked, words: Words) -> None:
+        """Offer a tool, or no more."""
+        del words
+        await self._box.switch(owner, text_of(asked.get("tool")), on=asked.get("on") is True)
+
+    async def account(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Which service a tool asks, and with which key."""
+        tool = text_of(asked.get("tool"))
+        service, address, model = (text_of(asked.get(name)) for name in ("provider", "address", "model"))
+        key = text_of(asked["key"]) if isinstance(asked.get("key"), str) else None
+        if tool == SEARCH:
+            await self._box.choices.choose_engine(owner, service, address, key)
+        else:
+            await self._box.accounts.choose(owner, tool, service, address=address, model=model, key=key)
+        return {"said": words("tools.saved")}
+
+    async def forget(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Forget the key of a tool's service."""
+        tool = text_of(asked.get("tool"))
+        if tool == SEARCH:
+            await self._box.choices.forget_engine(owner)
+        elif tool in TOOL_SERVICES:
+            await self._box.accounts.forget(owner, tool)
+        return {"said": words("tools.saved")}
+
+    async def change_note(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Let a note say something else."""
+        await self._box.notes.change(owner, text_of(asked.get("key")), text_of(asked.get("text")))
+        return {"said": words("tools.saved")}
+
+    async def delete_note(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Delete a note."""
+        await self._box.notes.delete(owner, text_of(asked.get("key")))
+        return {"said": words("tools.note_deleted")}
+
+    # ---- servers
+
+    async def paste(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Add the servers of pasted JSON."""
+        text = text_of(asked.get("text"))
+        added = await self._box.servers.paste(owner, text)
+        said = words("tools.added_one" if len(added) == 1 else "tools.added", n=len(added))
+        if any(draft.wishes for draft in pasted(text)):
+            said = words.line(said, words("tools.wishes_ignored"))
+        return {"added": [one.id for one in added], "said": said}
+
+    async def save(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Add a server, or change one."""
+        server, name = text_of(asked.get("server")), text_of(asked.get("name"))
+        entry = _object(asked.get("settings"))
+        if server:
+            await self._box.servers.change(owner, server, name, entry)
+            return {"said": words("tools.saved")}
+        added = await self._box.servers.add(owner, name, entry)
+        return {"added": [added.id], "said": words("tools.added_one")}
+
+    async def confirm(self, owner: str, asked: Asked, words: Words) -> None:
+        """Allow a command that was seen."""
+        del words
+        await self._box.servers.confirm(owner, text_of(asked.get("server")), text_of(asked.get("print")))
+
+    async def connect(self, owner: str, asked: Asked, words: Words) -> None:
+        """Try a server again."""
+        del words
+        await self._box.servers.connect(owner, text_of(asked.get("server")))
+
+    async def check(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Ask a server whether it is well."""
+        seconds, count = await self._box.servers.check(owner, text_of(asked.get("server")))
+        key = "tools.answered_one" if count == 1 else "tools.answered"
+        return {"said": words(key, seconds=words.seconds(max(seconds, _LEAST_SAID)), n=count)}
+
+    async def enable(self, owner: str, asked: Asked, words: Words) -> None:
+        """Use a server, or no more."""
+        del words
+        await self._box.servers.enable(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+
+    async def trust(self, owner: str, asked: Asked, words: Words) -> None:
+        """Believe a server, or no more."""
+        del words
+        await self._box.servers.trust(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+
+    async def let_ask(self, owner: str, asked: Asked, words: Words) -> None:
+        """Let a server ask things during a call, or no more."""
+        del words
+        await self._box.servers.let_ask(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+
+    async def tool(self, owner: str, asked: Asked, words: Words) -> None:
+        """Offer a tool of a server, or no more."""
+        del words
+        server, tool = text_of(asked.get("server")), text_of(asked.get("tool"))
+        await self._box.servers.switch(owner, server, tool, on=asked.get("on") is True)
+
+    async def approve(self, owner: str, asked: Asked, words: Words) -> None:
+        """Agree to tools of a server as they were seen."""
+        del words
+        seen = {name: text_of(value) for name, value in _object(asked.get("prints")).items()}
+        await self._box.servers.approve(owner, text_of(asked.get("server")), seen)
+
+    async def remove(self, owner: str, asked: Asked, words: Words) -> None:
+        """Remove a server."""
+        del words
+        await self._box.servers.remove(owner, text_of(asked.get("server")))
+
+    # ---- other programs
+
+    async def token(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """A new token for other programs, told this once."""
+        del asked, words
+        return {"token": await self._engine.outward.renew_token(owner)}
+
+    async def revoke(self, owner: str, asked: Asked, words: Words) -> None:
+        """Let no other program in any more."""
+        del asked, words
+        await self._engine.outward.revoke_token(owner)
+
+    # ---- inside
+
+    async def _shown(self, owner: str, opened: str, talk: str, words: Words) -> dict[str, Any]:
+        toolbox = self._box
+        local = toolbox.servers.may_start_programs(owner)
+        servers = await toolbox.servers.list(owner)
+        one = next((server for server in servers if server.kept.id == opened), None)
+        model = (await self._engine.chosen(owner)).loader.model
+        token = await self._engine.outward.token(owner)
+        accounts = await self._accounts(owner, words)
+        lacking = [tool for tool in TOOL_SERVICES if not (await toolbox.accounts.of(owner, tool)).usable]
+        own = self._engine.own_tools() if isinstance(self._engine, Hosted) else None
+        offered = await toolbox.offered(owner) if own is None else [Offered(one, one.full_name, on=True) for one in own]
+        policy = await toolbox.choices.approval(owner)
+        services = await toolbox.services.list(owner) if toolbox.services is not None else []
+        allowed = allowed_data(await self._allowed(owner, talk), offered, servers, services, words)
+        hints = rule_hints(policy, offered, servers, services, words)
+        return {
+            "local": local,
+            "only_local": words("tools.only_local"),
+            "small": small_note(words, small=model is not None and model.small),
+            "approval": {**approval_data(policy), "hints": hints, "allowed": allowed},
+            "tools": tools_data(offered, toolbox.interpreter, words, lacking) if own is None else [],
+            "own": words("agents.own_tools") if own is not None else "",
+            "accounts": accounts,
+            "notes": notes_data(await toolbox.notes.list(owner)),
+            "servers": [row_data(server, words) for server in servers],
+            "opened": opened_data(one, words, local=local) if one is not None else None,
+            "access": {"path": PATH, "made": token.made if token is not None else 0},
+        }
+
+    async def _allowed(self, owner: str, talk: str) -> list[str]:
+        """What runs unasked in the conversation that the page shows; it may be gone, or not have begun."""
+        try:
+            return await self._engine.approving.allowed(owner, talk)
+        except NotFoundError:
+            return []
+
+    async def _accounts(self, owner: str, words: Words) -> dict[str, Any]:
+        """Of the tools that ask a service: which, and the end of its key."""
+        engine = await self._box.choices.shown_engine(owner)
+        found = {SEARCH: search_data(engine, search_services(), words)}
+        for tool in TOOL_SERVICES:
+            found[tool] = account_data(tool, await self._box.accounts.of(owner, tool), words)
+        return found
+
+    def _answering(
+        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any] | None]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        longest = _LONGEST_PASTED if work == self.paste else _LONGEST
+
+        async def answer(request: Request) -> Response:
+            wanted = await asked(request, longest)
+            if wanted is None:
+                return JSONResponse({}, 400, _PRIVATE)
+
+            async def done(owner: str, words: Words) -> dict[str, Any]:
+                said = await work(owner, wanted, words)
+                opened, talk = (text_of(wanted.get(name)) for name in ("opened", "conversation"))
+                return {**await self._shown(owner, opened, talk, words), **(said or {})}
+
+            return await self._told(request, done)
+
+        return answer
+
+    async def _told(self, request: Request, work: Callable[[str, Words], Awaitable[dict[str, Any]]]) -> Response:
+        """Does the work, and tells what went wrong in a sentence that holds no secret."""
+        words = self._words(request.headers.get("accept-language", ""))
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        try:
+            return JSONResponse(await work(owner, words), headers=_PRIVATE)
+        except ParlourError as error:
+            at = {name: error.details.get(name) for name in ("line", "column")}
+            told = {"failed": words.error(error), "at": at, "key": error.words_key}
+            return JSONResponse(told, headers=_PRIVATE)
+        except Exception as error:  # the door of the page: the dialog says so, and goes on
+            _log.error("The dialog about tools asked for something, and it failed.\n%s", failure_of(error))
+            return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)
+
+
+def _texts(value: object) -> list[str]:
+    return [text_of(one) for one in cast("list[object]", value)] if isinstance(value, list) else []
+
+
+def _object(value: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,0 +1,107 @@
+"""The page of a program's own agents: what it can do beyond Parlour's own."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from core.agents.hub import MultiAgentHub, within
+from core.errors import NotFoundError
+from core.hosting import Hosted
+from webui.handlers.act import act
+from webui.handlers.send import start
+from webui.panels.top import Speakers
+
+if TYPE_CHECKING:
+    from core.agents.base import Agent
+    from core.engine import Engine
+    from webui.handlers.desk import Desk
+    from webui.page_look import Look
+    from webui.views import View
+
+
+async def speakers(engine: Engine, owner: str, conversation_id: str) -> Speakers | None:
+    """The agents of the page and which of them answers; `None` on Parlour's own page. Raises StorageError."""
+    if not isinstance(engine, Hosted):
+        return None
+    chosen = await engine.chosen_agent(owner, conversation_id) if conversation_id else 0
+    model = engine.agents[chosen].llm
+    return Speakers(
+        engine.names,
+        chosen,
+        brings_model=engine.brings_model or model is not None,  # what is chosen would answer nothing here
+        model=model.label if model else "",
+        cast=_cast(engine),
+        mentions=_mentions(engine, engine.agents[chosen]),
+    )
+
+
+def _cast(engine: Hosted) -> tuple[str, ...]:
+    """The names of all who may speak: the agents, and those that they lead or can call."""
+    inner = (getattr(one, "name", None) for agent in engine.agents for one in within(agent))
+    return tuple(dict.fromkeys([*engine.names, *(str(name) for name in inner if name)]))
+
+
+def _mentions(engine: Hosted, chosen: Agent) -> tuple[tuple[str, str], ...]:
+    """Whom a question can turn to: the page's agents, where the program lets it, and the members of a group."""
+    own = engine.agents if engine.mention and len(engine.agents) > 1 else ()
+    # What picks its speakers listens to whom they mention; a model that picks one agent does not.
+    picks = isinstance(chosen, MultiAgentHub) and hasattr(chosen, "agent_selection_method")
+    members = chosen.nonuser_agents if isinstance(chosen, MultiAgentHub) and picks else ()
+    named = [*zip(engine.names, own, strict=False), *((one.name or "", one) for one in members)]
+    return tuple({name: (name, one.description or "") for name, one in named}.values())
+
+
+@dataclass(frozen=True, slots=True)
+class HostedDesk:
+    """What the script asks for on such a page; everything else goes its usual way.
+
+    Args:
+        desk: What handlers work with.
+        look: What the program chose of the page.
+    """
+
+    desk: Desk
+    look: Look
+
+    async def act(self, view: View, message: str) -> str:
+        """Do what the script asks. Raises ParlourError."""
+        asked = _read(message)
+        if asked.get("do") == "agent" and isinstance(self.desk.engine, Hosted):
+            await self._choose(self.desk.engine, view, asked.get("n"))
+            return view.evidence
+        if asked.get("do") == "starter" and self.look.suggestions:
+            await self._suggested(view, asked.get("n"))
+            return view.evidence
+        evidence = await act(self.desk, view, message)
+        await self.begin(view)
+        return evidence
+
+    async def begin(self, view: View) -> None:
+        """Let a tab that shows no conversation begin with what every conversation begins with."""
+        engine = self.desk.engine
+        if isinstance(engine, Hosted) and engine.beginning and not view.conversation_id:
+            view.show(await engine.begun(view.owner))
+
+    async def _choose(self, engine: Hosted, view: View, number: object) -> None:
+        conversation = view.conversation_id or (await engine.conversations.create(view.owner)).id
+        await engine.choose_agent(view.owner, conversation, number - 1 if isinstance(number, int) else -1)
+        if not view.conversation_id:
+            view.show(conversation)
+        view.poke(stale=True)
+
+    async def _suggested(self, view: View, number: object) -> None:
+        places = range(1, len(self.look.suggestions) + 1)
+        if not isinstance(number, int) or number not in places:
+            raise NotFoundError("There is no such question to begin with.")
+        suggestion = self.look.suggestions[number - 1]
+        await start(self.desk, view, suggestion.text, [(file, file.name) for file in suggestion.files])
+
+
+def _read(message: str) -> dict[str, Any]:
+    try:
+        asked = json.loads(message)
+    except (TypeError, ValueError, RecursionError):
+        return {}
+    return cast("dict[str, Any]", asked) if isinstance(asked, dict) else {}
