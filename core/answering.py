@@ -6,10 +6,10 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from core.attachments import for_model
 from core.errors import DocumentError, ModelServiceError, NotFoundError
 from core.made_items import kept
 from core.messages.events import ToolFinished
+from core.reading.attachments import for_model
 from core.storage.base import file_ids
 
 if TYPE_CHECKING:
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.agents.assistant import Assistant
-    from core.attachments import Lang
-    from core.intake import Intake
     from core.llm.base import BaseChatModel
     from core.messages.events import Event
     from core.messages.message import Message
     from core.models.loading import ModelLoader
+    from core.reading.attachments import Lang
+    from core.reading.intake import Intake
     from core.runs.log import TurnsSummarised
     from core.runs.remembering import Remembering
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage

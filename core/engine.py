@@ -10,17 +10,15 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from core.approving import Approving
-from core.attachments import not_taken
 from core.errors import StorageError
-from core.intake import Intake, take_out
-from core.interpreting import Interpreting
-from core.libraries import Libraries
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
 from core.outward import Outward
 from core.readiness import Readiness
+from core.reading.attachments import not_taken
+from core.reading.intake import Intake, take_out
+from core.reading.libraries import Libraries
 from core.runs.checking import Checking
 from core.runs.manager import Runs
 from core.runs.remembering import Remembering
@@ -35,7 +33,9 @@ from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
 from core.storage.summaries import SummaryStore
-from core.toolbox import Toolbox
+from core.toolbox.approving import Approving
+from core.toolbox.interpreting import Interpreting
+from core.toolbox.toolbox import Toolbox
 from core.turns import Turns
 
 if TYPE_CHECKING:
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from core.agents.assistant import Assistant
-    from core.attachments import Lang
     from core.llm.base import BaseChatModel
     from core.rag.library import Library
+    from core.reading.attachments import Lang
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord

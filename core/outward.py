@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from core.agents.assistant import Assistant
-    from core.libraries import Libraries
     from core.mcp.serving import Serving
     from core.rag.library import Library
+    from core.reading.libraries import Libraries
     from core.storage.database import Database
 
 PATH = "/mcp"

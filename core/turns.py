@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from core.agents.language import language_of
 from core.answering import Answering
-from core.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
+from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.continuing import beginning_of, beginning_with
 from core.runs.log import LoggedEvent, spoken
 from core.runs.rows import events_of
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.agents.assistant import Assistant
-    from core.attachments import Lang
-    from core.intake import Intake
     from core.llm.base import BaseChatModel
     from core.messages.message import Message
     from core.models.loading import ModelLoader
+    from core.reading.attachments import Lang
+    from core.reading.intake import Intake
     from core.runs.left import Left
     from core.runs.manager import Runs
     from core.runs.remembering import Remembering

@@ -14,7 +14,7 @@ from core.storage.database import Database
 from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
-from core.toolbox import Toolbox
+from core.toolbox.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator

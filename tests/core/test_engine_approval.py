@@ -22,7 +22,7 @@ from core.storage.conversations import ConversationStore
 from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
-from core.toolbox import Toolbox
+from core.toolbox.toolbox import Toolbox
 from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, writes

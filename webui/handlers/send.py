@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, TypedDict
 
-from core.attachments import checked_text
 from core.errors import NotFoundError, ParlourError
-from core.linked import LINK, link_name
+from core.reading.attachments import checked_text
+from core.reading.linked import LINK, link_name
 from core.storage.base import busy
 from webui.handlers.links import pages_to_read
 

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError
-from core.servers.own_services import KEY_KINDS, OwnServices, ServiceKey
+from core.toolbox.own_services import KEY_KINDS, OwnServices, ServiceKey
 from webui.asked import asked, text_of
 from webui.handlers.tools import Asked, ToolRoutes
 from webui.panels.services import service_data

@@ -11,10 +11,10 @@ from starlette.routing import Route
 from core.errors import NotFoundError, ParlourError
 from core.hosting import Hosted
 from core.outward import PATH
-from core.servers.drafts import pasted
-from core.tool_accounts import TOOL_SERVICES
-from core.tool_choices import SEARCH, search_services
-from core.toolbox import Offered
+from core.toolbox.accounts import TOOL_SERVICES
+from core.toolbox.choices import SEARCH, search_services
+from core.toolbox.drafts import pasted
+from core.toolbox.toolbox import Offered
 from webui.asked import asked, failure_of, text_of
 from webui.panels.tool_rules import allowed_data, rule_hints
 from webui.panels.tools import (

@@ -12,8 +12,8 @@ from webui.words import Words
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from core.servers.standing import Trouble
     from core.storage.base import Conversation
+    from core.toolbox.standing import Trouble
     from webui.words.words import Lang
 
 _DAY = 24 * 3600.0

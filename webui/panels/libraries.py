@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.intake import is_locked
+from core.reading.intake import is_locked
 from webui.render.evidence import where
 from webui.render.html import escaped
 from webui.render.reading import DocumentState, state_line
@@ -12,10 +12,10 @@ from webui.render.reading import DocumentState, state_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from core.libraries import OpenedLibrary
-    from core.preparing import Made
     from core.rag.document import Passage
     from core.rag.progress import ReadingProgress
+    from core.reading.libraries import OpenedLibrary
+    from core.reading.preparing import Made
     from core.storage.base import NamedLibrary
     from webui.words import Words
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from webui.panels.tools import may
 
 if TYPE_CHECKING:
-    from core.servers.own_services import OwnService
+    from core.toolbox.own_services import OwnService
     from core.tools.openapi.as_tools import ApiTool
     from webui.words import Words
 

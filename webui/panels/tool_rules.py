@@ -12,9 +12,9 @@ from core.tools.builtin.ask_documents import AskDocuments
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from core.servers.own_services import OwnService
-    from core.servers.standing import OwnServer
-    from core.toolbox import Offered
+    from core.toolbox.own_services import OwnService
+    from core.toolbox.standing import OwnServer
+    from core.toolbox.toolbox import Offered
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
     from webui.words import Words

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from core.storage.sealing import end_of
-from core.tool_accounts import TOOL_SERVICES
-from core.toolbox import CODE, MOST_FOR_SMALL
+from core.toolbox.accounts import TOOL_SERVICES
+from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
 
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.mcp.settings import ServerSettings
-    from core.servers.standing import OfferedTool, OwnServer
-    from core.tool_accounts import ToolAccount
-    from core.tool_choices import SearchEngine
-    from core.toolbox import Interpreter, Offered
+    from core.toolbox.accounts import ToolAccount
+    from core.toolbox.choices import SearchEngine
+    from core.toolbox.standing import OfferedTool, OwnServer
+    from core.toolbox.toolbox import Interpreter, Offered
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
     from core.tools.own_notes import Note

@@ -14,8 +14,8 @@ from webui.render.versions import versions_html
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from core.preparing import Made
     from core.rag.progress import ReadingProgress
+    from core.reading.preparing import Made
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
     from webui.render.entries import Entry

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from core.intake import is_locked
 from core.rag.document import numbered_as
+from core.reading.intake import is_locked
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.preparing import Made
     from core.rag.progress import ReadingProgress
+    from core.reading.preparing import Made
     from core.storage.base import DocumentRecord
     from webui.words import Words
 

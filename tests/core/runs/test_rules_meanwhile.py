@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from core.approving import Approving
 from core.errors import NotFoundError, StorageError
 from core.runs.run import Run
 from core.settings import Settings
+from core.toolbox.approving import Approving
 from core.tools.approval import Policy
 from tests.core.runs.note_tools import Held, Note, agent_of, writes
 

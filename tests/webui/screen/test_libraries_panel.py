@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from core.libraries import OpenedLibrary
 from core.rag.document import Passage
 from core.rag.progress import ReadingProgress
+from core.reading.libraries import OpenedLibrary
 from core.storage.base import DocumentRecord, NamedLibrary
 from webui.panels.libraries import found_data, opened_data, shelf_data, uses_html
 from webui.words import Words

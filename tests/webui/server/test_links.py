@@ -13,8 +13,8 @@ import pytest
 
 from core.engine import Engine
 from core.errors import FetchError
-from core.linked import fetched
 from core.net.addresses import Reach
+from core.reading.linked import fetched
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord

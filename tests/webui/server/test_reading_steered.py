@@ -20,7 +20,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
 from webui.asked import asked
 from webui.frames import Frame, Frames
 from webui.handlers.act import act

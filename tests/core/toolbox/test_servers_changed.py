@@ -12,8 +12,6 @@ import pytest
 
 from core.errors import NotFoundError
 from core.mcp.settings import ServerSettings
-from core.servers import own_servers
-from core.servers.own_servers import OwnServers
 from core.settings import Settings
 from core.storage.allowances import Allowances
 from core.storage.base import LOCAL_OWNER
@@ -21,7 +19,9 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
-from tests.core.servers.conftest import SERVER, House
+from core.toolbox import own_servers
+from core.toolbox.own_servers import OwnServers
+from tests.core.toolbox.conftest import SERVER, House
 
 pytestmark = pytest.mark.anyio
 
@@ -110,8 +110,8 @@ async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
     await house.servers.confirm(LOCAL_OWNER, kept.id, (await house.one()).print)
     assert await house.offered() == []
     assert (await house.settled()).state == "failed"
-    monkeypatch.setattr("core.servers.own_servers._REST", 0.0)
-    monkeypatch.setattr("core.servers.own_servers._PATIENCE", 60.0)
+    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
+    monkeypatch.setattr("core.toolbox.own_servers._PATIENCE", 60.0)
     assert await house.offered() == []  # it is tried again from here on
     while (await house.one()).state != "connecting":
         await asyncio.sleep(0)

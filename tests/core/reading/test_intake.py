@@ -17,7 +17,7 @@ from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from core.errors import NotFoundError, ParlourError, StorageError
-from core.servers.own_servers import OwnServers
-from core.servers.own_services import OwnServices
 from core.storage.allowances import Allowances
 from core.storage.mcp_servers import McpServerStore
 from core.storage.owner_settings import OwnerSettings
-from core.tool_accounts import TOOL_SERVICES, ToolAccounts
-from core.tool_choices import SEARCH, ToolChoices
+from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
+from core.toolbox.choices import SEARCH, ToolChoices
+from core.toolbox.own_servers import OwnServers
+from core.toolbox.own_services import OwnServices
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.own_notes import OwnNotes

@@ -14,21 +14,21 @@ from core.errors import McpError, NotFoundError, ParlourError, SettingsError, St
 from core.mcp.settings import ServerSettings
 from core.mcp.shown import rule_name
 from core.net.addresses import Reach
-from core.servers.drafts import checked, pasted
-from core.servers.standing import OfferedTool, OwnServer
 from core.storage.base import LOCAL_OWNER
 from core.storage.mcp_servers import reached
+from core.toolbox.drafts import checked, pasted
+from core.toolbox.standing import OfferedTool, OwnServer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.mcp.commands import Resolved
     from core.mcp.servers import Server, Servers
-    from core.servers.drafts import ServerDraft
-    from core.servers.standing import Mark, State, Trouble
     from core.settings import Settings
     from core.storage.allowances import Allowances
     from core.storage.mcp_servers import McpServer, McpServerStore
+    from core.toolbox.drafts import ServerDraft
+    from core.toolbox.standing import Mark, State, Trouble
     from core.tools.base import BaseTool
 
 _LOG = logging.getLogger(__name__)

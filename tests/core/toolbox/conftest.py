@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from core.servers.own_servers import OwnServers
-from core.servers.standing import OwnServer
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
+from core.toolbox.own_servers import OwnServers
+from core.toolbox.standing import OwnServer
 
 SERVER = Path(__file__).parents[1] / "mcp" / "hostile_server.py"
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from core.preparing import Preparing
+from core.reading.preparing import Preparing
 
 pytestmark = pytest.mark.anyio
 

@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 
 from core.errors import ConflictError, FetchError, NotFoundError, SettingsError
-from core.servers.own_services import OwnServices, ServiceKey
 from core.settings import Settings
 from core.storage.database import Database
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
-from core.toolbox import Toolbox
+from core.toolbox.own_services import OwnServices, ServiceKey
+from core.toolbox.toolbox import Toolbox
 from core.tools.openapi.as_tools import ApiTool
 
 pytestmark = pytest.mark.anyio
@@ -198,7 +198,7 @@ async def test_a_document_of_the_open_internet_does_not_lead_inside(
     async def fetched(address: str, reach: object) -> tuple[str, str]:
         return inside, address
 
-    monkeypatch.setattr("core.servers.own_services.fetched_text", fetched)
+    monkeypatch.setattr("core.toolbox.own_services.fetched_text", fetched)
     await services.add("home", url or inside, server=server)
     tool = (await services.tools("home"))[0]
     with pytest.raises(FetchError) as caught:

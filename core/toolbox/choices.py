@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from core.approving import policy_of
 from core.errors import SettingsError, StorageError
 from core.storage.sealing import end_of
+from core.toolbox.approving import policy_of
 from core.tools.approval import Policy
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.errors import NotFoundError
 from core.storage.base import file_ids
-from core.toolbox import Interpreter
+from core.toolbox.toolbox import Interpreter
 from core.tools.sandbox.kernels import Kernels
 
 if TYPE_CHECKING:

@@ -8,9 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.attachments import checked_text, excerpt, for_model, kind_of, not_taken, title_of, user_message, with_text
 from core.messages.content import ContentItem
 from core.messages.message import Message
+from core.reading.attachments import (
+    checked_text,
+    excerpt,
+    for_model,
+    kind_of,
+    not_taken,
+    title_of,
+    user_message,
+    with_text,
+)
 from core.storage.base import FileRecord, file_ids
 from core.testing.scripted_model import ScriptedModel
 

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
     from pathlib import Path
 
-    from core.intake import Intake
     from core.rag.document import Passage
     from core.rag.library import Library
+    from core.reading.intake import Intake
     from core.storage.base import DocumentRecord, FileRecord, NamedLibrary
     from core.storage.documents import DocumentStore
     from core.storage.files import FileStore

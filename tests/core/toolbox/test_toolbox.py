@@ -11,15 +11,15 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.errors import BadArgumentsError, NotFoundError, SettingsError, UnknownNameError
-from core.servers.own_servers import OwnServers
 from core.settings import Settings
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
-from core.tool_accounts import ToolAccounts
-from core.tool_choices import ToolChoices
-from core.toolbox import BUILTINS, MOST_FOR_SMALL, Interpreter, Toolbox
+from core.toolbox.accounts import ToolAccounts
+from core.toolbox.choices import ToolChoices
+from core.toolbox.own_servers import OwnServers
+from core.toolbox.toolbox import BUILTINS, MOST_FOR_SMALL, Interpreter, Toolbox
 from core.tools import plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
@@ -239,7 +239,7 @@ async def test_what_an_installed_package_brings_is_offered_once_it_is_switched_o
     monkeypatch.setattr(EntryPoint, "load", lambda _: Tides)
     fresh = plugins.ToolRegistry("tool", {})
     fresh.take([point])
-    monkeypatch.setattr("core.toolbox.TOOL_REGISTRY", fresh)
+    monkeypatch.setattr("core.toolbox.toolbox.TOOL_REGISTRY", fresh)
     assert "tide_table" not in await names(toolbox)
     assert [one.on for one in await toolbox.offered("alice") if one.name == "tide_table"] == [False]
     await toolbox.switch("alice", "tide_table", on=True)

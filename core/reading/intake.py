@@ -8,10 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
-from core.linked import LINK, fetched
-from core.preparing import Preparing
 from core.rag.progress import ReadingProgress
-from core.reading_job import Lanes, ReadingJob, facts_of
+from core.reading.job import Lanes, ReadingJob, facts_of
+from core.reading.linked import LINK, fetched
+from core.reading.preparing import Preparing
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.net.addresses import Reach
-    from core.preparing import Made
     from core.rag.document import Document
     from core.rag.library import Library
+    from core.reading.preparing import Made
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
     from core.storage.documents import DocumentStore
     from core.storage.files import FileStore

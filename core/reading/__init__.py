@@ -1,0 +1,1 @@
+"""Taking documents in: what arrives with a message or by a link, the jobs that read it, and named libraries."""
