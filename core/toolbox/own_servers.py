@@ -54,7 +54,7 @@ class OwnServers:
         self._allowances = allowances
         self._turn = 0  # how often a server was set up otherwise: what was read before that is not what is
         self._running: Servers | None = None
-        self._starting: set[asyncio.Task[None]] = set()
+        self._starting: dict[asyncio.Task[None], Server] = {}
         self._troubles: dict[str, Trouble] = {}
         self._tried: dict[str, float] = {}  # when a server was last started, by its id
         # How often those were tried again that failed and have not been there since: nobody waits for them.
@@ -292,8 +292,9 @@ class OwnServers:
             self._failing.pop(kept.id, None)
         tools = await self._offered(kept, server)
         log = tuple(line.text for line in server.log)
-        state = "connecting" if server.state == "off" and start else server.state
-        return OwnServer(kept, settings, state, _why(server), command, seen, tools, log)
+        begins = server.state in {"off", "failed"} and server in self._starting.values()  # as it says a moment later
+        state, why = ("connecting", None) if begins else (server.state, _why(server))
+        return OwnServer(kept, settings, state, why, command, seen, tools, log)
 
     def _live(self, kept: McpServer, settings: ServerSettings) -> Server:
         reach = None if self.may_start_programs(kept.owner_id) else Reach()
@@ -324,8 +325,8 @@ class OwnServers:
 
     def _start(self, server: Server) -> asyncio.Task[None]:
         task = asyncio.create_task(server.start(), name=f"starting the MCP server {server.name}")
-        self._starting.add(task)
-        task.add_done_callback(self._starting.discard)
+        self._starting[task] = server
+        task.add_done_callback(self._starting.pop)
         return task
 
     async def _offered(self, kept: McpServer, server: Server) -> tuple[OfferedTool, ...]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.bridge.sync import shared_loop
 from core.errors import NotFoundError, SettingsError
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
@@ -265,6 +267,28 @@ async def test_a_server_that_always_fails_is_tried_a_few_times_and_then_when_it_
     await house.servers.connect(LOCAL_OWNER, kept.id)
     await house.settled()
     assert len(starts.read_text("utf-8")) == 7
+
+
+async def test_a_try_counts_only_once_while_the_servers_loop_is_too_busy_to_begin_it(
+    house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
+    bad, starts = tmp_path / "bad.py", tmp_path / "starts"
+    bad.write_text(f"open({str(starts)!r}, 'a').write('x')\nraise SystemExit('no')", "utf-8")
+    kept = await house.servers.add(LOCAL_OWNER, "notes", {**house.entry, "args": [str(bad)]})
+    await house.servers.confirm(LOCAL_OWNER, kept.id, (await house.one()).print)
+    assert (await house.settled()).state == "failed"
+    busy = threading.Event()
+    shared_loop().call_soon_threadsafe(busy.wait)
+    try:
+        for _ in range(9):
+            await house.offered()
+            waiting = await house.one()
+            assert (waiting.state, waiting.error) == ("connecting", None)
+    finally:
+        busy.set()
+    await house.settled()
+    assert starts.read_text("utf-8") == "x" * 2
 
 
 async def test_m10_what_a_server_prints_is_shown_without_its_secrets(house: House, tmp_path: Path) -> None:
