@@ -12,11 +12,14 @@ from core.agents.config import AgentConfig, filled_keys
 from core.agents.config_kinds import WITHOUT_TOOLS
 from core.agents.config_parts import LLMConfig
 from core.agents.config_problems import ConfigError, problem
-from core.errors import ParlourError, UnknownNameError
+from core.agents.own_library import local_path
+from core.errors import DocumentError, ParlourError, UnknownNameError
 from core.llm.catalog import LLM_REGISTRY
 from core.llm.open_model import get_chat_model
 from core.llm.request import merge_generate
 from core.mcp.settings import servers_from
+from core.rag.parsers.catalog import HEAD, parser_for
+from core.rag.web import is_web_address
 from core.settings import Settings, named_key
 from core.tools.catalog import TOOL_REGISTRY
 
@@ -61,7 +64,7 @@ def agent_from(
         raise ConfigError([problem("config_not_taken", field="type", kind=kind.__name__)])
     if unused := _unused(config, chosen):
         raise ConfigError(unused)
-    _check_all_tools(config)
+    _check_all(config)
     return _made(chosen, config, variables, None)
 
 
@@ -151,17 +154,19 @@ def problems_in(config: AgentConfig, variables: Mapping[str, object] | None = No
         config: With all fields as they must be.
         variables: For the blanks of the prompt.
     """
-    return [*_problems(config, variables, led=False), *_unused(config, AGENTS[config.kind])]
+    return [*_unused(config, AGENTS[config.kind]), *_problems(config, variables, led=False)]
 
 
-def _problems(config: AgentConfig, variables: Mapping[str, object] | None, *, led: bool) -> list[ParlourError]:
+def _problems(
+    config: AgentConfig, variables: Mapping[str, object] | None, *, led: bool, place: str = ""
+) -> list[ParlourError]:
     found: list[ParlourError] = []
     checks: list[Callable[[], object]] = []
     if config.kind != _PERSON and not (led and _has_usual_model(config)):
         checks.append(lambda: model_of(config))
     if config.prompt is not None:
         checks.append(lambda: config.prompt and config.prompt.filled(variables))
-    checks += _tool_checks(config)
+    checks += [*_tool_checks(config), *_document_checks(config, place)]
     checks.append(lambda: _rag(config.rag_cfg))
     for check in checks:
         try:
@@ -170,17 +175,17 @@ def _problems(config: AgentConfig, variables: Mapping[str, object] | None, *, le
             found += error.problems
         except ParlourError as error:
             found.append(error)
-    for one in config.agents:
-        found += _problems(one, variables, led=True)
+    for at, one in enumerate(config.agents):
+        found += _problems(one, variables, led=True, place=f"{place}agents[{at}].")
     return found
 
 
-def _check_all_tools(config: AgentConfig) -> None:
-    """Raises SettingsError where a tool is wrong: before the first one is made, which may start a server."""
-    for check in _tool_checks(config):
+def _check_all(config: AgentConfig, place: str = "") -> None:
+    """Raises SettingsError where a tool or a document is wrong: before any is made, which may start a server."""
+    for check in (*_tool_checks(config), *_document_checks(config, place)):
         check()
-    for one in config.agents:
-        _check_all_tools(one)
+    for at, one in enumerate(config.agents):
+        _check_all(one, f"{place}agents[{at}].")
 
 
 def _tool_checks(config: AgentConfig) -> list[Callable[[], object]]:
@@ -199,6 +204,27 @@ def _check_tool(item: Any, place: str) -> None:
         servers_from(own)
     elif "openapi" not in own:
         TOOL_REGISTRY[own["name"]]
+
+
+def _document_checks(config: AgentConfig, place: str) -> list[Callable[[], object]]:
+    here = ((file, f"{place}files[{n}]") for n, file in enumerate(config.files) if not is_web_address(file))
+    return [partial(_check_document, local_path(file), field) for file, field in here]
+
+
+def _check_document(path: Path, field: str) -> None:
+    """Raises ConfigError where it cannot be read, as far as its first bytes show."""
+    try:
+        if not path.exists():
+            raise ConfigError([problem("config_document_gone", field=field, file=path.name)])
+        if not path.is_file():
+            raise ConfigError([problem("config_document_no_file", field=field, file=path.name)])
+        with path.open("rb") as stream:
+            parser_for(path.name, stream.read(HEAD))
+    except OSError as error:
+        why = error.strerror or type(error).__name__
+        raise ConfigError([problem("config_document_closed", field=field, file=path.name, why=why)]) from error
+    except DocumentError as error:
+        raise ConfigError([problem("config_document_unread", field=field, file=path.name)]) from error
 
 
 def _tools(config: AgentConfig) -> list[Any]:

@@ -6,13 +6,12 @@ import json
 import re
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final, cast
+from pathlib import Path
+from typing import Any, Final, cast
 
 from core.agents.config_problems import ConfigError, problem
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _LARGEST: Final = 1024 * 1024  # bytes
 _DEEPEST: Final = 40
@@ -85,9 +84,11 @@ def _placed(name: str, value: Any, folder: Path) -> Any:
 def _at(folder: Path, value: Any) -> Any:
     if not isinstance(value, str) or not value or "\n" in value or value.lstrip().startswith("{"):
         return value
-    if _ADDRESS.match(value) or value.startswith("~"):
+    if _ADDRESS.match(value):
         return value
-    return str(folder / value)
+    with suppress(RuntimeError):  # nobody has that name
+        return str(folder / Path(value).expanduser())
+    return value
 
 
 def _json(text: str) -> object:

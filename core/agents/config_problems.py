@@ -37,6 +37,11 @@ SENTENCES: Final[Mapping[str, str]] = {
     "config_blank": "The prompt needs a value for {name}, which is not among its variables.",
     "config_other": "The field {field} is wrong: {why}",
     "config_no_file": "There is no file {file}.",
+    "config_document_gone": "The field {field} names a document that is not there: {file}.",
+    "config_document_no_file": "The field {field} names what is no file: {file}.",
+    "config_document_closed": "The field {field} names a document that cannot be opened: {file} ({why}).",
+    "config_document_unread": "The field {field} names a document that is empty, locked or of no kind that is read: "
+    "{file}.",
     "config_empty": "The file is empty.",
     "config_kind": "The file is none that is read: it must end in .yaml, .yml, .toml or .json.",
     "config_unreadable": "The file cannot be read: {why}.",

@@ -20,17 +20,19 @@ _log = logging.getLogger(__name__)
 
 
 class Runs:
-    """Runs in a folder, which is made where there is none.
+    """Runs of a suite in a folder, which is made where there is none; other suites may have theirs there too.
 
     Args:
         folder: It.
+        suite: The suite's name.
 
     Raises:
         OSError: It cannot be made.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suite: str) -> None:
         self.folder = folder
+        self._suite = suite
         self._over = folder / "runs"
         self._over.mkdir(parents=True, exist_ok=True)
 
@@ -41,8 +43,8 @@ class Runs:
 
     def unfinished(self, tag: str | None) -> Path:
         """The rows of the run that is not over yet: of all tasks, or of those with a tag."""
-        own = f"-{sha256(tag.encode(errors='replace')).hexdigest()[:8]}" if tag else ""
-        return self.folder / f"unfinished{own}.jsonl"
+        own = json.dumps([self._suite, tag])
+        return self.folder / f"unfinished-{sha256(own.encode()).hexdigest()[:8]}.jsonl"
 
     def rows(self, asked: Sequence[Row], tag: str | None) -> list[Row]:
         """The rows of these tasks that are written down, in the order of the tasks.
@@ -61,7 +63,7 @@ class Runs:
         Raises:
             OSError: It cannot be written.
         """
-        before = self._last(run.suite)
+        before = self._last()
         if tag is None:
             path = self._free(run.began)
             draft = path.with_suffix(".part")
@@ -73,14 +75,14 @@ class Runs:
         self.unfinished(tag).unlink(missing_ok=True)
         return run.after(before)
 
-    def _last(self, suite: str) -> SuiteRun | None:
+    def _last(self) -> SuiteRun | None:
         for path in sorted(self._over.glob("*.json"), key=_place, reverse=True):
             try:
                 run = SuiteRun.from_dict(json.loads(path.read_text(encoding="utf-8")))
             except (OSError, ValueError, KeyError, TypeError, AttributeError):
                 _log.warning("The file %r holds no run of a suite.", path.name)
                 continue
-            if run.suite == suite:
+            if run.suite == self._suite:
                 return run
         return None
 

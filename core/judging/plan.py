@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.config import AgentConfig
-from core.agents.config_build import agent_from, model_of
+from core.agents.config_build import agent_from, model_of, problems_in
 from core.agents.config_parts import GenerateConfig, LLMConfig
 from core.agents.config_problems import ConfigError
 from core.agents.language import language_of
@@ -99,7 +99,8 @@ class Plan:
 
     def asked(self, tasks: list[Task]) -> list[Asked]:
         """The tasks as they are asked."""
-        found: list[ParlourError] = []
+        if found := [] if isinstance(self.agent, Agent) else problems_in(self._base(), self.variables):
+            raise ConfigError(found)  # also where every task is for an agent that would do without what is wrong
         asked: list[Asked] = []
         for task in tasks:
             agent, mark = self._agent(task.agent)

@@ -116,6 +116,8 @@ def answer_row(row: Row, answer: Answer, checks: list[Outcome], usage: Usage | N
 
 def said_error(error: ParlourError) -> dict[str, Any]:
     """An error as a row keeps it."""
-    plain = (str, int, float)
-    details = {name: value if isinstance(value, plain) else str(value) for name, value in error.details.items()}
+    plain = (str, int, float, list)
+    details: dict[str, Any] = {
+        name: value if isinstance(value, plain) else str(value) for name, value in error.details.items()
+    }
     return {"key": error.words_key, "message": str(error), "details": details}

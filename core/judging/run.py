@@ -82,7 +82,7 @@ async def aevaluate(  # noqa: PLR0913 - two things, and by name how
     if not tasks:
         raise suite_problem("suite_none_left", tag=tag or "")
     with TemporaryDirectory(prefix="parlour-eval-") as spare:
-        runs = Runs(Path(spare) if out is None else Path(out))
+        runs = Runs(Path(spare) if out is None else Path(out), suite.name or "")
         kept = None if out is None or not cached else runs.cache
         with Plan(suite, agent, judge, kept, variables) as plan:
             asked = plan.asked(tasks)

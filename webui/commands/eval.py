@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +18,7 @@ from core.tools.approval import Policy
 from webui.assets_folder import assets_folder
 from webui.commands.batch import INTERRUPTED, ProgressLine
 from webui.commands.parser import Parser, add_allowed, add_language, add_variables, counting, sharing, variables_of
-from webui.commands.saying import sentence, words_for
+from webui.commands.saying import kept_sentence, sentence, words_for
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -113,15 +114,25 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
             sys.stderr.write(words("eval.left", left=tally.total - tally.done) + "\n")
         return INTERRUPTED
     line.end()
-    for name, text in zip(REPORTS, (markdown(run, words.lang), page(run, words.lang)), strict=True):
+    told = _told(run, words)
+    for name, text in zip(REPORTS, (markdown(told, words.lang), page(told, words.lang)), strict=True):
         _written(out / name, text)
     there = tallies[0].there if tallies else len(run.rows)
-    for said in summary(run, out / REPORTS[1], words, there=there):
+    for said in summary(told, out / REPORTS[1], words, there=there):
         sys.stderr.write(f"{said}\n")
     if run.total.share >= given.at_least:
         return 0
     sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
     return 1
+
+
+def _told(run: SuiteRun, words: Words) -> SuiteRun:
+    """The run, with what went wrong in the reader's language."""
+    rows = (
+        replace(row, error={**row.error, "message": kept_sentence(row.error, words)}) if row.error else row
+        for row in run.rows
+    )
+    return replace(run, rows=tuple(rows))
 
 
 def _written(path: Path, text: str) -> None:
@@ -142,8 +153,7 @@ def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> lis
         said.append(words("eval.there", there=there))
     failed = next((row.error for row in run.rows if row.error), None)
     if failed is not None:
-        what = failed.get("message", "") if words.lang == "en" else words.error(failed)
-        said.append(words("batch.first_error", what=what))
+        said.append(words("batch.first_error", what=failed.get("message", "")))
     if run.before is not None:
         listed = changes(run, words.lang)
         said += [words("eval.change", name=name, ids=", ".join(ids)) for name, ids in listed]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from core.errors import ParlourError
 from core.settings import terminal_language
 from webui.words import Words
 
 if TYPE_CHECKING:
-    from core.errors import ParlourError
+    from collections.abc import Mapping
 
 _SAYS_LITTLE: Final = frozenset({"settings", "unexpected", "mcp_settings"})
 """Sentences for readers of the page, who are told to look into the terminal."""
@@ -25,6 +26,15 @@ def sentence(error: ParlourError, words: Words) -> str:
     return " ".join("".join(sign if sign.isprintable() else " " for sign in said).split())
 
 
+def kept_sentence(error: Mapping[str, Any], words: Words) -> str:
+    """The same of an error as a file keeps it: `key`, `message` and `details`."""
+    message = str(error.get("message") or "")
+    if words.lang == "en":
+        return message
+    details: dict[str, Any] = error.get("details") or {}
+    return sentence(ParlourError(message, key=str(error.get("key") or ""), **details), words)
+
+
 def _sentence(error: ParlourError, words: Words) -> str:
     if words.lang == "en":
         return str(error)
@@ -38,7 +48,10 @@ def _sentence(error: ParlourError, words: Words) -> str:
         return words("check.unknown_name", **details) + ending
     if key in _SAYS_LITTLE or f"error.{key}" not in words:
         return words("check.other", what=str(error))
-    return words.error({"key": key, "details": details})
+    told = {"key": key, "details": details}
+    if said := details.get("message"):  # a service's own words say more than what to press on the page
+        return words("check.service", what=words.error_parts(told)[0], said=said.rstrip("."))
+    return words.error(told)
 
 
 def _chinese(value: object) -> str:

@@ -12,6 +12,7 @@ COMMANDS: dict[str, str] = {
     "check.fine": "{file}: nothing is wrong.",
     "check.other": "{what}",
     "check.unknown_name": "There is no {kind} named {name}.",
+    "check.service": "{what} ({said}).",
     "check.meant": " Did you mean {near}?",
     "check.kind.command": "command",
     "check.kind.tool": "tool",

@@ -142,10 +142,10 @@ def test_a_member_that_only_says_how_to_write_has_the_groups_model() -> None:
 
 def test_members_may_be_files_and_paths_are_relative_to_the_file_they_stand_in(tmp_path: Path) -> None:
     (tmp_path / "helpers").mkdir()
-    files(tmp_path / "helpers", ann="name: Ann\nfiles: [a.pdf]\nmodel: scripted\n")
-    files(tmp_path / "helpers", talk="name: Talk\ntype: group_chat\nagents: [ann.yaml, {name: Bob, files: [b.pdf]}]\n")
+    files(tmp_path / "helpers", ann="name: Ann\nfiles: [a.md]\nmodel: scripted\n")
+    files(tmp_path / "helpers", talk="name: Talk\ntype: group_chat\nagents: [ann.yaml, {name: Bob, files: [b.md]}]\n")
     (tmp_path / "team.toml").write_text(
-        'type = "router"\nmodel = "scripted"\nagents = ["helpers/talk.yaml", {name = "Cat", files = ["c.pdf"]}]\n'
+        'type = "router"\nmodel = "scripted"\nagents = ["helpers/talk.yaml", {name = "Cat", files = ["c.md"]}]\n'
     )
     config = AgentConfig.of(tmp_path / "team.toml")
     talk, cat = config.agents
@@ -153,10 +153,12 @@ def test_members_may_be_files_and_paths_are_relative_to_the_file_they_stand_in(t
     assert [one.name for one in (talk, ann, bob, cat)] == ["Talk", "Ann", "Bob", "Cat"]
     folder = tmp_path / "helpers"
     assert [*ann.files, *bob.files, *cat.files] == [
-        str(folder / "a.pdf"),
-        str(folder / "b.pdf"),
-        str(tmp_path / "c.pdf"),
+        str(folder / "a.md"),
+        str(folder / "b.md"),
+        str(tmp_path / "c.md"),
     ]
+    for document in (*ann.files, *bob.files, *cat.files):
+        Path(document).write_text("What storms do.", encoding="utf-8")
     assert problems_in(config) == []
     made = Agent.from_config(tmp_path / "team.toml")
     assert isinstance(made, Router)

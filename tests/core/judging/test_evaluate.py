@@ -116,12 +116,12 @@ async def test_what_is_done_is_not_asked_again_after_an_interruption(tmp_path: P
     running = once()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert len((tmp_path / "unfinished.jsonl").read_text(encoding="utf-8").splitlines()) == 2
+    assert len(Runs(tmp_path, "small").unfinished(None).read_text(encoding="utf-8").splitlines()) == 2
     run = await once()
     assert [row.id for row in run.rows] == ["capital", "broken", "last"]
     assert asked.count("What is the capital of Italy?") == 1
     assert asked.count("It is broken.") == 2  # what failed is asked again
-    assert not (tmp_path / "unfinished.jsonl").exists()
+    assert not Runs(tmp_path, "small").unfinished(None).exists()
 
 
 def test_a_run_is_compared_with_the_last_one(tmp_path: Path) -> None:
@@ -238,4 +238,4 @@ def test_a_row_is_read_back_as_it_was_written(tmp_path: Path) -> None:
     assert SuiteRun.from_dict(json.loads(json.dumps(run.as_dict()))).rows[1].calls == run.rows[1].calls
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "9.json").write_text("{", encoding="utf-8")
-    assert Runs(tmp_path).finished(run, None).before is None  # what is no run is passed over
+    assert Runs(tmp_path, run.suite).finished(run, None).before is None  # what is no run is passed over

@@ -33,15 +33,24 @@ def test_an_answer_with_any_sign_in_it_has_its_row(tmp_path: Path) -> None:
 
 
 def test_bytes_that_are_no_text_cost_their_row_alone(tmp_path: Path) -> None:
-    runs = Runs(tmp_path)
+    runs = Runs(tmp_path, "small")
     rows = [Row(name, "m-n", "What?", "yes") for name in ("a", "b")]
     first, second = (json.dumps(row.as_dict()).encode() for row in rows)
     runs.unfinished(None).write_bytes(first.replace(b"yes", b"\xff") + b"\n" + second + b"\n")
     assert [row.id for row in runs.rows(rows, None)] == ["b"]
 
 
+def test_two_suites_in_one_folder_keep_their_unfinished_rows_apart(tmp_path: Path) -> None:
+    model = {"llm": ScriptedModel(lambda request: "yes")}
+    unfinished = Runs(tmp_path, "other").unfinished(None)
+    unfinished.write_text('{"id": "a", "mark": "m-n", "question": "?", "answer": "of the other"}\n', encoding="utf-8")
+    kept = unfinished.read_bytes()
+    assert [row.answer for row in evaluate(suite(task()), model, out=tmp_path).rows] == ["yes"]
+    assert unfinished.read_bytes() == kept
+
+
 def test_of_runs_that_began_in_one_second_the_last_one_is_the_last(tmp_path: Path) -> None:
-    runs = Runs(tmp_path)
+    runs = Runs(tmp_path, "small")
     befores: list[SuiteRun | None] = []
     for number in range(12):
         run = SuiteRun("small", f"model {number}", "2026-01-01T00:00:00+00:00", ())
@@ -79,7 +88,7 @@ def test_what_another_judge_found_is_not_taken_over(tmp_path: Path, as_option: b
         more: dict[str, Any] = {} if as_option else {"judge": {"llm": judge}}
         given = suite(task(checks=[{"judged": "It is kind."}]), **more)
         option: dict[str, Any] = {"judge": {"llm": judge}} if as_option else {}
-        runs = Runs(tmp_path)
+        runs = Runs(tmp_path, "small")
         run = evaluate(given, {"llm": model}, out=tmp_path, cached=False, **option)
         shares.append(run.total.share)
         runs.unfinished(None).write_text(json.dumps(run.rows[0].as_dict()) + "\n", encoding="utf-8")  # as if broken off

@@ -84,6 +84,39 @@ def test_two_agents_of_one_name_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert lines[-1].endswith(f"Two agents are named Ann: {files[0]} and {files[1]}.")
 
 
+def test_documents_that_cannot_be_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "song.mp3").write_bytes(b"ID3\x04\x00\x00\x00")
+    written(tmp_path, "What storms do.\n", "there.md")
+    given = "[there.md, https://example.org/a.pdf, gone.pdf, folder, empty.txt, song.mp3]"
+    path = written(tmp_path, f"{GOOD}files: {given}\n")
+    code, lines = checked(capsys, path)
+    assert code == 1
+    assert lines == [
+        f"{path}: The field files[2] names a document that is not there: gone.pdf.",
+        f"{path}: The field files[3] names what is no file: folder.",
+        *(
+            f"{path}: The field files[{n}] names a document that is empty, locked or of no kind that is read: {name}."
+            for n, name in ((4, "empty.txt"), (5, "song.mp3"))
+        ),
+    ]
+    chinese = checked(capsys, path, "--lang", "zh")[1]
+    assert chinese[0] == f"{path}: 字段 files[2] 指定的文档不存在：gone.pdf。"
+    assert chinese[2] == f"{path}: 字段 files[4] 指定的文档是空的、有密码保护，或是无法读取的类型：empty.txt。"
+
+
+def test_a_document_of_a_member_is_looked_at_and_one_of_the_home_folder_found(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    written(tmp_path, "What storms do.\n", "there.md")
+    path = written(tmp_path, "type: router\nmodel: scripted\nagents: [{name: Ann, files: ['~/there.md', b.md]}]\n")
+    assert checked(capsys, path)[1] == [
+        f"{path}: The field agents[0].files[1] names a document that is not there: b.md."
+    ]
+
+
 def test_a_group_is_checked_with_all_its_members(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     written(tmp_path, "name: Ann\nmodel: scripted\ntools: [calculater]\n", "ann.yaml")
     team = "type: router\nmodel: scripted\nagents: [ann.yaml, {name: Bob, prompt: 'Help {{who}}.'}]\n"

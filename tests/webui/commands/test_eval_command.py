@@ -179,3 +179,34 @@ def test_a_service_that_fails_is_named_once(tmp_path: Path, capsys: pytest.Captu
         path = suite(tmp_path, task("one", "one"), task("two", "two"))
         assert evaluated(path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o") == 1
         assert capsys.readouterr().err.count("The first failure: Error code: 400. No such model.") == 1
+
+
+def test_a_report_says_what_failed_in_its_own_language(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = suite(tmp_path, task("one", "one"))
+    with ModelServer(lambda _: refusal(400, "No such model.")) as server:
+        given = [path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o"]
+        assert evaluated(*given) == 1
+        assert "Error code: 400. No such model." in (tmp_path / "o" / "report.md").read_text(encoding="utf-8")
+        capsys.readouterr()
+        assert evaluated(*given, lang="zh") == 1
+    said = "模型服务拒绝了请求（No such model）。"
+    assert f"第一个失败：{said}" in capsys.readouterr().err
+    for report in REPORTS:
+        assert f"失败：{said}" in (tmp_path / "o" / report).read_text(encoding="utf-8")
+
+
+def test_an_agent_that_is_wrong_is_told_before_anything_runs(
+    tmp_path: Path, service: ModelServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = agent(tmp_path, service)
+    config = json.loads(own.read_text(encoding="utf-8"))
+    own.write_text(json.dumps({**config, "tools": ["calculater"], "files": ["gone.md"]}), encoding="utf-8")
+    agents = {"brief": {"tools": [], "files": []}}  # which is all that the suite asks
+    path = suite(tmp_path, {**task("one", "one"), "agent": "brief"}, agents=agents)
+    assert evaluated(path, "--agent", own, "--out", tmp_path / "o") == 1
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert "Did you mean 'calculator'" in said[0]
+    assert said[1].endswith("names a document that is not there: gone.md.")
+    assert service.requests == []
+    assert not (tmp_path / "o" / "report.md").exists()
