@@ -4,9 +4,10 @@ import { keyed } from './libraries_parts.js';
 import { make } from './models_form.js';
 import { request as requested } from './request.js';
 import { button, field, icon, note, section, setSwitch, text, toggle } from './tools_parts.js';
+import { keyFields } from './tools_service_key.js';
 import { say } from './words.js';
 
-const KINDS = ['none', 'bearer', 'header', 'query', 'basic'];
+const DOING = { add: 'services_reading', read: 'services_reading', test: 'services_testing' };
 
 export function services(dialog) {
   const list = make('ul', { className: 'p-service-list', attributes: { role: 'list' } });
@@ -19,12 +20,13 @@ export function services(dialog) {
 
   // An answer holds all services; what it says stands below, like that of the other acts.
   async function run(what, body, refused = () => false) {
-    if (what === 'add') dialog.tell('run', say('services_reading'));
+    if (DOING[what]) dialog.tell('run', say(DOING[what]));
     else dialog.tell();
     const answer = await requested(`./tools/services/${what}`, 'tools_failed', body);
     if (answer.failed && refused(answer)) dialog.tell();
     else if (answer.failed) dialog.tell('bad', answer.failed);
     else if (answer.said) dialog.tell('ok', answer.said);
+    else dialog.tell();
     if (answer.services) known = answer.services;
     show();
     return answer.failed ? null : answer;
@@ -69,9 +71,15 @@ export function services(dialog) {
 function serviceRow(one, run) {
   const tools = make('ul', { className: 'p-tool-list', attributes: { role: 'list' } });
   const key = keyFields(`p-service-${one.id}`);
-  const form = make('form', { noValidate: true }, ...key.rows, make('div', { className: 'p-row' }, button('p-main', say('tools_save'), 'submit')));
+  const test = button('', say('services_test'));
+  const form = make('form', { noValidate: true }, ...key.rows, make('div', { className: 'p-row' }, test, button('p-main', say('tools_save'), 'submit')));
   const change = make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_key_change') }), form);
-  const fill = () => key.fill(row.known.key);
+  const fill = () => key.fill(row.known.key, row.known.ways);
+  test.addEventListener('click', async () => {
+    test.disabled = true;
+    await run('test', { service: one.id, key: key.given() });
+    test.disabled = false;
+  });
   change.addEventListener('toggle', () => { if (change.open) fill(); });
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
@@ -125,24 +133,46 @@ function adding(run) {
   const [nameRow, name] = field('p-services-name', say('services_name'), { maxLength: 24, placeholder: say('services_optional') });
   const [serverRow, server] = field('p-services-server', say('services_server'), { type: 'url', placeholder: say('services_optional'), attributes: { inputmode: 'url' } });
   const key = keyFields('p-services');
+  const test = button('', say('services_test'));
   const add = button('p-main', say('services_do'), 'submit');
   for (const mono of [source, server]) mono.classList.add('p-mono');
   const at = { source: wrong(source), name: wrong(name), server: wrong(server), key: wrong(key.rows[0].querySelector('select')) };
   const form = make('form', { noValidate: true },
-    sourceRow, nameRow, serverRow, ...key.rows, make('div', { className: 'p-row' }, add));
+    sourceRow, nameRow, serverRow, ...key.rows, make('div', { className: 'p-row' }, test, add));
   const fold = make('details', { className: 'p-fold' }, make('summary', { textContent: say('services_add') }), form);
 
+  const draft = () => ({ source: source.value, name: name.value.trim(), server: server.value.trim(), key: key.given() });
+  const refused = ({ failed, key }) => refuse(placeOf(key), failed);
+
+  async function ask(what) {
+    refuse('source', source.value.trim() ? '' : say('services_missing'));
+    if (!source.value.trim()) return null;
+    add.disabled = test.disabled = true;
+    const answer = await run(what, draft(), refused);
+    add.disabled = test.disabled = false;
+    return answer;
+  }
+
+  // Which ways of knowing who asks there are, the document says; what it says of an older one comes too late.
+  async function read() {
+    const wanted = draft();
+    if (!wanted.source.trim()) { know({}); return; }
+    const answer = await run('read', wanted, refused);
+    if (source.value === wanted.source && server.value.trim() === wanted.server) know(answer?.draft ?? {});
+  }
+  function know({ title = '', address = '', ways = [] }) {
+    name.placeholder = title || say('services_optional');
+    server.placeholder = address || say('services_optional');
+    key.offer(ways);
+  }
+  source.addEventListener('change', read);
+  server.addEventListener('change', () => { if (source.value.trim()) read(); });
+  test.addEventListener('click', () => ask('test'));
   form.addEventListener('submit', async (event) => {
     event.preventDefault();
-    refuse('source', source.value.trim() ? '' : say('services_missing'));
-    if (!source.value.trim()) return;
-    add.disabled = true;
-    const draft = { source: source.value, name: name.value.trim(), server: server.value.trim(), key: key.given() };
-    const answer = await run('add', draft, ({ failed, key }) => refuse(placeOf(key), failed));
-    add.disabled = false;
-    if (!answer) return;
+    if (!await ask('add')) return;
     form.reset();
-    key.fit();
+    know({});
     fold.open = false;
   });
   form.addEventListener('input', () => refuse('', ''));
@@ -155,7 +185,7 @@ function adding(run) {
   return { fold };
 }
 
-const PLACES = { openapi_no_server: 'server', server_name_taken: 'name', openapi_key: 'key', openapi_credentials: 'key', openapi_many: '' };
+const PLACES = { openapi_no_server: 'server', server_name_taken: 'name', openapi_key: 'key', openapi_client: 'key', openapi_token_address: 'key', openapi_credentials: 'key', openapi_many: '' };
 const placeOf = (key = '') => PLACES[key] ?? (/^(openapi|fetch)_/.test(key) ? 'source' : '');
 
 // Says under a field what is wrong with it.
@@ -169,34 +199,5 @@ function wrong(input) {
     if (!said) { input.removeAttribute('aria-describedby'); return; }
     input.setAttribute('aria-describedby', told.id);
     input.focus();
-  };
-}
-
-// Where a key goes, what it is called there, and the key itself.
-function keyFields(id) {
-  const [kindRow, kind] = field(`${id}-kind`, say('services_key_kind'), {}, 'select');
-  const [calledRow, called] = field(`${id}-called`, say('services_key_name'), { maxLength: 200, className: 'p-mono' });
-  const [valueRow, value] = field(`${id}-value`, say('services_key_value'), { type: 'password', maxLength: 8000, attributes: { autocomplete: 'new-password' } });
-  const safe = note(say('services_key_note'));
-  kind.append(...KINDS.map((one) => make('option', { value: one, textContent: say(`services_key_${one}`) })));
-
-  function fit() {
-    calledRow.hidden = ['none', 'bearer'].includes(kind.value);
-    valueRow.hidden = safe.hidden = kind.value === 'none';
-    text(calledRow.querySelector('label'), say(kind.value === 'basic' ? 'services_key_user' : 'services_key_name'));
-  }
-  kind.addEventListener('change', fit);
-  fit();
-  return {
-    rows: [kindRow, calledRow, valueRow, safe],
-    fit,
-    fill: (one) => {
-      kind.value = one.kind;
-      called.value = one.name;
-      value.value = '';
-      value.placeholder = one.end ? say('tools_key_kept', { end: one.end }) : '';
-      fit();
-    },
-    given: () => ({ kind: kind.value, name: called.value.trim(), value: value.value }),
   };
 }

@@ -7,30 +7,28 @@ import json
 import logging
 import re
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.net.addresses import Reach, is_own, open_internet_and_own_network
 from core.storage.base import new_id
-from core.storage.sealing import end_of
 from core.storage.typed_keys import in_address
+from core.toolbox.service_keys import ServiceKey, opened_key, sealed_key, shown_key
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document, fetched_text, parsed
+from core.tools.openapi.operations import servers_of
+from core.tools.openapi.trying import Trial, tried
+from core.tools.openapi.ways import Way, ways_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
     from core.tools.base import BaseTool
 
-KeyKind: TypeAlias = Literal["none", "bearer", "header", "query", "basic"]
-
-KEY_KINDS: Final[Mapping[str, KeyKind]] = {
-    "none": "none", "bearer": "bearer", "header": "header", "query": "query", "basic": "basic",
-}  # fmt: skip
 _LOG = logging.getLogger(__name__)
 _ALL: Final = "services"  # the name of the list among an owner's choices
 _LONGEST: Final = 2 * 1024 * 1024  # letters of a document that is kept
@@ -38,36 +36,6 @@ _MOST: Final = 20  # services of one owner
 _MOST_ON: Final = 20  # operations that are offered unless they are switched off
 _KNOWN: Final = 16  # services whose tools are kept: to read a long document takes a second
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class ServiceKey:
-    """How a service knows who asks.
-
-    Args:
-        kind: Where the key goes.
-        name: Of the header or the parameter; of `basic` the user.
-        value: The key; "" where only its end is told.
-        end: What may be shown of it.
-    """
-
-    kind: KeyKind = "none"
-    name: str = ""
-    value: str = field(default="", repr=False)
-    end: str = ""
-
-    @property
-    def credentials(self) -> dict[str, Any]:
-        """As tools take them."""
-        match self.kind:
-            case "none":
-                return {}
-            case "bearer":
-                return {"bearer": self.value}
-            case "basic":
-                return {"basic": {"username": self.name, "password": self.value}}
-            case "header" | "query":
-                return {self.kind: {self.name: self.value}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +50,7 @@ class OwnService:
         tools: All of its operations.
         off: The names of those that are not offered.
         error: Why it has no tools.
+        ways: How it can know who asks, as its document says.
     """
 
     id: str
@@ -92,6 +61,30 @@ class OwnService:
     tools: tuple[ApiTool, ...] = ()
     off: frozenset[str] = frozenset()
     error: ParlourError | None = None
+    ways: tuple[Way, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a document says of a service that nobody has set up yet.
+
+    Args:
+        title: What it is called there.
+        address: Where it is; "" where the document does not say.
+        ways: How it can know who asks.
+    """
+
+    title: str
+    address: str
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """What came of a document."""
+
+    tools: tuple[ApiTool, ...] = ()
+    ways: tuple[Way, ...] = ()
 
 
 class OwnServices:
@@ -109,7 +102,7 @@ class OwnServices:
         self._at_home = at_home
         # The list is read, and written again with one more in it: two that come together would lose one.
         self._changing = asyncio.Lock()  # noqa: TID251 - said above
-        self._known: dict[tuple[str, str, str], list[ApiTool]] = {}
+        self._known: dict[tuple[str, str, str], _Made] = {}
 
     async def list(self, owner: str) -> list[OwnService]:
         """All of the owner's, in the order in which they came. Raises StorageError."""
@@ -128,8 +121,55 @@ class OwnServices:
             with suppress(StorageError, NotFoundError):  # NotFoundError: removed meanwhile
                 row = await self._row(owner, one)
                 found += [key for name in ("url", "server", "address") for key in in_address(str(row.get(name) or ""))]
-                found.append(self._key(owner, one, row).value)
+                key = self._key(owner, one, row)
+                found += [key.value, *in_address(key.token_url)]
         return found
+
+    async def draft(self, owner: str, source: str, server: str = "") -> Draft:
+        """What a document says, before anything is set up.
+
+        Args:
+            owner: Who asks.
+            source: The address of the document, or the document itself.
+            server: Where the service is, where the document does not say, or says something else.
+
+        Raises:
+            FetchError: The document cannot be fetched.
+            SettingsError: It is none.
+        """
+        _, document = await self._read(owner, source)
+        named = [server.strip()] if server.strip() else servers_of(document, document.root)
+        address = named[0] if named else ""
+        return Draft(document.title, address, tuple(ways_of(document, address)))
+
+    async def try_draft(self, owner: str, source: str, server: str, key: ServiceKey) -> Trial:
+        """Whether a service would answer, before it is set up; nothing of it is kept.
+
+        Raises:
+            FetchError: The document cannot be fetched, or the service may not be called or does not answer.
+            SettingsError: It is no document, or a setting is wrong.
+            ToolError: The service refuses.
+        """
+        text, document = await self._read(owner, source)
+        row = {"document": text, "url": document.url, "server": server.strip()} | self._sealed(owner, "", key)
+        made = await asyncio.to_thread(self._fresh, owner, "", row, document)
+        _check(made.tools)
+        return await tried(made.tools)
+
+    async def try_key(self, owner: str, service_id: str, key: ServiceKey | None = None) -> Trial:
+        """Whether a service answers: with its own key, or with another that is not kept yet.
+
+        Raises:
+            FetchError: It may not be called, or does not answer.
+            NotFoundError: The owner has no such service.
+            SettingsError: The key is not whole, or cannot be sent.
+            StorageError: key `key_unreadable`: the one that is kept cannot be read any more.
+            ToolError: It refuses.
+        """
+        row = await self._row(owner, service_id)
+        if key is None:
+            return await tried((await asyncio.to_thread(self._tools, owner, service_id, row)).tools)
+        return await tried((await self._with_key(owner, service_id, row, key))[1].tools)
 
     async def add(
         self, owner: str, source: str, *, name: str = "", server: str = "", key: ServiceKey | None = None
@@ -148,24 +188,21 @@ class OwnServices:
             SettingsError: It is none, a setting is wrong, or the owner has too many.
             ConflictError: key `server_name_taken`.
         """
-        text, url = source.strip(), ""
-        if text.lower().startswith(("http://", "https://")) and "\n" not in text:
-            text, url = await fetched_text(text, self._reach(owner))
-        if len(text) > _LONGEST:
-            raise SettingsError("The document is too long.", hint="Leave out what is not needed.", key="openapi_long")
-        document = Document(await asyncio.to_thread(parsed, text), url)
+        text, document = await self._read(owner, source)
         short = _NOT_IN_NAMES.sub("_", name or document.title).strip("_")[:24] or "service"
-        row: dict[str, Any] = {"name": short, "document": text, "url": url, "server": server.strip(), "on": True}
         service_id = new_id()
+        row: dict[str, Any] = {
+            "name": short,
+            "document": text,
+            "url": document.url,
+            "server": server.strip(),
+            "on": True,
+        }
         row |= self._sealed(owner, service_id, key or ServiceKey())
-        tools = await asyncio.to_thread(self._fresh, owner, service_id, row, document)
-        row["address"] = tools[0].operation.server or ""
-        row["off"] = [tool.operation.name for tool in tools[_MOST_ON:]]
-        if key is not None and key.kind != "none":
-            tools[0].validate_credentials(tools[0].credentials)
-        if not row["address"]:
-            hint = "Type where the service is."
-            raise SettingsError("The document does not say where the service is.", hint=hint, key="openapi_no_server")
+        made = await asyncio.to_thread(self._fresh, owner, service_id, row, document)
+        row["address"] = made.tools[0].operation.server or ""
+        row["off"] = [tool.operation.name for tool in made.tools[_MOST_ON:]]
+        _check(made.tools)
         async with self._changing:
             ids = await self._ids(owner)
             if len(ids) >= _MOST:
@@ -175,23 +212,20 @@ class OwnServices:
                 raise ConflictError("There is a service of that name.", key="server_name_taken", name=short)
             await self._choices.set(owner, _place(service_id), row)
             await self._choices.set(owner, _ALL, [*ids, service_id])
-        return self._made(service_id, row, tools)
+        return self._standing_as(service_id, row, made)
 
     async def set_key(self, owner: str, service_id: str, key: ServiceKey) -> None:
         """Another key; without a value the one that is kept stays, where it goes the same way.
 
         Raises:
             NotFoundError: The owner has no such service.
-            SettingsError: key `openapi_key`: it is not whole.
+            SettingsError: It is not whole, or cannot be sent.
             StorageError: key `key_unreadable`: the one that is kept cannot be read any more.
         """
-
-        def changed(row: dict[str, Any]) -> dict[str, Any]:
-            keeps = not key.value.strip() and key.kind != "none" and _shown(row).kind == key.kind
-            value = self._key(owner, service_id, row).value if keeps else key.value
-            return row | self._sealed(owner, service_id, replace(key, value=value))
-
-        await self._change(owner, service_id, changed)
+        async with self._changing:
+            row = await self._row(owner, service_id)
+            changed, _ = await self._with_key(owner, service_id, row, key)
+            await self._choices.set(owner, _place(service_id), changed)
 
     async def enable(self, owner: str, service_id: str, *, on: bool) -> None:
         """Offer its tools, or no more. Raises NotFoundError."""
@@ -219,6 +253,26 @@ class OwnServices:
     def _reach(self, owner: str) -> Reach:
         return Reach(allows=open_internet_and_own_network) if self._at_home(owner) else Reach()
 
+    async def _read(self, owner: str, source: str) -> tuple[str, Document]:
+        """The text of a document, and the document. Raises FetchError, SettingsError."""
+        text, url = source.strip(), ""
+        if text.lower().startswith(("http://", "https://")) and "\n" not in text:
+            text, url = await fetched_text(text, self._reach(owner))
+        if len(text) > _LONGEST:
+            raise SettingsError("The document is too long.", hint="Leave out what is not needed.", key="openapi_long")
+        return text, Document(await asyncio.to_thread(parsed, text), url)
+
+    async def _with_key(
+        self, owner: str, service_id: str, row: Mapping[str, Any], key: ServiceKey
+    ) -> tuple[dict[str, Any], _Made]:
+        """A service with another key, and what it is then. Raises SettingsError, StorageError."""
+        if not key.value.strip() and key.kind != "none" and key.goes_like(_shown(row)):
+            key = replace(key, value=self._key(owner, service_id, row).value)
+        changed = {**row, **self._sealed(owner, service_id, key)}
+        made = await asyncio.to_thread(self._tools, owner, service_id, changed, keep=False)
+        _check(made.tools)
+        return changed, made
+
     async def _ids(self, owner: str) -> list[str]:
         kept: object = await self._choices.get(owner, _ALL)
         return [str(one) for one in cast("list[object]", kept)] if isinstance(kept, list) else []
@@ -239,70 +293,67 @@ class OwnServices:
         except NotFoundError:
             return None
         try:
-            tools = await asyncio.to_thread(self._tools, owner, service_id, row)
+            made = await asyncio.to_thread(self._tools, owner, service_id, row)
         except ParlourError as error:
             _LOG.warning("The service %r has no tools: %s", row.get("name"), error)
-            return replace(self._made(service_id, row, []), error=error)
-        return self._made(service_id, row, tools)
+            return replace(self._standing_as(service_id, row, _Made()), error=error)
+        return self._standing_as(service_id, row, made)
 
-    def _tools(self, owner: str, service_id: str, row: Mapping[str, Any]) -> list[ApiTool]:
+    def _tools(self, owner: str, service_id: str, row: Mapping[str, Any], *, keep: bool = True) -> _Made:
         """The tools of what is kept. Raises SettingsError, StorageError."""
         place = (owner, service_id, json.dumps(row.get("key")))
-        tools = self._known.get(place)
-        if tools is None:
+        made = self._known.get(place)
+        if made is None:
             document = Document(parsed(str(row.get("document") or "")), str(row.get("url") or ""))
-            tools = self._fresh(owner, service_id, row, document)
-            if len(self._known) >= _KNOWN:
-                self._known.clear()
-            self._known[place] = tools
-        return tools
+            made = self._fresh(owner, service_id, row, document)
+            if keep:
+                if len(self._known) >= _KNOWN:
+                    self._known.clear()
+                self._known[place] = made
+        return made
 
-    def _fresh(self, owner: str, service_id: str, row: Mapping[str, Any], document: Document) -> list[ApiTool]:
-        return tools_of(
+    def _fresh(self, owner: str, service_id: str, row: Mapping[str, Any], document: Document) -> _Made:
+        tools = tools_of(
             document,
             credentials=self._key(owner, service_id, row).credentials,
             name=str(row.get("name") or ""),
             server=str(row.get("server") or ""),
             reach=self._reach(owner) if _may_be_inside(row) else Reach(),
         )
+        return _Made(tuple(tools), tuple(ways_of(document, tools[0].operation.server or "")))
 
     def _sealed(self, owner: str, service_id: str, key: ServiceKey) -> dict[str, Any]:
-        """A key as it is kept. Raises SettingsError."""
-        if key.kind not in KEY_KINDS:
-            raise SettingsError("A key cannot go there.", key="openapi_key")
-        if key.kind == "none":
-            return {"key": {"kind": "none"}}
-        if not key.value.strip() or (key.kind != "bearer" and not key.name.strip()):
-            raise SettingsError("The key is not whole.", hint="Type it, and what it is called.", key="openapi_key")
-        value, name = key.value.strip(), key.name.strip()
-        sealed = self._sealer.seal(json.dumps(value), owner, _ALL, service_id)
-        return {"key": {"kind": key.kind, "name": name, "sealed": sealed, "end": end_of(value)}}
+        return {"key": sealed_key(key, self._sealer, owner, _ALL, service_id)}
 
     def _key(self, owner: str, service_id: str, row: Mapping[str, Any]) -> ServiceKey:
-        shown = _shown(row)
-        if shown.kind == "none":
-            return shown
-        sealed = str(cast("Mapping[str, Any]", row["key"]).get("sealed") or "")
-        return replace(shown, value=str(json.loads(self._sealer.open(sealed, owner, _ALL, service_id))))
+        return opened_key(row.get("key"), self._sealer, owner, _ALL, service_id)
 
     @staticmethod
-    def _made(service_id: str, row: Mapping[str, Any], tools: list[ApiTool]) -> OwnService:
+    def _standing_as(service_id: str, row: Mapping[str, Any], made: _Made) -> OwnService:
         return OwnService(
             service_id,
             str(row.get("name") or ""),
             _origin(str(row.get("address") or "")),
             row.get("on") is True,
             _shown(row),
-            tuple(tools),
+            made.tools,
             frozenset(str(one) for one in row.get("off") or ()),
+            ways=made.ways,
         )
 
 
+def _check(tools: Sequence[ApiTool]) -> None:
+    """Look whether calls can be sent with the key that was given, and anywhere at all. Raises SettingsError."""
+    first = tools[0]
+    if not first.operation.server:
+        hint = "Type where the service is."
+        raise SettingsError("The document does not say where the service is.", hint=hint, key="openapi_no_server")
+    if first.credentials:
+        first.validate_credentials(first.credentials)
+
+
 def _shown(row: Mapping[str, Any]) -> ServiceKey:
-    kept: Any = row.get("key")
-    key: dict[str, Any] = cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
-    kind = KEY_KINDS.get(str(key.get("kind")), "none")
-    return ServiceKey(kind, str(key.get("name") or ""), end=str(key.get("end") or ""))
+    return shown_key(row.get("key"))
 
 
 def _may_be_inside(row: Mapping[str, Any]) -> bool:

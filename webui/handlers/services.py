@@ -8,10 +8,10 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError
-from core.toolbox.own_services import KEY_KINDS, OwnServices, ServiceKey
+from core.toolbox.service_keys import KEY_KINDS, ServiceKey
 from webui.asked import asked, text_of
 from webui.handlers.tools import Asked, ToolRoutes
-from webui.panels.services import service_data
+from webui.panels.services import draft_data, service_data, trial_said
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.toolbox.own_services import OwnServices
     from webui.words import Words
 
 _LONGEST = 3 * 1024 * 1024  # bytes of a request: a document may be pasted
@@ -32,6 +33,8 @@ class ServiceRoutes(ToolRoutes):
     def table(self) -> list[BaseRoute]:
         """All of them."""
         works = {
+            "read": self.read,
+            "test": self.test,
             "add": self.add,
             "key": self.key,
             "enable": self.enable,
@@ -45,6 +48,22 @@ class ServiceRoutes(ToolRoutes):
                 for name, work in works.items()
             ),
         ]
+
+    async def read(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """What a document says of keys, before anything is set up."""
+        del words
+        source, server = text_of(asked.get("source")), text_of(asked.get("server"))
+        return {"draft": draft_data(await self._services.draft(owner, source, server))}
+
+    async def test(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Try a service with the key that was typed, or with its own; neither is kept by that."""
+        key, service = _key(asked.get("key")), text_of(asked.get("service"))
+        if service:
+            trial = await self._services.try_key(owner, service, key)
+        else:
+            source, server = text_of(asked.get("source")), text_of(asked.get("server"))
+            trial = await self._services.try_draft(owner, source, server, key)
+        return {"said": trial_said(trial, words)}
 
     async def add(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
         """Set one up."""
@@ -112,4 +131,5 @@ def _key(given: Any) -> ServiceKey:
     """How a service knows who asks, as it was typed."""
     row = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
     kind = KEY_KINDS.get(text_of(row.get("kind")), "none")
-    return ServiceKey(kind, text_of(row.get("name")), text_of(row.get("value")))
+    name, value, token_url, scope = (text_of(row.get(one)) for one in ("name", "value", "token_url", "scope"))
+    return ServiceKey(kind, name, value, token_url=token_url, scope=scope)

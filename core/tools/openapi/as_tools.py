@@ -120,6 +120,18 @@ class ApiTool(BaseTool):
             self._tokens.forget(keys)  # nothing was done: the token had ended before its time
             return await self._asked(arguments, await self._keys_now())
 
+    async def signed_in(self) -> bool:
+        """Whether its credentials are for getting a token, which is then there.
+
+        Raises:
+            FetchError: Who gives tokens may not be called, or does not answer.
+            SettingsError: Something is missing, or cannot be sent.
+            ToolError: It gives none.
+        """
+        self.validate_credentials(self._keys.given)
+        with _saying_how_to_allow():
+            return await self._keys_now() is not self._keys
+
     async def _keys_now(self) -> Keys:
         return await self._tokens.filled_in(self._keys, self.operation.server, self._reach)
 

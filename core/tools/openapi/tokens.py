@@ -146,7 +146,8 @@ def _client(keys: Keys, name: str, value: Mapping[str, Any], server: str | None)
     url = urljoin(server or "", url)
     same = server is not None and urlsplit(url)[:2] == urlsplit(server)[:2]
     if urlsplit(url).scheme != "https" and not same:
-        raise SettingsError("The address that gives tokens must begin with https://.", hint="Ask the service for it.")
+        text = "The address that gives tokens must begin with https://."
+        raise SettingsError(text, hint="Ask the service for it.", key="openapi_token_address")
     return Client(url, client_id, secret, str(value.get("scope") or "").strip())
 
 

@@ -14,7 +14,8 @@ from core.settings import Settings
 from core.storage.database import Database
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
-from core.toolbox.own_services import OwnServices, ServiceKey
+from core.toolbox.own_services import OwnServices
+from core.toolbox.service_keys import ServiceKey
 from core.toolbox.toolbox import Toolbox
 from core.tools.openapi.as_tools import ApiTool
 

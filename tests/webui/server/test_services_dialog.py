@@ -34,7 +34,7 @@ def test_a_service_is_added_switched_and_removed_and_its_key_never_comes_back(al
     made = ask(alice, "add", source=json.dumps(SHOP), key=key)
     assert made["said"] == "“Pet_b_shop_b” added, with 2 operations."
     (one,) = made["services"]
-    assert one["key"] == {"kind": "header", "name": "X-Key", "end": "cdef"}
+    assert one["key"] == {"kind": "header", "name": "X-Key", "end": "cdef", "token_url": "", "scope": ""}
     assert [(tool["id"], tool["about"], tool["on"]) for tool in one["tools"]] == [
         ("list", "GET /pets", True),
         ("clear", "DELETE /pets", True),
@@ -76,3 +76,29 @@ def test_what_is_wrong_is_said_with_what_it_is_about(
     failed = ask(alice, "add", source=json.dumps(nowhere))
     assert failed["key"] == "openapi_no_server"
     assert ask(alice, "add", source="http://127.0.0.1:9/openapi.json")["key"] == "fetch_private"
+
+
+def test_the_form_is_told_what_the_document_declares_and_a_test_keeps_nothing(page: RawPage, alice: RawPage) -> None:
+    flow = {"clientCredentials": {"tokenUrl": "http://127.0.0.1:9/token", "scopes": {"read": "<b>Look</b>"}}}
+    schemes = {"app": {"type": "oauth2", "flows": flow}}
+    inside = {**SHOP, "servers": [{"url": "http://127.0.0.1:9"}], "components": {"securitySchemes": schemes}}
+    source = json.dumps(inside)
+    draft = ask(page, "read", source=source)["draft"]
+    way = {"kind": "oauth2", "name": "", "token_url": "http://127.0.0.1:9/token", "scopes": [["read", "<b>Look</b>"]]}
+    assert draft == {"title": "Pet <b>shop</b>", "address": "http://127.0.0.1:9", "ways": [way]}
+    key = {"kind": "oauth2", "name": "parlour", "value": KEY, "token_url": way["token_url"], "scope": "read"}
+    for tab, failed in ((page, "fetch_unreachable"), (alice, "fetch_private")):
+        assert ask(tab, "test", source=source, key=key)["key"] == failed
+        assert listed(tab) == []
+    assert ask(page, "test", source=source, key={**key, "value": ""})["key"] == "openapi_client"
+    made = ask(page, "add", source=source, key=key)["services"][0]
+    assert made["key"] == {
+        "kind": "oauth2",
+        "name": "parlour",
+        "end": "cdef",
+        "token_url": way["token_url"],
+        "scope": "read",
+    }
+    assert made["ways"] == [way]
+    assert ask(page, "test", service=made["id"], key={**key, "value": ""})["key"] == "fetch_unreachable"
+    ask(page, "remove", service=made["id"])
