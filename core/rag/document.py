@@ -146,7 +146,8 @@ class Document:
         id: The SHA-256 of its bytes, in hexadecimal.
         name: For display only; never a path.
         status: `reading` while it is read: what is there is found already, and counted in `chunks`. `no_text` when it
-            was read but holds no words, as a scan without text recognition does.
+            was read but holds no words, as a scan without text recognition does. `stopped` when somebody ended its
+            reading: what was read until then is found, and the rest can be read later.
         note: Names a sentence of the page about it, such as "document_scanned"; empty when all is well.
         pages: How many it has; `None` where its format has no pages.
         size: Bytes.
@@ -160,7 +161,7 @@ class Document:
     media_type: str
     pages: int | None
     chunks: int
-    status: Literal["reading", "ready", "no_text"] = "ready"
+    status: Literal["reading", "ready", "stopped", "no_text"] = "ready"
     note: str = ""
     title: str = ""
     size: int = 0

@@ -6,9 +6,10 @@ import errno
 import logging
 import secrets
 import shutil
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from core.errors import DocumentError, ParlourError
@@ -16,6 +17,7 @@ from core.rag import records
 from core.rag.index_file import translated
 from core.rag.page_content import kind_of
 from core.rag.parsers import process
+from core.rag.parsers.base import Wishes
 from core.rag.parsers.catalog import HEAD, parser_for, unlocker_of
 from core.rag.reading import Draft, text_found
 
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 
 # These are shown by their rows and lines, which another parser gives when they are looked at.
 _SHOWN_OTHERWISE = frozenset({"sheet", "lines"})
+_IN_PAGES = "application/pdf"  # the one whose reader can begin at any page
 
 _log = logging.getLogger(__name__)
 
@@ -126,6 +129,30 @@ class Keeping:
             raise
         return document
 
+    def read_on(self, document_id: str, known: Known, job: Job) -> Document | None:
+        """Read the rest of a document whose reading was stopped, from its original; `None` if it is not here so.
+
+        What was read before stays, whatever happens. Errors as in `take_in`.
+        """
+        path = self._originals.path(document_id)
+        with self._file.reading() as db:
+            before = records.get(db, document_id)
+        if before is None or before.status != "stopped" or not path.is_file():
+            return None
+        try:
+            with self._file.writing() as db:  # under the name that it comes with this time
+                db.execute("UPDATE documents SET name = ? WHERE id = ?", (known.name, document_id))
+            document = self._read(path, before.size, document_id, known, job, before=before)
+            self._originals.describe(document_id, known)
+        except BaseException as error:
+            with suppress(ParlourError), self._file.writing() as db:  # else the next reading begins anew
+                db.execute("UPDATE documents SET status = 'stopped' WHERE id = ?", (document_id,))
+            job.check()  # a reader that is stopped may say anything
+            if isinstance(error, OSError):
+                raise translated(error) from error
+            raise
+        return document
+
     def take_out(self, document_id: str) -> bool:
         """Delete a document, whether it was read to its end or not; whether it was there."""
         with self._file.writing() as db:
@@ -134,23 +161,43 @@ class Keeping:
         self._finder.changed()
         return is_there
 
-    def _read(
-        self, path: Path, size: int, document_id: str, known: Known, job: Job, *, at_once: bool = False
+    def _read(  # noqa: PLR0913 - what is known of a document
+        self,
+        path: Path,
+        size: int,
+        document_id: str,
+        known: Known,
+        job: Job,
+        *,
+        at_once: bool = False,
+        before: Document | None = None,
     ) -> Document:
         if known.is_text:
             media_type, blocks = text_found(path.read_text(encoding="utf-8"), known.name, known.page)
-            draft = Draft(document_id, known.name, media_type, size, self._config)
+            draft = Draft(document_id, known.name, media_type, size, self._config, before=before)
             return self._drawn(draft, blocks, job, at_once=at_once)
         with path.open("rb") as stream:
             parser, media_type = parser_for(known.name, stream.read(HEAD), self._config.pdf_reader)
-        draft = Draft(document_id, known.name, media_type, size, self._config)
+        there, first = self._written_before(document_id) if before and media_type == _IN_PAGES else ([], 1)
+        if before and not there:
+            before = replace(before, scanned=0)  # they are counted again
+        draft = Draft(document_id, known.name, media_type, size, self._config, before=before)
         with (
-            closing(process.stream(path, known.name, parser, self._limits, stopped=job.stopped)) as found,
-            closing(self._written_down(found, document_id, media_type)) as noted,
+            closing(
+                process.stream(path, known.name, parser, self._limits, Wishes(first_page=first), stopped=job.stopped)
+            ) as found,
+            closing(self._written_down(_wanted(chain(there, found), job), document_id, media_type, job)) as noted,
         ):
             return self._drawn(draft, noted, job, at_once=at_once)
 
-    def _written_down(self, found: Iterable[Found], document_id: str, media_type: str) -> Generator[Found]:
+    def _written_before(self, document_id: str) -> tuple[list[Found], int]:
+        """What the pages held that were read whole before reading was stopped, and the page to go on from."""
+        with self._file.reading() as db:
+            last = records.last_page(db, document_id)  # at which it was stopped
+        found = self._pages.before(document_id, last)
+        return found, last if found else 1
+
+    def _written_down(self, found: Iterable[Found], document_id: str, media_type: str, job: Job) -> Generator[Found]:
         """The same; what will be shown of its pages is kept on the way, so that it is not read again for that."""
         if kind_of(media_type) in _SHOWN_OTHERWISE:
             yield from found
@@ -163,26 +210,43 @@ class Keeping:
             return
         with closing(opened) as writer:
             is_whole = True
-            for one in found:
-                is_whole = is_whole and _done(partial(writer.take, one))
-                yield one
+            try:
+                for one in found:
+                    is_whole = is_whole and _done(partial(writer.take, one))
+                    yield one
+            except DocumentError:
+                if is_whole and job.keeps():
+                    _done(writer.finish)
+                raise
             if is_whole:
                 _done(writer.finish)
 
     def _drawn(self, draft: Draft, found: Iterable[Found], job: Job, *, at_once: bool) -> Document:
         """Keep it piece by piece, or `at_once` when all is read: then it replaces what was there in one step."""
-        for _ in draft.steps(found):
-            job.check()
-            if draft.is_due() and not at_once:
-                is_first, was_found = not draft.is_begun, draft.is_found()
-                self._keep(draft.piece(), job, is_first=is_first)
-                job.tell(draft.progress, always=draft.is_found() and not was_found)
-            else:
-                job.tell(draft.progress)
+        try:
+            for _ in draft.steps(found):
+                job.check()
+                if draft.is_due() and not at_once:
+                    is_first, was_found = not draft.is_begun, draft.is_found()
+                    self._keep(draft.piece(), job, is_first=is_first)
+                    job.tell(draft.progress, always=draft.is_found() and not was_found)
+                else:
+                    job.tell(draft.progress)
+        except DocumentError:
+            if at_once or not job.keeps() or not draft.is_worth_keeping():
+                raise
+            return self._stopped(draft, job)
         is_first, last = not draft.is_begun, draft.last()
         if at_once and last.document.status != "ready":
             raise DocumentError("No text was found this time.", key=last.document.note)
         return self._keep(last, job, is_first=is_first)
+
+    def _stopped(self, draft: Draft, job: Job) -> Document:
+        """Keep what was read when no more of it is wanted."""
+        is_first, rest = not draft.is_begun, draft.stopped()
+        document = self._keep(rest, job, is_first=is_first)
+        job.tell(draft.progress, always=True)
+        return document
 
     def _keep(self, piece: Piece, job: Job, *, is_first: bool) -> Document:
         """Make a piece searchable: all of it, or nothing."""
@@ -236,6 +300,14 @@ class Keeping:
     def _drop(self, document_id: str) -> None:
         self._originals.drop(document_id)
         self._pictures.drop(document_id)
+
+
+def _wanted(found: Iterable[Found], job: Job) -> Generator[Found]:
+    """The same, until no more is wanted: what the reader has sent already is not taken either."""
+    for one in found:
+        if job.stopped():
+            raise process.cancelled()
+        yield one
 
 
 def _done(writing: Callable[[], None]) -> bool:

@@ -114,7 +114,7 @@ class Library:
 
     # ---- taking in and out
 
-    def add(
+    def add(  # noqa: PLR0913 - what is wanted of a reading
         self,
         path: str | Path,
         *,
@@ -122,6 +122,7 @@ class Library:
         password: str = "",
         progress: Callable[[ReadingProgress], None] | None = None,
         cancelled: threading.Event | None = None,
+        enough: threading.Event | None = None,
         again: bool = False,
     ) -> Document:
         """Read a file in; all of it is searchable when this returns, the first pages of a long one much sooner.
@@ -140,7 +141,9 @@ class Library:
             name: What to call it; its own name or title by default. Only shown, never used as a path.
             password: Opens it, if it is encrypted; other kinds of encrypted files are not read.
             progress: Told how far reading is, in this thread; ten times a second at most, and once at the end.
-            cancelled: Ends reading within a second when it is set.
+            cancelled: Ends reading within a second when it is set; nothing of it stays.
+            enough: Ends it too, but what was read stays as a document that is `stopped`; adding it once more reads the
+                rest. Set before anything can be found, it does what `cancelled` does.
             again: Read it anew from what is kept of it (no password is asked); until all is read, the old text stays.
 
         Raises:
@@ -149,10 +152,10 @@ class Library:
             LockedDocumentError: It is encrypted, and the password is missing, or wrong (key
                 `document_password_wrong`).
             DocumentError: It cannot be read, or was cancelled or removed meanwhile (key `document_cancelled`); nothing
-                of it stays.
-            NoSpaceError: The disk is full; nothing of it stays.
+                of it stays but what a stopped one had.
+            NoSpaceError: The disk is full; it stays no more than then.
         """
-        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else (), again))
+        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else (), again, enough))
 
     def add_text(self, text: str, *, name: str, page: int | None = None) -> Document:
         """Take in a text.
@@ -300,7 +303,7 @@ class Library:
 
     # ---- the same without blocking the loop
 
-    async def aadd(
+    async def aadd(  # noqa: PLR0913 - as of `add`
         self,
         path: str | Path,
         *,
@@ -308,11 +311,12 @@ class Library:
         password: str = "",
         progress: Callable[[ReadingProgress], None] | None = None,
         cancelled: threading.Event | None = None,
+        enough: threading.Event | None = None,
         again: bool = False,
     ) -> Document:
         """`add`, in a thread; at most two files are read at once. Cancelling the task does what `cancelled` does."""
         over = threading.Event()
-        wish = Wish(progress, (over, cancelled) if cancelled else (over,), again)
+        wish = Wish(progress, (over, cancelled) if cancelled else (over,), again, enough)
         work = self._readers.submit(self._add_file, path, name, password, wish)
         reading = asyncio.wrap_future(work)
         reading.add_done_callback(lambda end: end.cancelled() or end.exception())  # who is cancelled asks no more
@@ -370,9 +374,12 @@ class Library:
     def _add(self, taken: Taken, document_id: str, known: Known, password: str, wish: Wish) -> Document:
         try:
             with self._readings.alone(document_id, wish) as job:
-                here = self._keeping.renew(document_id, known, job) if wish.again else self._same(document_id, known)
-                document = here or self._keeping.take_in(taken, document_id, known, password, job)
-                job.tell(partial(progress_of, document), always=True)
+                keeping = self._keeping
+                here = keeping.renew(document_id, known, job) if wish.again else self._same(document_id, known)
+                here = here or keeping.read_on(document_id, known, job)
+                document = here or keeping.take_in(taken, document_id, known, password, job)
+                if document.status != "stopped":
+                    job.tell(partial(progress_of, document), always=True)
                 return document
         finally:
             taken.path.unlink(missing_ok=True)
@@ -381,7 +388,7 @@ class Library:
         """The document that these bytes are already, under the name that they came with this time."""
         with self._file.reading() as db:
             document = records.get(db, document_id)
-        if document is None or document.status == "reading":  # whoever read it was killed
+        if document is None or document.status in {"reading", "stopped"}:  # whoever read it was killed, or gave up
             return None
         if document.name == known.name:
             return document

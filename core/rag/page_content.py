@@ -217,6 +217,14 @@ class Contents:
         """What a document's blocks are handed to while it is read; raises OSError where nothing can be written."""
         return ContentWriter(self._folder / document_id, kind_of(media_type))
 
+    def before(self, document_id: str, page: int) -> list[Found]:
+        """What was written down of the pages before this one; empty where that was not done for each of them."""
+        try:
+            with (self._folder / document_id / _KEPT).open("rb") as file:
+                return _Reader(file, "page", None).before(page)
+        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            return []
+
     def get(
         self,
         document: Document,
@@ -312,14 +320,34 @@ class _Reader:
             shown.stop,
             self._parts[shown.start][1] if self._parts else 1,
             tuple(blocks),
-            PageShape(self._page or 1, shape[0], shape[1], tuple(shape[2]) if shape[2] else None) if shape else None,
+            self._shape_of(shape, self._page or 1) if shape else None,
             self._index.titles.get(str(self._page or 0), ""),
         )
+
+    def before(self, page: int) -> list[Found]:
+        """Each page's shape, then its blocks. Raises KeyError for a page that is not here."""
+        blocks: dict[int, list[Block]] = {number: [] for number in range(1, page)}
+        for number, _, at, length in self._index.parts:
+            if number in blocks:
+                blocks[number].extend(self._read(at, length))
+        found: list[Found] = []
+        for number, there in blocks.items():
+            found.append(self._shape_of(self._index.shapes[str(number)], number))
+            found.extend(there)
+        return found
+
+    @staticmethod
+    def _shape_of(values: Sequence[Any], page: int) -> PageShape:
+        width, height, box = values
+        return PageShape(page, width, height, tuple(box) if box else None)
 
     def _blocks(self, part: int) -> list[Block]:
         if part >= len(self._parts):
             return []
         _, _, at, length = self._parts[part]
+        return self._read(at, length)
+
+    def _read(self, at: int, length: int) -> list[Block]:
         self._file.seek(at)
         return [_block(values) for values in json.loads(self._file.read(length))]
 

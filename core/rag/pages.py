@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
+    from core.rag.parsers.base import Found
     from core.rag.parsers.process import Limits
 
 
@@ -65,6 +66,10 @@ class Pages:
             OSError: Nothing can be written; then it is read again when it is looked at.
         """
         return self._contents.writer(document_id, media_type)
+
+    def before(self, document_id: str, page: int) -> list[Found]:
+        """What the parser gave of the pages of a PDF before `page`; empty where that was not kept of each."""
+        return self._contents.before(document_id, page)
 
     def chunks(self, document_id: str, start: int = 0, most: int = 50) -> list[Passage]:
         """The chunks of a document in its own order, from the one at `start` on; empty past the end.

@@ -42,10 +42,22 @@ class Draft:
         media_type: What it is.
         size: Its bytes.
         config: How it is cut.
+        before: What was read of it when its reading was stopped: those chunks are not handed out again.
     """
 
-    def __init__(self, document_id: str, name: str, media_type: str, size: int, config: RAGConfig) -> None:
-        self._document = Document(document_id, name, media_type, None, 0, "reading", size=size)
+    def __init__(
+        self,
+        document_id: str,
+        name: str,
+        media_type: str,
+        size: int,
+        config: RAGConfig,
+        *,
+        before: Document | None = None,
+    ) -> None:
+        fresh = Document(document_id, name, media_type, None, 0, "reading", size=size)
+        self._document = replace(before, status="reading", tables=0) if before else fresh
+        self._there, self._earlier = (before.chunks, before.seconds) if before else (0, 0.0)
         self._cutter = Cutter(config.chunk_size, config.chunk_overlap)
         self._chunks: list[Chunk] = []
         self._shapes: list[PageShape] = []
@@ -54,7 +66,7 @@ class Draft:
         self._header: tuple[str, ...] = ()  # of the table before
         self._is_damaged = False
         self._began = self._handed = time.monotonic()
-        self.is_begun = False
+        self.is_begun = before is not None
         """Whether a piece was handed out."""
 
     def steps(self, found: Iterable[Found]) -> Iterator[None]:
@@ -89,11 +101,15 @@ class Draft:
         """Whether any of it was handed out that can be found."""
         return self._document.chunks > 0
 
+    def is_worth_keeping(self) -> bool:
+        """Whether any of it can be found, or could be."""
+        return self._found > 0 or self.is_found()
+
     def piece(self) -> Piece:
         """What was read since the last time."""
         chunks, self._chunks = self._chunks, []
         shapes, self._shapes = self._shapes, []
-        self._document = replace(self._document, chunks=self._found, seconds=self._seconds())
+        self._document = replace(self._document, chunks=max(self._found, self._there), seconds=self._seconds())
         self._handed, self.is_begun = time.monotonic(), True
         return Piece(self._document, chunks, shapes)
 
@@ -113,11 +129,16 @@ class Draft:
         self._document = replace(self._document, status="ready" if found else "no_text", note=note)
         return self.piece()
 
+    def stopped(self) -> Piece:
+        """What was read since the last time, when no more of it is wanted."""
+        self._document = replace(self._document, status="stopped")
+        return self.piece()
+
     def progress(self) -> ReadingProgress:
         """How far it is; chunks are counted when they were handed out."""
         known = self._document
         pages = self._page if known.pages is not None else 0
-        if known.status == "reading":  # the page at which it is
+        if known.status in {"reading", "stopped"}:  # the page at which it is
             pages = max(0, pages - 1)
         return ReadingProgress(known.id, pages, known.pages, known.scanned, known.tables, known.chunks, self._seconds())
 
@@ -137,12 +158,13 @@ class Draft:
     def _take(self, chunks: Iterable[Chunk]) -> Iterator[None]:
         for chunk in chunks:
             if chunk.text.strip():
-                self._chunks.append(chunk)
                 self._found += 1
+                if self._found > self._there:
+                    self._chunks.append(chunk)
             yield
 
     def _seconds(self) -> float:
-        return round(time.monotonic() - self._began, 3)
+        return round(self._earlier + time.monotonic() - self._began, 3)
 
 
 def text_found(text: str, name: str, page: int | None) -> tuple[str, list[Found]]:

@@ -35,14 +35,20 @@ class Wish:
         progress: Told how far it is, ten times a second at most and once at the end.
         stops: Any of them set means that it is not wanted any more.
         again: It is to be read even if it was read already.
+        enough: Set, it means that no more of it is wanted than was read.
     """
 
     progress: Callable[[ReadingProgress], None] | None = None
     stops: tuple[threading.Event, ...] = ()
     again: bool = False
+    enough: threading.Event | None = None
 
     def is_over(self) -> bool:
-        """Whether it is not wanted any more."""
+        """Whether nothing is wanted any more that is not read."""
+        return self.is_given_up() or (self.enough is not None and self.enough.is_set())
+
+    def is_given_up(self) -> bool:
+        """Whether it is not wanted any more, nor what was read of it."""
         return any(stop.is_set() for stop in self.stops)
 
     def tell(self, said: ReadingProgress) -> None:
@@ -76,10 +82,17 @@ class Job:
 
     def stopped(self) -> bool:
         """Whether reading has to end."""
-        return self._removed.is_set() or self._closing.is_set() or self._wish.is_over()
+        return self._is_given_up() or self._wish.is_over()
+
+    def keeps(self) -> bool:
+        """Whether it has to end, but what was read stays."""
+        return self._wish.is_over() and not self._is_given_up()
+
+    def _is_given_up(self) -> bool:
+        return self._removed.is_set() or self._closing.is_set() or self._wish.is_given_up()
 
     def check(self) -> None:
-        """Go on only while the document is wanted.
+        """Go on only while the document is wanted, or what was read of it.
 
         Raises:
             DocumentError: It was taken out, or is not wanted any more (key `document_cancelled`).
@@ -87,7 +100,7 @@ class Job:
         """
         if self._closing.is_set():
             raise StorageError("The library is closed.", key="library_closed")
-        if self.stopped():
+        if self._is_given_up():
             raise cancelled()
 
     def tell(self, progress: Callable[[], ReadingProgress], *, always: bool = False) -> None:
@@ -124,10 +137,10 @@ class Readings:
         job = Job(wish, self._closing)
         lock = self._lock(document_id)
         while not _acquired(lock):
-            job.check()
+            _begins(job)
             self._follow(document_id, wish)
         try:
-            job.check()
+            _begins(job)
             with self._guard:
                 self._jobs[document_id] = job
             yield job
@@ -197,6 +210,13 @@ class Readings:
         except OSError as error:
             raise translated(error) from error
         return FileLock(self._folder / f"{document_id}.lock", thread_local=False)
+
+
+def _begins(job: Job) -> None:
+    """Before there is anything to keep, who wants no more wants nothing."""
+    job.check()
+    if job.stopped():
+        raise cancelled()
 
 
 def _acquired(lock: BaseFileLock) -> bool:

@@ -53,7 +53,7 @@ def _add(
     db: sqlite3.Connection, document_id: str, first: int, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
 ) -> list[int]:
     db.executemany(
-        "INSERT INTO pages VALUES (?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO pages VALUES (?, ?, ?, ?, ?)",
         ((document_id, one.page, one.width, one.height, json.dumps(one.text_box)) for one in shapes),
     )
     ids: list[int] = []
@@ -135,6 +135,12 @@ def chunk_texts(db: sqlite3.Connection) -> list[tuple[int, str]]:
 def searched_text(title: str, heading: str, text: str) -> str:
     """A chunk is found by its document's title and its headings too."""
     return f"{title}\n{heading}\n{text}"
+
+
+def last_page(db: sqlite3.Connection, document_id: str) -> int:
+    """The last page of which anything was kept; 0 where there is none."""
+    (last,) = db.execute("SELECT coalesce(max(page), 0) FROM pages WHERE document_id = ?", (document_id,)).fetchone()
+    return int(last)
 
 
 def shape(db: sqlite3.Connection, document_id: str, page: int) -> PageShape:

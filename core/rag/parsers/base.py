@@ -37,10 +37,12 @@ class Wishes:
     Args:
         password: Opens it, if it is encrypted.
         pictures: Whether words are also read in pictures, where the extra `ocr` is installed.
+        first_page: Of a PDF: those before it were read already.
     """
 
     password: str = field(default="", repr=False)
     pictures: bool = True
+    first_page: int = 1
 
 
 PLAIN = Wishes()

@@ -64,8 +64,10 @@ class PdfParser:
             recognising = MOST if wishes.pictures and ocr.is_here() else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
             margins = Margins([(page.shape, page.runs) for page in known.values()])
-            any_page, any_text, whole = False, False, True
-            for number in range(1, source.count + 1):
+            # What was read before speaks for the file.
+            any_page = any_text = wishes.first_page > 1
+            whole = True
+            for number in range(wishes.first_page, source.count + 1):
                 page = known.pop(number, None) or _page(source, number, headings)
                 if page.scan and recognising:
                     recognising -= 1

@@ -56,7 +56,7 @@ def main() -> None:
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
     told, patience = time.monotonic(), _FIRST_PATIENCE
-    wishes = Wishes(request["password"], request["pictures"])
+    wishes = Wishes(request["password"], request["pictures"], request["first_page"])
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], wishes):
         match found:
             case About():
