@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
-from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, table, union
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean
-from core.rag.parsers.zip_limits import check_zip, zip_kind
+from core.rag.parsers.office_package import package
+from core.rag.parsers.zip_limits import zip_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,30 +41,18 @@ class SlidesParser:
         Raises:
             BrokenDocumentError: The archive is damaged, too large inside, or holds no slides.
         """
-        check_zip(path)
-        presentation = _opened(path)
-        slides = list(presentation.slides)
-        yield About(pages=len(slides), title=clean(presentation.core_properties.title or "").strip())
-        width, height = _points(presentation.slide_width), _points(presentation.slide_height)
-        for number, slide in enumerate(slides, 1):
-            blocks = list(_titled([*_on_slide(slide, number), *_notes(slide, number)], number))
-            places = tuple(block.rectangle for block in blocks if block.rectangle)
-            yield PageShape(number, width, height, union(places))
-            yield from blocks
+        from pptx import Presentation
+        from pptx.exc import PythonPptxError
 
-
-def _opened(path: Path) -> Any:
-    from pptx import Presentation
-    from pptx.exc import PackageNotFoundError
-
-    malformed: type[Exception] = cast("Any", import_module("lxml.etree")).XMLSyntaxError
-
-    try:
-        return Presentation(str(path))
-    except (PackageNotFoundError, KeyError, ValueError) as error:
-        raise BrokenDocumentError("These are no slides.", key="document_not_what_it_says") from error
-    except (zipfile.BadZipFile, malformed, OSError, EOFError, zlib.error) as error:
-        raise BrokenDocumentError("The file with slides is damaged.") from error
+        with package(path, "The file with slides", Presentation, PythonPptxError) as presentation:
+            slides = list(presentation.slides)
+            yield About(pages=len(slides), title=clean(presentation.core_properties.title or "").strip())
+            width, height = _points(presentation.slide_width), _points(presentation.slide_height)
+            for number, slide in enumerate(slides, 1):
+                blocks = list(_titled([*_on_slide(slide, number), *_notes(slide, number)], number))
+                places = tuple(block.rectangle for block in blocks if block.rectangle)
+                yield PageShape(number, width, height, union(places))
+                yield from blocks
 
 
 def _titled(blocks: list[Block], number: int) -> Iterator[Block]:

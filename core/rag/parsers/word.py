@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean
-from core.rag.parsers.zip_limits import check_zip, zip_kind
+from core.rag.parsers.office_package import package
+from core.rag.parsers.zip_limits import zip_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,24 +34,12 @@ class WordParser:
         Raises:
             BrokenDocumentError: The archive is damaged, too large inside, or no Word document.
         """
-        check_zip(path)
-        document = _opened(path)
-        yield About(title=clean(document.core_properties.title or "").strip())
-        yield from _blocks(document.element.body, _heading_levels(document))
+        from docx import Document
+        from docx.exceptions import PythonDocxError
 
-
-def _opened(path: Path) -> Any:
-    from docx import Document
-    from docx.opc.exceptions import PackageNotFoundError
-
-    malformed: type[Exception] = cast("Any", import_module("lxml.etree")).XMLSyntaxError
-
-    try:
-        return Document(str(path))
-    except (PackageNotFoundError, KeyError, ValueError) as error:
-        raise BrokenDocumentError("This is not a Word document.", key="document_not_what_it_says") from error
-    except (zipfile.BadZipFile, malformed, OSError, EOFError, zlib.error) as error:
-        raise BrokenDocumentError("The Word document is damaged.") from error
+        with package(path, "The Word document", Document, PythonDocxError) as document:
+            yield About(title=clean(document.core_properties.title or "").strip())
+            yield from _blocks(document.element.body, _heading_levels(document))
 
 
 def _heading_levels(document: Any) -> dict[str, int]:

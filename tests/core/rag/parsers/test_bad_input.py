@@ -8,7 +8,6 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -18,82 +17,8 @@ from core.rag.parsers.catalog import HEAD, PARSERS, PDF_READERS, parser_for
 from core.rag.parsers.process import Limits, Parsed
 
 Make = Callable[[str], bytes]
-KINDS = ("pdf", "docx", "pptx", "xlsx", "epub", "html", "csv", "json", "txt", "png")
+KINDS = ("pdf", "docx", "pptx", "xlsx", "ods", "epub", "html", "csv", "json", "txt", "png")
 WORD = "lamplight"
-
-
-def _pdf() -> bytes:
-    import pymupdf
-
-    document = pymupdf.open()
-    for _ in range(3):
-        document.new_page().insert_text((50, 60), WORD)
-    return bytes(document.tobytes())
-
-
-def _docx() -> bytes:
-    from docx import Document
-
-    out = io.BytesIO()
-    document = Document()
-    document.add_paragraph(WORD)
-    document.save(out)
-    return out.getvalue()
-
-
-def _pptx() -> bytes:
-    from pptx import Presentation
-
-    out = io.BytesIO()
-    deck: Any = Presentation()
-    deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = WORD
-    deck.save(out)
-    return out.getvalue()
-
-
-def _xlsx() -> bytes:
-    import xlsxwriter
-
-    out = io.BytesIO()
-    with xlsxwriter.Workbook(out) as book:
-        book.add_worksheet().write_row(0, 0, ["a", WORD])
-    return out.getvalue()
-
-
-def _epub() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("mimetype", "application/epub+zip", zipfile.ZIP_STORED)
-        archive.writestr("META-INF/container.xml", '<rootfile full-path="a.opf"></rootfile>')
-        item = '<item id="a" href="a.html" media-type="text/html"></item><itemref idref="a"></itemref>'
-        archive.writestr("a.opf", f"<package>{item}</package>")
-        archive.writestr("a.html", f"<html><body><p>{WORD}</p></body></html>")
-    return out.getvalue()
-
-
-def _png() -> bytes:
-    from PIL import Image
-
-    out = io.BytesIO()
-    Image.new("RGB", (60, 40), "white").save(out, "PNG")
-    return out.getvalue()
-
-
-@pytest.fixture(scope="module")
-def files() -> dict[str, bytes]:
-    """A good file of each kind."""
-    return {
-        "pdf": _pdf(),
-        "docx": _docx(),
-        "pptx": _pptx(),
-        "xlsx": _xlsx(),
-        "epub": _epub(),
-        "html": f"<html><body><p>{WORD}</p></body></html>".encode(),
-        "csv": f"a,b\n{WORD},2\n".encode(),
-        "json": f'{{"a": "{WORD}"}}'.encode(),
-        "txt": WORD.encode(),
-        "png": _png(),
-    }
 
 
 def read(path: Path, name: str = "", limits: Limits | None = None) -> Parsed:
