@@ -14,10 +14,12 @@ from webui.handlers.send import start
 from webui.panels.top import Speakers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from core.agents.base import Agent
     from core.engine import Engine
     from webui.handlers.desk import Desk
-    from webui.page_look import Look
+    from webui.page_look import Look, Suggestion
     from webui.views import View
 
 
@@ -71,8 +73,8 @@ class HostedDesk:
         if asked.get("do") == "agent" and isinstance(self.desk.engine, Hosted):
             await self._choose(self.desk.engine, view, asked.get("n"))
             return view.evidence
-        if asked.get("do") == "starter" and self.look.suggestions:
-            await self._suggested(view, asked.get("n"))
+        if asked.get("do") == "starter" and self.look.suggestions is not None:
+            await self._suggested(view, self.look.suggestions, asked.get("n"))
             return view.evidence
         evidence = await act(self.desk, view, message)
         await self.begin(view)
@@ -91,11 +93,10 @@ class HostedDesk:
             view.show(conversation)
         view.poke(stale=True)
 
-    async def _suggested(self, view: View, number: object) -> None:
-        places = range(1, len(self.look.suggestions) + 1)
-        if not isinstance(number, int) or number not in places:
+    async def _suggested(self, view: View, suggestions: Sequence[Suggestion], number: object) -> None:
+        if not isinstance(number, int) or number not in range(1, len(suggestions) + 1):
             raise NotFoundError("There is no such question to begin with.")
-        suggestion = self.look.suggestions[number - 1]
+        suggestion = suggestions[number - 1]
         await start(self.desk, view, suggestion.text, [(file, file.name) for file in suggestion.files])
 
 

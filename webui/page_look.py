@@ -40,7 +40,7 @@ class Look:
         agent_picture: The same, before an agent's name.
         agent_pictures: Names of agents, and the picture of each, where they differ.
         placeholder: What stands in the empty composer.
-        suggestions: Questions to begin with, in place of Parlour's four.
+        suggestions: Questions to begin with, perhaps none; where it is `None`, Parlour's own four.
         verbose: Whether the terminal gets a line for each call of a model.
     """
 
@@ -49,12 +49,12 @@ class Look:
     agent_picture: str = ""
     agent_pictures: tuple[tuple[str, str], ...] = ()
     placeholder: str = ""
-    suggestions: tuple[Suggestion, ...] = ()
+    suggestions: tuple[Suggestion, ...] | None = None
     verbose: bool = False
 
     @classmethod
     def of(cls, config: Mapping[str, Any] | None) -> Look:
-        """Read a `chatbot_config`.
+        """Read a `chatbot_config`. Parlour's own questions speak of samples that a program's page has not.
 
         Raises:
             SettingsError: A key is unknown, or a value is of the wrong kind; the sentence names it.

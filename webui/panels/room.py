@@ -29,21 +29,22 @@ def starter(number: int, words: Words) -> tuple[str, str | None]:
     return words(f"starter.{number}.text"), _SAMPLES[words.lang].get(number)
 
 
-def room_html(words: Words, suggestions: Sequence[str] = ()) -> str:
+def room_html(words: Words, suggestions: Sequence[str] | None = None) -> str:
     """Markup for `#hello`. The script knows the hour; the style shows the greeting that fits.
 
     Args:
         words: The reader's.
-        suggestions: Questions to begin with, in place of Parlour's own.
+        suggestions: Questions to begin with, perhaps none, in place of Parlour's own.
     """
     apart = "" if words.lang == "zh" else " "
     greetings = "".join(f'<span class="p-{hour}">{escaped(words(f"hello.{hour}"))}{apart}</span>' for hour in _HOURS)
-    own = "".join(_suggestion_html(number, text) for number, text in enumerate(suggestions, 1))
-    starters = own or "".join(_starter_html(number, words) for number in STARTERS)
-    return (
-        f'<div class="p-hello"><h2>{greetings}<span>{escaped(words("hello.ask"))}</span></h2>'
-        f'<p class="p-how">{escaped(words("hello.how"))}</p><div class="p-starters">{starters}</div></div>'
-    )
+    if suggestions is None:
+        starters = "".join(_starter_html(number, words) for number in STARTERS)
+    else:
+        starters = "".join(_suggestion_html(number, text) for number, text in enumerate(suggestions, 1))
+    how = f'<p class="p-how">{escaped(words("hello.how"))}</p><div class="p-starters">{starters}</div>'
+    greeting = f"<h2>{greetings}<span>{escaped(words('hello.ask'))}</span></h2>"
+    return f'<div class="p-hello">{greeting}{how if starters else ""}</div>'
 
 
 def _suggestion_html(number: int, text: str) -> str:

@@ -24,8 +24,8 @@ _KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
 def _fixed_words(lang: Lang, look: Look) -> dict[str, str]:
     words = Words(lang)
     own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
-    hello = room_html(words, [one.text for one in look.suggestions])
-    return {**{key: words(key) for key in _KEYS}, **own, "hello": hello}
+    questions = None if look.suggestions is None else [one.text for one in look.suggestions]
+    return {**{key: words(key) for key in _KEYS}, **own, "hello": room_html(words, questions)}
 
 
 def translations(look: Look) -> gr.I18n:

@@ -123,6 +123,22 @@ def test_what_stands_on_the_page_before_its_first_frame_is_what_was_chosen() -> 
     assert "policy" not in words["en"]["hello"]
 
 
+@pytest.mark.parametrize("config", [None, {"user.name": "Kim"}, {"prompt.suggestions": []}])
+def test_parlours_own_questions_do_not_stand_on_the_page_of_a_program_that_gave_none(config: Any) -> None:
+    hello = translations(Look.of(config)).translations["en"]["hello"]
+    assert "do-starter" not in hello
+    assert Words("en")("hello.how") not in hello
+    assert Words("en")("hello.ask") in hello
+    assert hello != translations(Look()).translations["en"]["hello"]
+
+
+async def test_one_of_parlours_own_questions_is_not_asked_of_a_programs_agent(house: Hosted, tmp_path: Path) -> None:
+    handlers = Handlers(WebContext(house, house.settings, Words.of, Look.of(None)), Uploads(tmp_path / "tmp", 1000))
+    with pytest.warns(UserWarning, match="That is not here"):  # how Gradio says it where there is no page
+        await handlers.act('{"do": "starter", "n": 2}', tab())
+    assert await house.conversations.list("alice") == []
+
+
 def test_a_name_cannot_end_the_style_it_stands_in() -> None:
     style = Look.of({"user.name": '"}</style><script>李'}).style()
     assert style.count("<") == 2
