@@ -34,6 +34,8 @@ async def speakers(engine: Engine, owner: str, conversation_id: str) -> Speakers
         chosen,
         brings_model=engine.brings_model or model is not None,  # what is chosen would answer nothing here
         model=model.label if model else "",
+        about=tuple(agent.description or "" for agent in engine.agents),
+        turns=engine.mention and len(engine.agents) > 1,
         cast=_cast(engine),
         mentions=_mentions(engine, engine.agents[chosen]),
     )

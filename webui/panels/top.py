@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from webui.panels.libraries import uses_html
@@ -30,6 +31,8 @@ class Speakers:
         chosen: The place of the one that answers, from 0.
         brings_model: Whether they have a model of their own, so that there is none to choose.
         model: What the chosen one's is called, where it has one.
+        about: What each is good at, in the same order; "" where nobody said.
+        turns: Whether an @ and a name turn a question to one of them.
         cast: The names of all who may speak: they, and those that they lead or can call.
         mentions: Those that a question can turn to with an @: names, and what each is good at.
     """
@@ -38,6 +41,8 @@ class Speakers:
     chosen: int = 0
     brings_model: bool = False
     model: str = ""
+    about: tuple[str, ...] = ()
+    turns: bool = False
     cast: tuple[str, ...] = ()
     mentions: tuple[tuple[str, str], ...] = ()
 
@@ -84,12 +89,16 @@ def _mentions_html(speakers: Speakers | None) -> str:
     if speakers is None or not speakers.mentions:
         return ""
     lines = (
-        f'<li data-name="{exact(name)}">{face(name)}<span class="p-name">{escaped(name)}</span>'
-        + (f'<span class="p-about">{escaped(about[:_LONGEST])}</span>' if about else "")
-        + "</li>"
+        f'<li data-name="{exact(name)}">{face(name)}<span class="p-name">{escaped(name)}</span>{_about(about)}</li>'
         for name, about in speakers.mentions
     )
     return f'<ul id="p-mentions" hidden>{"".join(lines)}</ul>'
+
+
+def _about(about: str) -> str:
+    """What an agent is good at, where somebody said."""
+    shown = about if len(about) <= _LONGEST else f"{about[: _LONGEST - 1]}…"
+    return f'<span class="p-about">{escaped(shown)}</span>' if about else ""
 
 
 def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -> str:
@@ -106,21 +115,23 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -
         f'<details class="p-ready" data-ready="{model.state}"><summary>'
         f'<span class="p-st {_SHAPES[model.state]}"></span>'
         f'<span class="p-said">{escaped(said)}</span> <span class="p-model">{escaped(label)}</span></summary>'
-        f'<div class="p-card">{_agents_html(speakers) if speakers is not None and agents else ""}'
+        f'<div class="p-card">{_agents_html(speakers, words) if speakers is not None and agents else ""}'
         f"{_card(model, name, words, inside=inside, here=here, fixed=speakers is not None and speakers.brings_model)}"
         "</div></details>"
     )
 
 
-def _agents_html(speakers: Speakers) -> str:
+def _agents_html(speakers: Speakers, words: Words) -> str:
     """Who answers, and the others: a click turns to one."""
     lines = [
         f'<li><a class="p-do p-agent" role="button" href="#do-agent-{place + 1}"'
         f"{' aria-current=' + chr(34) + 'true' + chr(34) if place == speakers.chosen else ''}>"
-        f"{face(name)}{escaped(name)}</a></li>"
-        for place, name in enumerate(speakers.names)
+        f'{face(name)}<span><span class="p-name">{escaped(name)}</span>{_about(about)}</span></a></li>'
+        for place, (name, about) in enumerate(zip_longest(speakers.names, speakers.about, fillvalue=""))
     ]
-    return f'<ul class="p-agents">{"".join(lines)}</ul>'
+    turns = f"<p>{escaped(words('agents.at'))}</p>" if speakers.turns else ""
+    heading = f'<p class="p-choose">{escaped(words("agents.choose"))}</p>'
+    return f'<div class="p-chooser">{heading}<ul class="p-agents">{"".join(lines)}</ul>{turns}</div>'
 
 
 def _said(model: Part, words: Words, *, here: bool) -> str:

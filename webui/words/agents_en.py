@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 AGENTS: dict[str, str] = {
+    "agents.choose": "Who answers in this conversation",
+    "agents.at": "@ and a name in a question turns that question alone to another.",
     "agents.question": "Asked",
     "agents.again": "Ask again with another question",
     "agents.own_tools": "The tools of this page are its program's own; when they ask first, and rules for single "

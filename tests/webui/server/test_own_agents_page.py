@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from core import Agent, FnCallAgent, GroupChat, UserAgent
 from core.hosting import Hosted
+from core.readiness import Readiness
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -23,7 +24,8 @@ from webui.handlers.tools import ToolRoutes
 from webui.handlers.wiring import Handlers
 from webui.hosted import speakers
 from webui.page_look import Look
-from webui.panels.top import Speakers
+from webui.panels.top import Speakers, top_html
+from webui.render.html import escaped
 from webui.uploads import Uploads
 from webui.words import Words
 
@@ -74,6 +76,18 @@ async def test_an_at_is_offered_only_where_it_turns_to_somebody(tmp_path: Path) 
     assert (await speaking(house(tmp_path, ann, mention=True))).mentions == ()
     group = GroupChat([ann, bob, UserAgent(name="Kim")], llm=ScriptedModel(), name="Group")
     assert [name for name, _ in (await speaking(house(tmp_path, group))).mentions] == ["Ann", "Bob B."]
+
+
+@pytest.mark.parametrize("mention", [True, False])
+async def test_the_chooser_says_what_it_chooses_what_each_is_good_at_and_what_an_at_does(
+    tmp_path: Path, mention: bool
+) -> None:
+    own = house(tmp_path, agent("Ann", about="Counts <b>things</b>."), agent("Bob", about="x" * 500), mention=mention)
+    top = top_html("", Readiness(), Words("en"), speakers=await speaking(own))
+    assert Words("en")("agents.choose") in top
+    assert escaped("Counts <b>things</b>.") in top
+    assert "x" * 121 not in top
+    assert (escaped(Words("en")("agents.at")) in top) == mention
 
 
 async def test_a_mention_is_read_as_groups_read_it(tmp_path: Path) -> None:
