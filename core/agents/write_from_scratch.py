@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
+from core.agents.running_away import ended
 from core.agents.tool_loop import MOST_MODEL_CALLS
 from core.agents.writing import MOST_CHAPTERS, ExpandWriting, OutlineWriting
 from core.agents.written_so_far import SoFar, heading_of, place_in
@@ -40,7 +41,8 @@ class WriteFromScratch(Agent):
     at once. What a model thinks while it writes a chapter is left out.
 
     Of a text that was broken off, what there is stays, and it goes on from there: in the middle of the chapter that it
-    ends in, or with the next one. So it does where a budget let the reply pause between two chapters.
+    ends in, or with the next one. So it does where a budget let the reply pause between two chapters. A chapter that
+    does not end is ended, and the next one written.
 
     `run(messages, knowledge="")`: the last user's message says what is to be written, `knowledge` is material for it.
 
@@ -105,7 +107,8 @@ class WriteFromScratch(Agent):
         """The plan as a thought; what its model thinks before is one of its own, so that the plan can be told apart."""
         thought = False
         text.asks()
-        async with aclosing(self._step(OutlineWriting).stream(messages, most=self._most, **context)) as events:
+        plan = self._step(OutlineWriting).stream(messages, most=self._most, **context)
+        async with aclosing(self._bounded(plan, messages, context)) as events:
             async for event in events:
                 text.note(event)
                 if isinstance(event, TextDelta) and thought:
@@ -140,7 +143,7 @@ class WriteFromScratch(Agent):
         before = text.text.removesuffix(there)
         asked = [*messages, Message(ASSISTANT, there, name=self.name)] if there else messages
         events = self._step(ExpandWriting).stream(asked, outline=text.outline, written=before, **context)
-        async with aclosing(events) as writing:
+        async with aclosing(self._bounded(events, asked, context, text.outline)) as writing:
             async for event in writing:
                 if isinstance(event, TextDelta):
                     if said := first.feed(event.text):
@@ -152,6 +155,10 @@ class WriteFromScratch(Agent):
                     text.ended(event)
         if rest := first.close():
             yield text.add(gap + rest)
+
+    def _bounded(self, events: Stream, messages: list[Message], context: dict[str, Any], outline: str = "") -> Stream:
+        read = [*(message.get_text_content() for message in messages), context["knowledge"], outline]
+        return ended(events, self._model(), "\n".join(read))
 
     def _step(self, kind: type[Agent]) -> Agent:
         step = kind(llm=self._model(), name=self.name)

@@ -9,13 +9,16 @@ from typing import Any
 import pytest
 
 from core.agents.article import ArticleAgent
+from core.agents.budget import Budget
 from core.agents.mapping import Answer
+from core.agents.running_away import LONGEST_CHAPTER
 from core.agents.write_from_scratch import WriteFromScratch
 from core.agents.writing import ContinueWriting, ExpandWriting, OutlineWriting
-from core.errors import ModelServiceError, SettingsError
+from core.errors import LimitReachedError, ModelServiceError, SettingsError
 from core.messages.content import ContentItem
-from core.messages.events import MessageFinished, MessageStarted, TextDelta
-from core.messages.message import Message
+from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
+from core.messages.message import Message, Usage
+from core.messages.transcript import Transcript
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Policy
@@ -147,6 +150,49 @@ async def test_a_text_of_which_a_chapter_was_cut_off_says_so():
     assert isinstance(events[-1], MessageFinished)
     assert events[-1].reason == "length"
     assert sum(isinstance(event, MessageFinished) for event in events) == 1
+
+
+def without_end(event: type[TextDelta | ReasoningDelta]) -> list[Event]:
+    """A model that runs away: far longer than anybody reads, and it never says that it has finished."""
+    return [MessageStarted(), *(event("and so on ") for _ in range(20_000))]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("event", [TextDelta, ReasoningDelta])
+async def test_a_chapter_without_end_is_ended_and_the_next_one_is_written(event: type[TextDelta | ReasoningDelta]):
+    model = ScriptedModel(PLAN, without_end(event), "Ships come.")
+    told = Transcript()
+    async for each in WriteFromScratch(llm=model).stream(ASKED):
+        told.apply(each)
+    text = "".join(message.get_text_content() for message in told.messages())
+    assert text.endswith("\n\n## Ships\n\nShips come.")
+    assert len(text) < LONGEST_CHAPTER + 200
+    assert (told.reason, model.closed) == ("length", 1)
+    assert told.usage is not None
+    assert told.usage.estimated
+    assert told.usage.completion_tokens > 1000, "what was written without end is counted too"
+
+
+@pytest.mark.anyio
+async def test_a_plan_without_end_is_ended_and_what_it_has_of_chapters_is_written():
+    plan = [MessageStarted(), TextDelta(f"{PLAN}\n"), *without_end(TextDelta)[1:]]
+    model = ScriptedModel(plan, "Granite.", "Ships come.")
+    events = [event async for event in WriteFromScratch(llm=model).stream(ASKED)]
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)).endswith("Ships come.")
+    assert model.closed == 1
+
+
+@pytest.mark.anyio
+async def test_a_chapter_without_end_costs_what_it_is_worth(monkeypatch: pytest.MonkeyPatch):
+    async def dear(usage: Usage, *_: object) -> float:
+        return float(usage.completion_tokens)
+
+    monkeypatch.setattr("core.agents.running_away.cost_of", dear)
+    budget, model = Budget(1000.0), ScriptedModel(PLAN, without_end(TextDelta))
+    with pytest.raises(LimitReachedError) as paused:
+        async for _ in WriteFromScratch(llm=model).stream(ASKED, budget=budget):
+            pass
+    assert (paused.value.words_key, len(model.requests)) == ("cost_limit", 2)
 
 
 def test_a_chapter_that_fails_ends_the_text_with_its_error():
