@@ -13,7 +13,7 @@
     ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
     ├── LimitReachedError            a reply has used its model calls, its time or its money: it pauses
     ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
-    └── McpError                     ServerUnreachableError · ServerMisbehavedError
+    └── McpError                     ServerUnreachableError (SignInNeededError) · ServerMisbehavedError
 
 The page never shows `str(error)` where it knows a sentence for `error.key` in the reader's language;
 `error.details` fills the blanks of that sentence.
@@ -255,6 +255,12 @@ class ServerUnreachableError(McpError):
     """An MCP server could not be started or reached."""
 
     key = "mcp_unreachable"
+
+
+class SignInNeededError(ServerUnreachableError):
+    """An MCP server wants its user to sign in, or what was tried for that did not work."""
+
+    key = "mcp_sign_in"
 
 
 class ServerMisbehavedError(McpError):

@@ -105,7 +105,7 @@ class Asker:
         asked = asyncio.ensure_future(elicit(self._server, question, schema))
         self._asked = whose, asked
         try:
-            with self._standing():
+            with self.standing():
                 return await _answered(asked, self._server)
         finally:
             self._asked = None
@@ -121,8 +121,8 @@ class Asker:
         return self._callers[0]
 
     @contextmanager
-    def _standing(self) -> Generator[None]:
-        """All clocks stand still."""
+    def standing(self) -> Generator[None]:
+        """While it is open, all clocks stand still: a person is asked."""
         resting = {clock: clock.when() for clock in self._clocks}
         now = asyncio.get_running_loop().time
         began = now()

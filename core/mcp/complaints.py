@@ -8,7 +8,7 @@ import anyio
 import httpx2
 from mcp import MCPError
 
-from core.errors import McpError, ServerMisbehavedError, ServerUnreachableError
+from core.errors import McpError, ServerMisbehavedError, ServerUnreachableError, SignInNeededError
 from core.mcp.web import OutOfReachError
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _LONGEST_QUOTE = 200
 _CLOSED = -32000  # the SDK's code for a connection that is gone
 _TIMED_OUT = -32001
+_NOT_SIGNED_IN = 401
 _FORGOTTEN = "Session terminated"  # the SDK's words for a server that no longer knows this session
 _NETWORK = (OSError, EOFError, httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError)
 FAILURES = (MCPError, McpError, *_NETWORK, RuntimeError, ValueError, BaseExceptionGroup)
@@ -55,7 +56,7 @@ class Complaints:
     def translated(self, error: BaseException, *, starting: bool = False) -> McpError:
         """The error as one of ours; where the server could not start, with the last that it said."""
         inner = innermost(error)
-        if isinstance(inner, ServerUnreachableError):
+        if isinstance(inner, ServerUnreachableError) and self._settings.command:
             return self.unreachable(f"cannot be started: there is no program {self._settings.command!r}")
         if isinstance(inner, McpError):
             return inner
@@ -88,6 +89,9 @@ class Complaints:
         return self.unreachable(what, key="mcp_refused" if refused else "")
 
     def _refused(self, status: int) -> ServerUnreachableError:
+        if status == _NOT_SIGNED_IN and self._settings.may_sign_in:
+            text, hint = f"The MCP server {self._name!r} does not take the sign-in.", "Sign in again."
+            return SignInNeededError(text, hint=hint, name=self._name)
         if status in {401, 403}:
             text = f"The MCP server {self._name!r} wants a login (status {status})."
             hint = "Put its key into the header Authorization."

@@ -55,9 +55,15 @@ class Journal:
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         self.status = 0  # with which it refused the last request over HTTP; 0 where it did not
         given = {key for secret in secrets for key in (secret, secret.partition(" ")[2])}  # "Bearer …" in parts too
-        self._secrets = sorted((key for key in given if len(key) >= _SHORTEST_KEY), key=len, reverse=True)
+        self._secrets: list[str] = []
+        self.hide(*given)
         self._lines: deque[LogLine] = deque(maxlen=_MOST_LINES)
         self._notes: deque[LogLine] = deque(maxlen=_MOST_NOTES)
+
+    def hide(self, *secrets: str) -> None:
+        """Repeat these no more, either: keys that came later."""
+        known = {*self._secrets, *(key for key in secrets if len(key) >= _SHORTEST_KEY)}
+        self._secrets = sorted(known, key=len, reverse=True)
 
     @property
     def lines(self) -> tuple[LogLine, ...]:

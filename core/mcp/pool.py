@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from core.bridge.sync import run, shared_loop
 from core.errors import UnknownNameError
 from core.mcp.as_tool import MCPTool, tools_of
+from core.mcp.in_browser import IN_BROWSER
 from core.mcp.resources import resource_tools
 from core.mcp.results import messages_of, result_of_reading
 from core.mcp.session import Session
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from core.mcp.asking import Elicit
     from core.mcp.journal import LogLine
+    from core.mcp.sign_in import SignIn
     from core.messages.message import Message
     from core.tools.base import BaseTool, ToolResult
 
@@ -40,6 +42,8 @@ class MCPClient:
         approved: Fingerprints of tools (`MCPTool.fingerprint`) as they were agreed to, by the server's own names; one
             that is not among them, or has another now, is asked for before it runs.
         elicit: Asks the user what the server wants to know, see `Session`; left out, a server cannot ask.
+        sign_in: How the user signs in where the server wants that. Left out, a program in a terminal opens the browser
+            and listens on a port of this machine once; any other raises `SignInNeededError`.
 
     Raises:
         SettingsError: The settings are wrong.
@@ -53,6 +57,7 @@ class MCPClient:
         trusted: bool = False,
         approved: Mapping[str, str] | None = None,
         elicit: Elicit | None = None,
+        sign_in: SignIn = IN_BROWSER,
     ) -> None:
         if not isinstance(server, ServerSettings):
             server = servers_from({"mcpServers": {name: {**server, "disabled": False}}})[name]
@@ -61,7 +66,7 @@ class MCPClient:
         self.tools: list[BaseTool] = []
         self._trusted = trusted
         self._approved = approved
-        self._session = Session(name, server, elicit=elicit, changed=self._list)
+        self._session = Session(name, server, elicit=elicit, sign_in=sign_in, changed=self._list)
 
     @property
     def is_open(self) -> bool:
@@ -82,6 +87,7 @@ class MCPClient:
         """Start or reach the server and list its tools.
 
         Raises:
+            SignInNeededError: It wants a sign-in, and there is nobody who could, or it did not work.
             McpError: It cannot be started, reached or understood.
         """
         await self._session.open()
@@ -144,13 +150,17 @@ class MCPManager:
     """Connections that outlive the agents that use them: the same settings give the same connection.
 
     `MCPManager.shared()` is the one that agents use.
+
+    Args:
+        sign_in: As of `MCPClient`, for all servers.
     """
 
     _shared: ClassVar[MCPManager | None] = None
     _guard: ClassVar[threading.Lock] = threading.Lock()
 
-    def __init__(self) -> None:
+    def __init__(self, *, sign_in: SignIn = IN_BROWSER) -> None:
         self._clients: list[MCPClient] = []
+        self._sign_in = sign_in
 
     @classmethod
     def shared(cls) -> MCPManager:
@@ -170,7 +180,10 @@ class MCPManager:
             McpError: A server cannot be started, reached or understood; those just started are ended again.
         """
         wanted = servers_from(config)
-        clients = [self._known(name, server) or MCPClient(name, server) for name, server in wanted.items()]
+        clients = [
+            self._known(name, server) or MCPClient(name, server, sign_in=self._sign_in)
+            for name, server in wanted.items()
+        ]
         fresh = [client for client in clients if client not in self._clients]
         outcomes = await asyncio.gather(*(client.connect() for client in fresh), return_exceptions=True)
         failures = [outcome for outcome in outcomes if isinstance(outcome, BaseException)]

@@ -11,13 +11,14 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.bridge.sync import shared_loop
-from core.errors import McpError
+from core.errors import McpError, SignInNeededError
 from core.mcp.as_tool import MCPTool, tools_of
 from core.mcp.backoff import Backoff
 from core.mcp.commands import resolve_command
 from core.mcp.resources import resource_tools
 from core.mcp.results import messages_of
 from core.mcp.session import Session
+from core.mcp.sign_in import NOBODY
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from core.mcp.commands import Resolved
     from core.mcp.journal import LogLine
     from core.mcp.settings import ServerSettings
+    from core.mcp.sign_in import SignIn
     from core.messages.message import Message
     from core.net.addresses import Reach
     from core.tools.base import BaseTool
@@ -48,6 +50,7 @@ class Server:
             yet, the tools count as agreed to as they are listed first.
         reach: How far HTTP may go.
         elicit: Asks the user what the server wants to know; `None` forbids it to ask.
+        sign_in: Who can be asked to sign in, and where tokens are kept.
         changed: Called on the shared loop, and told nothing, when anything here changes.
     """
 
@@ -60,6 +63,7 @@ class Server:
         approved: Mapping[str, str] | None = None,
         reach: Reach | None = None,
         elicit: Elicit | None = None,
+        sign_in: SignIn = NOBODY,
         changed: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
@@ -70,7 +74,9 @@ class Server:
         self.failure: McpError | None = None
         self._approved: dict[str, str] | None = dict(approved) if approved else None
         self._tell = changed or (lambda: None)
-        self._session = Session(name, settings, reach=reach, elicit=elicit, changed=self._session_changed)
+        self._session = Session(
+            name, settings, reach=reach, elicit=elicit, sign_in=sign_in, changed=self._session_changed
+        )
         self.asks = self._session.asks
         self._tools: list[BaseTool] = []
         self._work: asyncio.Task[None] | None = None
@@ -81,6 +87,11 @@ class Server:
     def tools(self) -> list[BaseTool]:
         """Its tools; those of a server that is being started again stay, for a call waits for it."""
         return list(self._tools) if self.state in {"ready", "connecting"} else []
+
+    @property
+    def needs_sign_in(self) -> bool:
+        """Whether it failed because its owner must sign in; it is not tried again by itself then."""
+        return isinstance(self.failure, SignInNeededError)
 
     @property
     def fingerprints(self) -> dict[str, str]:
@@ -152,7 +163,7 @@ class Server:
         if self._work is None or self._work.done():
             self._work = asyncio.create_task(self._connect(), name=f"connecting the MCP server {self.name}")
         await asyncio.shield(self._work)
-        if recovers and self.state == "failed":
+        if recovers and self.state == "failed" and not self.needs_sign_in:
             self._recover_later()
 
     async def _connect(self) -> None:
@@ -203,7 +214,7 @@ class Server:
                 await asyncio.sleep(seconds)
             self._backoff.begun()
             await self._connect()
-            if self.state == "ready":
+            if self.state == "ready" or self.needs_sign_in:
                 return
 
     def _list(self) -> None:
@@ -248,6 +259,7 @@ class Servers:
         approved: Mapping[str, str] | None = None,
         reach: Reach | None = None,
         asks: bool = True,
+        sign_in: SignIn = NOBODY,
     ) -> Server:
         """A server of an owner: the one that runs already where it is reached in the same way. Nothing is started.
 
@@ -259,6 +271,7 @@ class Servers:
             approved: Fingerprints of tools as the owner agreed to them.
             reach: How far HTTP may go: `Reach()` for the open internet alone, `None` for anywhere.
             asks: Whether it may ask the owner things, where anything may.
+            sign_in: Who can be asked to sign in, and where tokens are kept; of one that runs already it stays.
         """
         known = self._servers.get((owner, name))
         elicit = self._elicit(owner) if self._elicit is not None and asks else None
@@ -280,6 +293,7 @@ class Servers:
             approved=approved,
             reach=reach,
             elicit=elicit,
+            sign_in=sign_in,
             changed=lambda: self._tell(owner, name),
         )
         self._servers[owner, name] = server

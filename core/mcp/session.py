@@ -14,6 +14,7 @@ from mcp_types import Implementation
 from core.bridge.sync import shared_loop
 from core.errors import ServerMisbehavedError, ServerUnreachableError
 from core.mcp.asking import Asker
+from core.mcp.authorization import Authorization
 from core.mcp.backoff import Backoff
 from core.mcp.changes import Changes
 from core.mcp.commands import resolve_command
@@ -21,6 +22,7 @@ from core.mcp.complaints import FAILURES, Complaints, is_forgotten
 from core.mcp.journal import Journal
 from core.mcp.listing import has_resources, listed_prompts, listed_resources, listed_tools
 from core.mcp.prints import fingerprint
+from core.mcp.sign_in import NOBODY
 from core.mcp.transports import opened_transport
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
     from core.mcp.asking import Caller, Elicit
     from core.mcp.settings import ServerSettings
+    from core.mcp.sign_in import SignIn
     from core.net.addresses import Reach
 
 T = TypeVar("T")
@@ -51,6 +54,7 @@ class Session:
         elicit: Asks the user for what a server wants to know: `await elicit(server, message, schema)` gives the values
             by name, or `None` for a no. It is called on the shared loop; meanwhile no call of this server runs out of
             time. The schema is a flat JSON Schema of an object.
+        sign_in: Who can be asked to sign in, and where tokens are kept; meanwhile no time runs out.
         changed: Called on the shared loop when the tools are other ones, and when the connection is lost.
     """
 
@@ -61,6 +65,7 @@ class Session:
         *,
         reach: Reach | None = None,
         elicit: Elicit | None = None,
+        sign_in: SignIn = NOBODY,
         changed: Callable[[], None] | None = None,
     ) -> None:
         self.name = name
@@ -74,6 +79,7 @@ class Session:
         self._reach = reach
         self._complaints = Complaints(name, settings, self.journal)
         self._asker = Asker(name, elicit)
+        self._sign_in = sign_in
         self._changed = changed or (lambda: None)
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
@@ -219,8 +225,9 @@ class Session:
         self._owner = asyncio.create_task(self._own(ready), name=f"MCP server {self.name}")
         self._owner.add_done_callback(lambda task: _pass_on(task, ready, closed))
         try:
-            async with asyncio.timeout(self.settings.connect_timeout):
-                await asyncio.shield(ready)
+            async with asyncio.timeout(self.settings.connect_timeout) as clock:
+                with self._asker.during(clock, None):
+                    await asyncio.shield(ready)
         except TimeoutError:
             raise self._complaints.late() from None
         finally:
@@ -260,7 +267,9 @@ class Session:
     async def _connected(self, opened: AsyncExitStack) -> Client:
         """A client that `opened` closes, with the server's tools listed."""
         command = resolve_command(self.settings) if self.settings.type == "stdio" else None
-        transport = opened_transport(self.settings, command, self._reach, self.journal, self._gone.set)
+        transport = opened_transport(
+            self.settings, command, reach=self._reach, journal=self.journal, gone=self._gone.set, auth=self._auth()
+        )
         changes = Changes(self._refresh)
         client = await opened.enter_async_context(
             Client(
@@ -278,6 +287,18 @@ class Session:
         opened.push_async_callback(changes.aclose)
         changes.follow(client)
         return client
+
+    def _auth(self) -> Authorization | None:
+        if not self.settings.may_sign_in:
+            return None
+        return Authorization(
+            self.name,
+            self.settings,
+            sign_in=self._sign_in,
+            reach=self._reach,
+            journal=self.journal,
+            waiting=self._asker.standing,
+        )
 
     async def _refresh(self) -> None:
         """List the tools anew, because the server says that they are other ones."""

@@ -15,6 +15,22 @@ from core.mcp.spellings import plainly
 _PLACEHOLDER = re.compile(r"\$\{(?:[a-zA-Z]+:)?[A-Za-z_][\w.-]*(?::-(?P<default>[^}]*))?\}")
 
 
+class StaticClient(BaseModel):
+    """As what the user has registered Parlour with the service that signs in to a server.
+
+    Args:
+        client_id: What the service calls it; some take the address of a document that describes it.
+        client_secret: What the service gave with it, if anything.
+        scopes: What to ask for; what the server says it wants where it is empty.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    client_id: str = Field(min_length=1)
+    client_secret: SecretStr | None = None
+    scopes: tuple[str, ...] = ()
+
+
 class ServerSettings(BaseModel):
     """How to reach one MCP server: a command to start, or an address.
 
@@ -28,6 +44,7 @@ class ServerSettings(BaseModel):
         cwd: The folder it starts in.
         url: The address of a server that runs already.
         headers: Sent with every request to it.
+        oauth: As whom to sign in, for services with which no program can register by itself.
         type: Left out, it follows from the rest; an address is taken for streamable HTTP unless it ends in `/sse`.
         timeout: Seconds for a call.
         connect_timeout: Seconds until the server must have answered for the first time.
@@ -48,6 +65,7 @@ class ServerSettings(BaseModel):
     cwd: str | None = None
     url: str | None = None
     headers: Mapping[str, SecretStr] = Field(default_factory=dict)
+    oauth: StaticClient | None = None
     type: Literal["stdio", "sse", "streamable-http"] = "stdio"
     timeout: float = Field(default=60.0, gt=0, le=3600)
     connect_timeout: float = Field(default=30.0, gt=0, le=600)
@@ -68,7 +86,7 @@ class ServerSettings(BaseModel):
                 given[name] = _filled(given[name], name)
         if isinstance(given.get("args"), list | tuple):
             given["args"] = [_filled(value, "args") for value in given["args"]]
-        for name in ("env", "headers"):
+        for name in ("env", "headers", "oauth"):
             if isinstance(given.get(name), dict):
                 given[name] = {key: _filled(value, f"{name}.{key}") for key, value in given[name].items()}
         return given
@@ -87,8 +105,15 @@ class ServerSettings(BaseModel):
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """The values of all variables and headers, for whoever must not repeat them."""
-        return tuple(value.get_secret_value() for value in (*self.env.values(), *self.headers.values()))
+        """The values of all variables and headers, and the secret of `oauth`, for whoever must not repeat them."""
+        secret = self.oauth.client_secret if self.oauth is not None else None
+        values = (*self.env.values(), *self.headers.values(), *((secret,) if secret is not None else ()))
+        return tuple(value.get_secret_value() for value in values)
+
+    @property
+    def may_sign_in(self) -> bool:
+        """Whether a user may be asked to sign in: at an address, for which no key was given."""
+        return self.type != "stdio" and not any(name.lower() == "authorization" for name in self.headers)
 
     def revealed(self, name: Literal["env", "headers"]) -> dict[str, str]:
         """The variables or headers with their values, for the server alone."""

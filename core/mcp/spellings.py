@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -57,6 +58,7 @@ def plainly(raw: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("env", "headers"):
         if isinstance(given.get(name), Mapping):
             given[name] = {str(key): _text(value) for key, value in given[name].items()}
+    given["oauth"] = _client(given.get("oauth", given.get("auth")))
     if raw.get("enabled") is False or raw.get("isActive") is False:
         given["disabled"] = True
     if isinstance(given.get("auto_approve"), bool):
@@ -76,6 +78,19 @@ def _transport(given: Mapping[str, Any], raw: Mapping[str, Any]) -> Any:
     if "httpUrl" in raw:
         return "streamable-http"
     return "sse" if str(given["url"]).partition("?")[0].rstrip("/").endswith("/sse") else "streamable-http"
+
+
+def _client(given: object) -> dict[str, Any] | None:
+    """As whom to sign in; `None` where nothing is said of it, as programs do that register by themselves."""
+    if not isinstance(given, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", given)
+    plain = {re.sub(r"[^a-z]", "", str(key).lower()): value for key, value in said.items() if value not in (None, "")}
+    scopes = plain.get("scopes", plain.get("scope", ()))
+    if not plain.get("clientid"):
+        return None
+    asked = scopes.split() if isinstance(scopes, str) else scopes
+    return {"client_id": plain["clientid"], "client_secret": plain.get("clientsecret"), "scopes": asked}
 
 
 def _text(value: object) -> object:

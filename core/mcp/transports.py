@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 @asynccontextmanager
 async def opened_transport(
-    settings: ServerSettings, command: Resolved | None, reach: Reach | None, journal: Journal, gone: Callable[[], None]
+    settings: ServerSettings,
+    command: Resolved | None,
+    *,
+    reach: Reach | None,
+    journal: Journal,
+    gone: Callable[[], None],
+    auth: httpx2.Auth | None,
 ) -> AsyncGenerator[tuple[Any, Any]]:
     """Two streams to a server, closed at the end.
 
@@ -35,21 +41,25 @@ async def opened_transport(
         reach: How far HTTP may go; anywhere where it is `None`.
         journal: Takes what the server says beside its answers.
         gone: Called when a process has ended by itself.
+        auth: Signs what is sent to an address.
     """
     if command is not None:
         environment = environment_of(settings)
         async with process_transport(command, environment, settings.cwd, journal, gone) as streams:
             yield streams
         return
-    headers, url = settings.revealed("headers"), settings.url or ""
+    given, url, signs = settings.revealed("headers"), settings.url or "", auth
     if settings.type == "sse":
 
         def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
             del headers, timeout, auth  # the SDK's; ours are in the client
-            return http_client(settings.revealed("headers"), reach, journal)
+            return http_client(given, reach, journal, signs)
 
         async with sse_client(url, httpx_client_factory=make) as streams:
             yield streams
         return
-    async with http_client(headers, reach, journal) as http, streamable_http_client(url, http_client=http) as streams:
+    async with (
+        http_client(given, reach, journal, auth) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
         yield streams[0], streams[1]

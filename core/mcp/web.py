@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.net.addresses import Reach
 
 _TIMES = httpx2.Timeout(30.0, connect=10.0, read=300.0)  # a server may hold a stream of events open
+_SHORT = httpx2.Timeout(15.0, connect=10.0)
 _EVENTS_A_SECOND, _EVENTS_AT_ONCE = 500, 1000
 _REFUSALS = frozenset({401, 402, 403, 407, 429, *range(500, 600)})
 _MOST_TRIED = 3  # of the addresses of a name
@@ -30,13 +31,16 @@ class OutOfReachError(httpx2.ConnectError):
     """The address is of this machine or its network, and may not be called."""
 
 
-def http_client(headers: Mapping[str, str], reach: Reach | None, journal: Journal) -> httpx2.AsyncClient:
+def http_client(
+    headers: Mapping[str, str], reach: Reach | None, journal: Journal, auth: httpx2.Auth | None = None
+) -> httpx2.AsyncClient:
     """A client for one server.
 
     Args:
         headers: Sent with every request.
         reach: How far requests may go; anywhere where it is `None`, as for a program's own servers.
         journal: Is told where the server refuses.
+        auth: Signs the requests.
     """
 
     async def refused(response: httpx2.Response) -> None:
@@ -44,11 +48,18 @@ def http_client(headers: Mapping[str, str], reach: Reach | None, journal: Journa
 
     hooks: dict[str, list[Any]] = {"response": [_bound, refused]}
     if reach is None:
-        return httpx2.AsyncClient(headers=dict(headers), timeout=_TIMES, event_hooks=hooks)
+        return httpx2.AsyncClient(headers=dict(headers), timeout=_TIMES, event_hooks=hooks, auth=auth)
     # Neither proxies nor passwords of the environment: what was checked is what is called.
     checked = _Checked(reach)
     return httpx2.AsyncClient(
-        headers=dict(headers), timeout=_TIMES, event_hooks=hooks, transport=checked, trust_env=False
+        headers=dict(headers), timeout=_TIMES, event_hooks=hooks, transport=checked, trust_env=False, auth=auth
+    )
+
+
+def guarded_client(reach: Reach) -> httpx2.AsyncClient:
+    """A client for short answers of whoever a server leads to; it follows no redirect by itself."""
+    return httpx2.AsyncClient(
+        timeout=_SHORT, event_hooks={"response": [_bound]}, transport=_Checked(reach), trust_env=False
     )
 
 

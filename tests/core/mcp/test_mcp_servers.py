@@ -24,6 +24,7 @@ from core.mcp.pool import MCPClient
 from core.mcp.servers import Servers
 from core.mcp.session import Session
 from core.mcp.settings import ServerSettings
+from core.mcp.sign_in import NOBODY
 from core.mcp.web import http_client
 from core.net.addresses import Reach, open_internet_and_own_network
 
@@ -230,8 +231,10 @@ async def test_a_login_that_is_missing_is_said_with_what_to_do(
     service: Callable[..., tuple[str, type[_Redirecting]]],
 ):
     address, _ = service(401)
+    with pytest.raises(ServerUnreachableError, match=r"wants you to sign in\..*sign_in.*Authorization"):
+        await MCPClient("x", {"url": f"{address}/mcp"}, sign_in=NOBODY).connect()
     with pytest.raises(ServerUnreachableError, match=r"wants a login .status 401.\..*Authorization"):
-        await MCPClient("x", {"url": f"{address}/mcp"}).connect()
+        await MCPClient("x", {"url": f"{address}/mcp", "headers": {"authorization": "Bearer old"}}).connect()
 
 
 @pytest.mark.parametrize(
