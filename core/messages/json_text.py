@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, cast
 
-from core.messages.loose_json import read_loose
+from core.messages.loose_json import finite, read_loose
 
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -54,7 +54,7 @@ def read_value(text: str) -> Any:
 
 def _read(text: str) -> object:
     try:
-        return json.loads(text, strict=False, parse_constant=_no_number)
+        return json.loads(text, strict=False, parse_constant=_no_number, parse_float=finite)
     except json.JSONDecodeError:
         return _repaired(text)
     except RecursionError as error:

@@ -1,12 +1,13 @@
 """Reads what is nearly JSON exactly: nothing is guessed, so no value changes by how it was written.
 
-Understood beyond JSON: single and triple quotes, bare keys, comments, trailing commas, raw line breaks in strings,
-Python's words and numbers, brackets that are missing at the end, and stray ones after it.
+Understood beyond JSON: single and triple quotes, backticks, bare keys, comments, trailing commas, raw line breaks in
+strings, Python's words and numbers, brackets that are missing at the end, and stray ones after it.
 """
 
 from __future__ import annotations
 
 import re
+from math import isfinite
 from typing import Any, Final, NoReturn
 
 _GAP: Final = re.compile(r"(?:\s+|//[^\n]*|/\*.*?\*/|#[^\n]*)*", re.DOTALL)
@@ -16,11 +17,12 @@ _NUMBER: Final = re.compile(r"[-+]?(?:0[xX][0-9a-fA-F]+|(?:\d+\.?\d*|\.\d+)(?:[e
 _STRING: Final = {
     '"': re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL),
     "'": re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL),
+    "`": re.compile(r"`((?:[^`\\]|\\.)*)`", re.DOTALL),
     '"""': re.compile(r'"""(.*?)"""', re.DOTALL),
     "'''": re.compile(r"'''(.*?)'''", re.DOTALL),
 }
 _ESCAPE: Final = re.compile(r"\\(u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|.)", re.DOTALL)
-_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": "", **{c: c for c in "\"'\\/"}}
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": "", **{c: c for c in "\"'`\\/"}}
 _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("true", "True", "TRUE"), True),
     **dict.fromkeys(("false", "False", "FALSE"), False),
@@ -99,7 +101,7 @@ class _Reader:
         following = self.skip()
         if following in {"{", "["}:
             return self.container()
-        if following and following in "\"'":
+        if following and following in "\"'`":
             return self._string()
         if found := _NUMBER.match(self.text, self.at):
             self.at = found.end()
@@ -119,7 +121,7 @@ class _Reader:
 
     def _string(self) -> str:
         quote = self.text[self.at]
-        raw = self.text.startswith(quote * 3, self.at)
+        raw = quote != "`" and self.text.startswith(quote * 3, self.at)
         found = _STRING[quote * 3 if raw else quote].match(self.text, self.at)
         if found is None:
             self.fail()
@@ -134,11 +136,17 @@ def _resolved(escape: re.Match[str]) -> str:
     return _ESCAPED.get(said, escape.group())
 
 
-def _number(text: str) -> int | float:
+def finite(text: str) -> float | None:
+    """A number as JSON has them: none beyond all bounds."""
+    number = float(text)
+    return number if isfinite(number) else None
+
+
+def _number(text: str) -> int | float | None:
     text = text.lstrip("+")
     if "x" in text or "X" in text:
         return int(text, 16)
     try:
         return int(text)
     except ValueError:
-        return float(text)
+        return finite(text)

@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.llm.calling.xml_calls import is_xml, read_xml
+from core.llm.calling.xml_calls import is_xml, properties_of, read_xml
 from core.messages.events import CallDelta, CallStarted, Event
 from core.messages.json_text import compact, read_value
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\s]+)["']""")
 _MARK = "(unreadable) "
+_ARGUMENTS = ("arguments", "parameters", "args", "input")
 _CODE = re.compile(r"(.*?\})\s*<code>\n?(.*?)\n?(?:</code>)?\s*", re.DOTALL)
 
 Functions = "Sequence[Mapping[str, Any]]"
@@ -56,7 +57,8 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
         value = _read(code.group(1) if code else body, mend=mend)
     except (ValueError, RecursionError):
         return [unreadable(body)]
-    calls = [_call(entry) for entry in (cast("list[Any]", value) if isinstance(value, list) else [value])]
+    entries = cast("list[Any]", value) if isinstance(value, list) else [value]
+    calls = [_call(entry, functions) for entry in entries]
     if code and len(calls) == 1 and calls[0].readable:
         return [_with_code(calls[0], code.group(2))]
     return calls
@@ -98,7 +100,7 @@ def arguments_text(value: object) -> str:
     Raises:
         ValueError: The text cannot be read.
     """
-    if value is None:
+    if value is None or value == []:
         return "{}"
     if isinstance(value, str):
         return compact(read_value(value)) if value.strip() else "{}"
@@ -106,11 +108,12 @@ def arguments_text(value: object) -> str:
 
 
 def _read(body: str, *, mend: bool) -> object:
+    if not mend:
+        json.loads(body, strict=False)  # it must be JSON as it stands
+        return read_value(body)
     try:
-        return json.loads(body, strict=False) if not mend else _several(body)
+        return _several(body)
     except json.JSONDecodeError:
-        if not mend:
-            raise
         return read_value(body)
 
 
@@ -128,8 +131,8 @@ def _several(body: str) -> object:
     return found[0] if len(found) == 1 else found
 
 
-def _call(entry: object) -> CallText:
-    """One call of whatever spelling: `parameters` for `arguments`, or the shape of a service's own calls."""
+def _call(entry: object, functions: Sequence[Mapping[str, Any]]) -> CallText:
+    """One call of whatever spelling: other words for `arguments`, or the shape of a service's own calls."""
     if not isinstance(entry, dict):
         return CallText("", compact(entry), readable=False)
     fields = cast("dict[str, Any]", entry)
@@ -139,10 +142,18 @@ def _call(entry: object) -> CallText:
     if not isinstance(name, str) or not name.strip():
         return CallText("", compact(entry), readable=False)
     try:
-        arguments = arguments_text(fields.get("arguments", fields.get("parameters")))
+        arguments = arguments_text(_given(fields, properties_of(name.strip(), functions)))
     except (ValueError, RecursionError):
         return CallText(name.strip(), compact(entry), readable=False)
     return CallText(name.strip(), arguments)
+
+
+def _given(fields: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
+    """The arguments among the fields of a call; where they are under no key, those that the tool knows by name."""
+    for key in _ARGUMENTS:
+        if key in fields and (key in _ARGUMENTS[:2] or key not in properties):
+            return fields[key]
+    return {key: value for key, value in fields.items() if key in properties and key not in {"name", "function"}}
 
 
 def _with_code(call: CallText, code: str) -> CallText:

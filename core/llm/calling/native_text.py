@@ -47,7 +47,7 @@ class _Reader:
         self._has_results = has_calls(request.messages)
         self._nameless: set[str] = set()
         self._calls = 0
-        self._held: Untagged | None = Untagged(request.functions)
+        self._held: Untagged | None = Untagged(request.functions, tagged=True)
 
     def feed(self, event: Event) -> list[Event]:
         """What is certain after one more event."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 _FENCE: Final = re.compile(r"```(?:json|xml|tool_call)?[ \t]*\n", re.IGNORECASE)
 _HALF_FENCE: Final = re.compile(r"`{1,2}|```\w*[ \t]*", re.IGNORECASE)
 _KEYS: Final = ("name:", "arguments:", "parameters:", "function:", "type:function")
+_CALL: Final = "<tool_call>"
 _XML: Final = "<function="
 _END_XML: Final = "</function>"
 _END_CALL: Final = "</tool_call>"
@@ -26,9 +27,11 @@ class Untagged:
 
     Args:
         functions: The tools on offer.
+        tagged: Whether calls may stand in tags after all, which nobody else looks for.
     """
 
     functions: Sequence[Mapping[str, Any]]
+    tagged: bool = False
     _place: Literal["start", "object", "xml", "after", "no"] = "start"
     _pieces: list[str] = field(default_factory=list[str])
     _body: list[str] = field(default_factory=list[str])
@@ -70,6 +73,10 @@ class Untagged:
         """Tell from the first characters whether this may be a call."""
         self._start += text
         start = self._start.lstrip()
+        if self.tagged:
+            start = start.removeprefix(_CALL).lstrip()
+            if start and _CALL.startswith(start):
+                return
         if _HALF_FENCE.fullmatch(start):
             return
         fence = _FENCE.match(start)
@@ -136,10 +143,15 @@ class Untagged:
     def _end(self, text: str) -> None:
         """After a call only the next, the end of a fence, a stray bracket or a stray closing tag may follow."""
         self._tail += text
-        if (following := self._tail.lstrip("}]), \t\r\n")).startswith("{"):
+        following = self._tail.lstrip("}]), \t\r\n")
+        if self.tagged:
+            following = following.removeprefix(_END_CALL).lstrip()
+        if following.startswith("{") or (self.tagged and following.startswith(_CALL)):
             self._earlier.append("".join(self._body))
             self._body, self._start, self._tail, self._depth = [], "", "", 0
             self._place = "start"
             self._begin(following)
-        elif not _END_CALL.startswith(self._tail.strip("`}]), \t\r\n")):
+        elif not (self.tagged and _CALL.startswith(following)) and not _END_CALL.startswith(
+            self._tail.strip("`}]), \t\r\n")
+        ):
             self._place = "no"

@@ -70,6 +70,7 @@ MENDED: list[tuple[str, Any]] = [
     ('{"s": "say "hi" now"}', {"s": 'say "hi" now'}),
     ('{"s": """a "b"\nc"""}', {"s": 'a "b"\nc'}),
     ('{"t": "a </tool_call> ✿RESULT✿ b"}', {"t": "a </tool_call> ✿RESULT✿ b"}),
+    ('{"code": `a "b"\nc\\`d`, "n": 1e400}', {"code": 'a "b"\nc`d', "n": None}),
     ('"{\\"x\\": 1}"', {"x": 1}),
     ("", {}),
 ]

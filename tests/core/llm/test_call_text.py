@@ -119,3 +119,32 @@ def test_a_schema_that_is_none_is_no_obstacle() -> None:
         assert read_calls("<function=f><parameter=x>1</parameter></function>", functions) == [
             CallText("f", '{"x": "1"}')
         ]
+
+
+WEATHER = {"name": "f", "parameters": {"type": "object", "properties": {"city": {"type": "string"}}}}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        '{"name": "f", "args": {"city": "Oslo"}}',
+        '{"name": "f", "input": {"city": "Oslo"}}',
+        '{"name": "f", "city": "Oslo"}',
+        '{"type": "function", "function": {"name": "f", "city": "Oslo"}}',
+    ],
+)
+def test_arguments_under_another_name_or_none_are_not_lost(body: str) -> None:
+    for mend in (True, False):
+        assert read_calls(body, [WEATHER], mend=mend) == [CallText("f", '{"city": "Oslo"}')]
+
+
+@pytest.mark.parametrize("body", ['{"name": "f", "arguments": []}', '{"name": "f", "id": "1"}', '{"name": "f"}'])
+def test_a_call_without_arguments_has_none(body: str) -> None:
+    assert read_calls(body, [WEATHER]) == [CallText("f", "{}")]
+
+
+@pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "-Infinity"])
+def test_a_number_that_json_does_not_have_is_null_however_the_call_was_read(number: str) -> None:
+    for mend in (True, False):
+        assert read_calls(CALLED % f'{{"x": {number}}}', mend=mend) == [CallText("f", '{"x": null}')]
+    assert read_calls(f"{{'name': 'f', 'arguments': {{'x': {number},}}}}") == [CallText("f", '{"x": null}')]

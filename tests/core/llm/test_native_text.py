@@ -25,7 +25,16 @@ def asked(server, opened):
 
 
 @pytest.mark.parametrize(
-    "text", [CALL, f"\n{CALL}\n", f"```json\n{CALL}\n```", "{'name': 'weather', 'arguments': {'city': 'Oslo'},}"]
+    "text",
+    [
+        CALL,
+        f"\n{CALL}\n",
+        f"```json\n{CALL}\n```",
+        "{'name': 'weather', 'arguments': {'city': 'Oslo'},}",
+        f"<tool_call>\n{CALL}\n</tool_call>",
+        f"<tool_call>{CALL}",
+        "<tool_call>\n<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>\n</tool_call>",
+    ],
 )
 @pytest.mark.parametrize("split", [0, 1])
 def test_a_reply_that_is_one_call_is_that_call(server, asked, text, split):
@@ -43,11 +52,22 @@ def test_a_reply_that_is_one_call_is_that_call(server, asked, text, split):
         '{"name": "rain", "arguments": {}}',
         "{",
         "```json\n{}\n```",
+        "<tool_ca",
+        "<tool_call>",
+        f"The tag is <tool_call>{CALL}</tool_call>",
+        f"<tool_call>{CALL}</tool_call> is how it is written.",
+        '<tool_call>{"name": "rain", "arguments": {}}</tool_call>',
     ],
 )
 def test_any_other_reply_stays_text(asked, text):
     (said,) = asked(Reply(text=list(text)))
     assert (said.content, said.function_call) == (text, None)
+
+
+def test_a_reply_that_is_several_tagged_calls_is_those_calls(asked):
+    text = "\n".join(f"<tool_call>\n{CALL.replace('Oslo', city)}\n</tool_call>" for city in ("Oslo", "Rome"))
+    said = asked(Reply(text=list(text)))
+    assert [call.function_call.get_parsed_arguments()["city"] for call in said] == ["Oslo", "Rome"]
 
 
 def test_the_services_own_calls_stay_its_own_and_so_does_text_before_them(asked):
