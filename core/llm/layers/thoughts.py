@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from core.errors import ModelServiceError
 from core.llm.calling.tag_scanner import Piece, TagScanner
-from core.llm.calling.tags import ONLY_THOUGHTS
+from core.llm.calling.tags import END_THINK, ONLY_THOUGHTS, THINK
 from core.llm.request import is_on
 from core.messages.events import Event, MessageFinished, ReasoningDelta, TextDelta
+from core.messages.message import ASSISTANT
 
 if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Source, Stream
@@ -19,8 +20,9 @@ async def thoughts(request: ChatRequest, below: Source) -> Stream:
     """The reply, its tagged thought as reasoning.
 
     With `generate_cfg["thought_in_content"]` the reply begins inside a thought, whose opening tag some services drop.
+    So does one that goes on with an answer of the assistant's which stops in the middle of a thought.
     """
-    scanner = thought_scanner(inside=is_on(request.generate.get("thought_in_content")))
+    scanner = thought_scanner(inside=is_on(request.generate.get("thought_in_content")) or _is_begun(request))
     async with aclosing(below(request)) as events:
         try:
             async for event in events:
@@ -45,6 +47,13 @@ def thought_scanner(*, inside: bool) -> TagScanner:
         inside: Whether the reply begins inside the thought. An opening tag may stand there all the same.
     """
     return TagScanner(ONLY_THOUGHTS, "thought" if inside else "text")
+
+
+def _is_begun(request: ChatRequest) -> bool:
+    """Whether the asker began a thought for the model to go on with."""
+    last = request.messages[-1]
+    begun = last.get_text_content() if last.role == ASSISTANT else ""
+    return begun.lstrip().startswith(THINK) and END_THINK not in begun
 
 
 def _event(piece: Piece) -> Event:

@@ -59,3 +59,20 @@ def test_every_model_has_its_thoughts_told_apart():
         [{"role": "user", "content": "q"}], stream=False, extra_generate_cfg={"thought_in_content": True}
     )
     assert [message.get("reasoning_content") or message["content"] for message in begun] == ["hm", "answer"]
+
+
+@pytest.mark.parametrize(
+    ("begun", "said"),
+    [("<think>\nSo ", "hm</think>answer"), (" <think>", "<think>hm</think>answer"), ("<THINK", "hm</think>answer")],
+    ids=["open", "opened twice", "no tag"],
+)
+def test_a_thought_that_the_asker_began_is_gone_on_with(begun, said):
+    asked = [{"role": "user", "content": "q"}, {"role": "assistant", "content": begun}]
+    reply = ScriptedModel(said).chat(asked, stream=False)
+    parts = [(bool(part.get("reasoning_content")), part.get("reasoning_content") or part["content"]) for part in reply]
+    assert parts == ([(False, said)] if begun == "<THINK" else [(True, "hm"), (False, "answer")])
+
+
+def test_a_thought_that_the_asker_ended_is_over():
+    asked = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>hm</think>"}]
+    assert [part["content"] for part in ScriptedModel("answer").chat(asked, stream=False)] == ["answer"]
