@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from core.agents.assistant import Assistant
 from core.agents.tool_loop import ToolLoop
 from core.agents.write_from_scratch import WriteFromScratch
-from core.agents.writing import MOST_CHAPTERS, ContinueWriting
-from core.agents.writing_prompts import CITE_IN_TEXT
+from core.agents.writing import ContinueWriting
+from core.agents.writing_prompts import CITE_IN_TEXT, MOST_CHAPTERS
 from core.messages.message import FUNCTION
 
 if TYPE_CHECKING:

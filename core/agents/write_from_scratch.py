@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 from core.agents.base import Agent
 from core.agents.running_away import ended
 from core.agents.tool_loop import MOST_MODEL_CALLS
-from core.agents.writing import MOST_CHAPTERS, ExpandWriting, OutlineWriting
-from core.agents.written_so_far import SoFar, heading_of, place_in
+from core.agents.writing import ExpandWriting, OutlineWriting
+from core.agents.writing_prompts import MOST_CHAPTERS
+from core.agents.written_so_far import AROUND, CHAPTER, SoFar, chapters_of, heading_of, place_in
 from core.errors import LimitReachedError, SettingsError
 from core.messages.events import Event, ItemAdded, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, Message
@@ -22,14 +23,7 @@ if TYPE_CHECKING:
     from core.llm.request import Lang, Stream
 
 _TITLE = re.compile(r"^[ \t]*#[ \t]+(?:(?:Title|标题)[:：][ \t]*)?(\S.*)$", re.MULTILINE | re.IGNORECASE)
-_NUMBER = (
-    r"\d{1,2}[.)、．](?!\d)|[IVXⅠ-Ⅻ]{1,5}[.、．]|[一二三四五六七八九十]{1,3}、"
-    r"|第[一二三四五六七八九十\d]{1,3}章[：:、]?|(?i:chapter)[ ]\d{1,2}[.:)]"
-)
-_CHAPTER = re.compile(rf"^ ?(?:#{{2,3}}[ \t]+)?\**(?:{_NUMBER})\**[ \t]*(\S.*)$", re.MULTILINE)
-_SECTION = re.compile(r"^##[ \t]+(\S.*)$", re.MULTILINE)
 _HEADING = re.compile(r"##?[ \t]")  # as high as a chapter's; what is lower is within it
-_AROUND = ' \t#*_:：。.、“”"'
 _LONGEST_HEADING = 200
 
 
@@ -120,10 +114,10 @@ class WriteFromScratch(Agent):
 
     async def _all(self, messages: list[Message], text: _Text, context: dict[str, Any]) -> Stream:
         """What is still to be written."""
-        chapters = _chapters(text.outline)[: self._most]
+        chapters = chapters_of(text.outline)[: self._most]
         begun, there = place_in(text.text, chapters) if chapters else (len(text.pieces), text.text)
         if not text.pieces and chapters and (title := _TITLE.search(text.outline)):
-            yield text.add(f"# {title[1].strip(_AROUND)}\n\n")
+            yield text.add(f"# {title[1].strip(AROUND)}\n\n")
         for index, chapter in enumerate(chapters or [""], 1):
             if index < begun:
                 continue
@@ -238,12 +232,6 @@ class _FirstLine:
     def _is_heading(self, line: str) -> bool:
         if len(line) > _LONGEST_HEADING:
             return False
-        numbered = _CHAPTER.match(line.strip())
-        name = (numbered[1] if numbered else line).strip(_AROUND)
+        numbered = CHAPTER.match(line.strip())
+        name = (numbered[1] if numbered else line).strip(AROUND)
         return bool(_HEADING.match(line)) or name.casefold() == self._chapter.casefold()
-
-
-def _chapters(outline: str) -> list[str]:
-    """The names of the chapters in a plan: its numbered lines, else its headings; none where it has neither."""
-    found = _CHAPTER.findall(outline) or _SECTION.findall(outline)
-    return [name for one in found if (name := one.strip(_AROUND))]

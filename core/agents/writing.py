@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
 from core.agents.tool_loop import ToolLoop
-from core.agents.writing_prompts import CHAPTER, CONTINUE, MATERIAL, OUTLINE, WHOLE, WRITTEN
+from core.agents.writing_prompts import CHAPTER, CONTINUE, MATERIAL, MOST_CHAPTERS, OUTLINE, WHOLE, WRITTEN
 from core.messages.content import ContentItem
 from core.messages.message import USER, Message
 
 if TYPE_CHECKING:
     from core.llm.request import Lang, Stream
 
-MOST_CHAPTERS = 12
 _ENDS = 1000  # letters of what was written before a chapter
 
 

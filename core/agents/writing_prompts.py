@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from core.llm.request import Lang
 
+MOST_CHAPTERS = 12
 OUTLINE: Mapping[Lang, str] = {
     "en": "Plan the text that is asked for below. The first line is its title, as “# Title”. Then come its chapters, "
     "three to six unless something else is asked for, {most} at most, each on a line of its own, as “1. Chapter”; "

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from core.agents.pending import this_turn
+from core.agents.writing_prompts import MOST_CHAPTERS
 from core.messages.message import ASSISTANT, USER
 
 if TYPE_CHECKING:
@@ -14,6 +15,14 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
 
+_NUMBER = (
+    r"\d{1,2}[.)、．](?!\d)|[IVXⅠ-Ⅻ]{1,5}[.、．]|[一二三四五六七八九十]{1,3}、"
+    r"|第[一二三四五六七八九十\d]{1,3}章[：:、]?|(?i:chapter)[ ]\d{1,2}[.:)]"
+)
+CHAPTER = re.compile(rf"^ ?(?:#{{2,3}}[ \t]+)?\**(?:{_NUMBER})\**[ \t]*(\S.*)$", re.MULTILINE)
+_SECTION = re.compile(r"^##[ \t]+(\S.*)$", re.MULTILINE)
+AROUND = ' \t#*_:：。.、“”"'
+"""Signs that stand around a name and are no part of it."""
 _HEADING = re.compile(r"^##[ \t]+(.*)$", re.MULTILINE)
 _MARK = re.compile(r"[\[【][^\]】\n]{0,40}[\]】]")
 
@@ -46,6 +55,12 @@ class SoFar:
         return cls(asked, plans[-1].strip(), text) if plans and text.strip() else None
 
 
+def chapters_of(outline: str) -> list[str]:
+    """The names of the chapters in a plan: its numbered lines, else its headings; none where it has neither."""
+    found = CHAPTER.findall(outline) or _SECTION.findall(outline)
+    return [name for one in found if (name := one.strip(AROUND))]
+
+
 def heading_of(chapter: str) -> str:
     """The line that a chapter begins with; nothing where a text has none."""
     return f"## {chapter}\n\n" if chapter else ""
@@ -59,6 +74,14 @@ def place_in(text: str, chapters: Sequence[str]) -> tuple[int, str]:
             number, at = number + 1, line.end()
     there = text[at:].lstrip("\n") if number else ""
     return number, there if there.strip() else ""
+
+
+def how_far(outline: str, text: str) -> tuple[int, int]:
+    """The number of the chapter of the plan that the text ends in, and how many there are; 0 where it follows none."""
+    if "\n## " not in f"\n{text}":  # most texts, and quickly seen
+        return 0, 0
+    chapters = chapters_of(outline)[:MOST_CHAPTERS]
+    return place_in(text, chapters)[0], len(chapters)
 
 
 def _plain(name: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from core.agents.written_so_far import how_far
 from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
 from webui.render.blocks import block_entries, is_said
 from webui.render.claims import summary
@@ -111,16 +112,26 @@ def _is_done(block: Block) -> bool:
 
 
 def _still(reply: Reply, words: Words) -> list[Entry]:
-    """A ring while nothing grows: before the first word, and after a tool."""
+    """A ring while nothing grows, before the first word and after a tool, or that says how far a long text is."""
     last = reply.blocks[-1] if reply.blocks else None
     growing = isinstance(last, TextBlock | ReasoningBlock) or (
         isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)
     )
-    if growing:
-        return []
-    return [
-        said("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(words("reply.writing"))}</p>')
-    ]
+    if not growing:
+        return [_ring(words("reply.writing"))]
+    number, chapters = _chapter(reply)
+    return [_ring(words("reply.chapter", n=number, total=chapters))] if number else []
+
+
+def _ring(text: str) -> Entry:
+    return said("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(text)}</p>')
+
+
+def _chapter(reply: Reply) -> tuple[int, int]:
+    """Which chapter is being written, and how many are planned: an article takes minutes. 0 of anything else."""
+    text, *before = reversed(reply.blocks)
+    plan = next((block for block in before if isinstance(block, ReasoningBlock)), None)
+    return how_far(plan.text, text.text) if plan and isinstance(text, TextBlock) else (0, 0)
 
 
 def _error(error: dict[str, object], words: Words) -> str:

@@ -103,6 +103,7 @@ WORDS: dict[str, str] = {
     "to it in the words below; nothing of the conversation is lost.",
     "reply.thought_briefly": "Thought",
     "reply.writing": "Replying",
+    "reply.chapter": "Writing chapter {n} of {total}",
     "reply.done": "Reply complete",
     "reply.ended_error": "The reply failed",
     "reply.ended_stopped": "The reply was stopped",

@@ -102,6 +102,7 @@ WORDS: dict[str, str] = {
     "reply.summarised_what": "对话太长，模型无法全部读取。模型看到的开头部分由下面的摘要代替；对话本身没有任何丢失。",
     "reply.thought_briefly": "思考过程",
     "reply.writing": "正在回答",
+    "reply.chapter": "正在写第 {n} 章，共 {total} 章",
     "reply.done": "回答完毕",
     "reply.ended_error": "回答失败",
     "reply.ended_stopped": "回答已停止",

@@ -330,3 +330,17 @@ def test_what_is_kept_of_rendered_messages_does_not_grow_for_ever() -> None:
         shown([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
     assert rendered.get(("q0", "en", ())) is None
     assert rendered.get(("q9", "en", (), "")) is not None
+
+
+def test_an_article_says_which_chapter_is_being_written() -> None:
+    plan = (0.0, ReasoningDelta("# Harbours\n\n1. Stone\n2. Ships\n3. Storms"))
+    begun = ((0.0, START), plan, (0.1, START), (0.2, TextDelta("# Harbours\n\n## Stone\n\nGranite.\n\n## Ships\n\n")))
+    assert "Writing chapter 2 of 3" in text_of(entries_of(reply_of(*begun))[-1])
+    assert "正在写第 2 章，共 3 章" in text_of(entries_of(reply_of(*begun), ZH)[-1])
+    assert "chapter" not in text_of(entries_of(reply_of(*begun, (0.3, STOP), (0.3, OVER)))[-1])
+
+
+@pytest.mark.parametrize("text", ["A word.", "## Other\n\nA heading of no plan.", "Stone and ## Stone"])
+def test_a_text_that_follows_no_plan_has_no_chapters(text: str) -> None:
+    running = reply_of((0.0, START), (0.0, ReasoningDelta("1. Stone\n2. Ships")), (0.1, TextDelta(text)))
+    assert "p-wait" not in text_of(entries_of(running)[-1])
