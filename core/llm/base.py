@@ -250,11 +250,12 @@ class BaseChatModel:
 
         Raises:
             ModelServiceError: The model failed.
-            SettingsError: `concurrency` is below 1.
+            SettingsError: `concurrency` is no whole number from 1.
         """
-        as_dicts = [are_dicts(messages) for messages in listed(list_of_messages)]
+        asked = listed(list_of_messages)
+        as_dicts = [are_dicts(messages) for messages in asked]
         asking = self.abatch(
-            list_of_messages,
+            asked,
             functions,
             concurrency=concurrency,
             extra_generate_cfg=extra_generate_cfg,

@@ -28,10 +28,11 @@ async def in_order(
         keep_errors: Whether an error takes the place of its answer; else the first one ends all and is raised.
 
     Raises:
-        SettingsError: `concurrency` is below 1.
+        SettingsError: `concurrency` is no whole number from 1.
     """
-    if concurrency < 1:
-        raise SettingsError(f"concurrency cannot be {concurrency!r}.", hint="Give at least 1.", name="concurrency")
+    if type(concurrency) is not int or concurrency < 1:
+        hint = "Give a whole number, at least 1."
+        raise SettingsError(f"concurrency cannot be {concurrency!r}.", hint=hint, name="concurrency")
     answers: list[T | ParlourError | None] = [None] * len(questions)
     left = iter(enumerate(questions))
     tasks = [

@@ -105,8 +105,11 @@ def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> 
     """`extra` over `base`; the stop words of both are kept.
 
     Raises:
-        SettingsError: The stop words are none.
+        SettingsError: `extra` is no dict, or the stop words are none.
     """
+    given: Any = extra or {}
+    if not isinstance(given, Mapping):
+        raise SettingsError("extra_generate_cfg must be a dict.", hint="Give names and values.")
     merged = {**base, **(extra or {})}
     stops = [*_words(base.get("stop")), *_words((extra or {}).get("stop"))]
     if stops:

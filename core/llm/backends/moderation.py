@@ -10,13 +10,14 @@ import openai
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from core.errors import ModelMisbehavedError, SettingsError
+from core.llm.backends.openai import OFFICIAL, usual_key_of
 from core.llm.backends.openai_clients import client_pool
+from core.llm.backends.openai_config import address_of
 from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_OFFICIAL: Final = "https://api.openai.com/v1"
 _SECONDS: Final = 10.0
 
 
@@ -32,7 +33,7 @@ class ModerationService:
     """Asks a service whether a text may pass.
 
     Args:
-        cfg: `base_url`, `api_key` and `model`; left out, OpenAI's own.
+        cfg: `base_url`, `api_key` and `model`; left out, OpenAI's own. The key among its variables goes nowhere else.
 
     Raises:
         SettingsError: A value is wrong, or a key is none of these.
@@ -48,7 +49,8 @@ class ModerationService:
             raise SettingsError(f"The moderation's {name!r} is wrong: {wrong['msg']}.", hint=hint) from None
         key = self._config.api_key
         self._key = key.get_secret_value() if key else None
-        address = self._config.base_url or _OFFICIAL
+        self._base_url = address_of(self._config.base_url)
+        address = self._base_url or OFFICIAL
         self.host = urlsplit(address).hostname or address
         self._translator = Translator(address, self._key or "", self._config.model)
 
@@ -60,7 +62,7 @@ class ModerationService:
         """
         del side  # the service makes no difference
         try:
-            client = await client_pool().client(self, ("moderation", self._config.base_url, self._key), self._made)
+            client = await client_pool().client(self, ("moderation", self._base_url, self._key), self._made)
             self._translator.learn(client.api_key)
             body = {"model": self._config.model, "input": text}
             answer = await client.post("/moderations", cast_to=httpx2.Response, body=body, options=_OPTIONS)
@@ -78,8 +80,9 @@ class ModerationService:
             ) from error
 
     def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        key = usual_key_of(self._base_url, http) if self._key is None else self._key
         return openai.AsyncOpenAI(
-            base_url=self._config.base_url, api_key=self._key, max_retries=0, http_client=http, timeout=_SECONDS
+            base_url=self._base_url, api_key=key, max_retries=0, http_client=http, timeout=_SECONDS
         )
 
 

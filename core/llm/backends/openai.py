@@ -210,18 +210,9 @@ class OpenAIModel(BaseChatModel):
         if self._api_key == "":
             raise openai.OpenAIError("There is no api_key for this vendor.")
         key = self._api_key
-        if key is None and self._base_url is not None and not self._is_keys_own(http):
-            key = NO_KEY  # a service of the user's own rarely wants one, and the vendor's is not for strangers
+        if key is None:
+            key = usual_key_of(self._base_url, http)
         return openai.AsyncOpenAI(base_url=self._base_url, api_key=key, max_retries=0, http_client=http)
-
-    def _is_keys_own(self, http: httpx2.AsyncClient) -> bool:
-        """Whether the key among the vendor's variables, if there is one, was meant for this address."""
-        usual = openai.AsyncOpenAI(api_key=NO_KEY, http_client=http).base_url
-        try:
-            openai.AsyncOpenAI(base_url=self._base_url, http_client=http)
-        except openai.OpenAIError:
-            return False
-        return urlsplit(self._base_url or "").netloc in {urlsplit(OFFICIAL).netloc, urlsplit(str(usual)).netloc}
 
     async def _opened(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
         client = await self._client()
@@ -258,6 +249,22 @@ class OpenAIModel(BaseChatModel):
         if "json" in kind and "event" not in kind:  # a service that does not stream, or an error it calls a success
             return one_event(await response.aread())
         return response.aiter_bytes()
+
+
+def usual_key_of(address: str | None, http: httpx2.AsyncClient) -> str | None:
+    """The key for an address where none is given: `None`, which leaves it to the SDK's variable, or `NO_KEY`.
+
+    A service of the user's own rarely wants one, and the vendor's is not for strangers.
+    """
+    if address is None:
+        return None
+    usual = openai.AsyncOpenAI(api_key=NO_KEY, http_client=http).base_url
+    try:
+        openai.AsyncOpenAI(base_url=address, http_client=http)
+    except openai.OpenAIError:  # there is none among the variables
+        return NO_KEY
+    known = {urlsplit(OFFICIAL).netloc, urlsplit(str(usual)).netloc}
+    return None if urlsplit(address).netloc in known else NO_KEY
 
 
 async def _drained(pieces: AsyncGenerator[bytes, None]) -> None:

@@ -144,3 +144,24 @@ def test_warming_up_prepares_then_connects():
     model.warm_up()
     assert model.done == ["prepared", "connected"]
     Counting().warm_up()
+
+
+@pytest.mark.parametrize("concurrency", ["8", 2.5, None, float("nan"), 0, True])
+def test_a_concurrency_that_is_no_whole_number_is_refused(concurrency: Any):
+    with pytest.raises(SettingsError) as caught:
+        Counting().batch(questions("one"), concurrency=concurrency)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("keep_errors", [True, False])
+def test_questions_may_come_from_a_generator(keep_errors: bool):
+    asked = ([{"role": "user", "content": text}] for text in ("one", "two"))
+    assert texts(Counting().batch(asked, keep_errors=keep_errors)) == ["one", "two"]
+
+
+@pytest.mark.parametrize("extra", [[1], "max_tokens", 5])
+def test_settings_of_a_call_that_are_no_dict_are_refused(extra: Any):
+    with pytest.raises(SettingsError, match="extra_generate_cfg"):
+        Counting().batch(questions("one"), extra_generate_cfg=extra)
+    with pytest.raises(SettingsError, match="extra_generate_cfg"):
+        Counting().chat(questions("one")[0], extra_generate_cfg=extra)

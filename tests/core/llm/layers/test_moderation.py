@@ -225,6 +225,17 @@ async def test_true_means_the_model_s_own_service_and_key(service: Service):
     assert service.asked[0][0] == "/v1/moderations Bearer sk-own"
 
 
+@pytest.mark.parametrize("its_own", [True, False])
+async def test_the_vendor_s_key_goes_to_no_stranger(
+    service: Service, monkeypatch: pytest.MonkeyPatch, its_own: bool
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-vendor")
+    model = guarded({"base_url": service.base_url} if its_own else True, "fine")
+    model.cfg |= {"base_url": service.base_url}
+    await ask(model)
+    assert service.asked[0][0] == "/v1/moderations Bearer EMPTY"
+
+
 @pytest.mark.parametrize(
     ("status", "body", "error"),
     [
