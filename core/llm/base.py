@@ -232,7 +232,7 @@ class BaseChatModel:
 
     def batch(
         self,
-        list_of_messages: Sequence[Sequence[Given]],
+        list_of_messages: Iterable[Sequence[Given]],
         functions: Sequence[dict[str, Any]] | None = None,
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
@@ -269,7 +269,7 @@ class BaseChatModel:
 
     async def abatch(
         self,
-        list_of_messages: Sequence[Sequence[Given]],
+        list_of_messages: Iterable[Sequence[Given]],
         functions: Sequence[dict[str, Any]] | None = None,
         *,
         concurrency: int = DEFAULT_CONCURRENCY,
