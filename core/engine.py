@@ -34,6 +34,7 @@ from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
 from core.storage.summaries import SummaryStore
 from core.toolbox.approving import Approving
+from core.toolbox.given_files import GivenFiles
 from core.toolbox.interpreting import Interpreting
 from core.toolbox.toolbox import Toolbox
 from core.turns import Turns
@@ -103,9 +104,9 @@ class Engine:
             self._models = OwnModels(self.settings, services, Chosen(self._loader, self.readiness), self._told)
             opening.push_async_callback(self._models.aclose)
             self.choosing = Choosing(services, self._models)
-            code = Interpreting(self.settings, self.conversations, self.documents, self.files, self._sandbox_known)
-            self._code = await opening.enter_async_context(code)
-            self.toolbox = Toolbox.over(database, sealer, self.settings, self._code.interpreter)
+            given = GivenFiles(self.conversations, self.documents, self.files)
+            self._code = await opening.enter_async_context(Interpreting(self.settings, given, self._sandbox_known))
+            self.toolbox = Toolbox.over(database, sealer, self.settings, self._code.interpreter, given)
             opening.push_async_callback(self.toolbox.aclose)
             self.intake = Intake(self.files, self.documents, self.library, self._changed)
             opening.push_async_callback(self.intake.aclose)

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from core.errors import NotFoundError
-from core.storage.base import file_ids
 from core.toolbox.toolbox import Interpreter
 from core.tools.sandbox.kernels import Kernels
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
 
     from core.settings import Settings
-    from core.storage.conversations import ConversationStore
-    from core.storage.documents import DocumentStore
-    from core.storage.files import FileStore
+    from core.toolbox.given_files import GivenFiles
     from core.tools.builtin.code_interpreter import CodeInterpreter
 
 _PATIENCE: Final = 2.0  # seconds: what a person waits for goes first
@@ -29,21 +25,17 @@ class Interpreting:
 
     Args:
         settings: Which sandbox is wanted, and where the data folder is, which nothing inside may see.
-        conversations: Whose messages name files.
-        documents: Those of the conversations.
-        files: Where the files are.
+        given: The files of the conversations.
         changed: Called when it is known whether there is a sandbox.
     """
 
     def __init__(
         self,
         settings: Settings,
-        conversations: ConversationStore,
-        documents: DocumentStore,
-        files: FileStore,
+        given: GivenFiles,
         changed: Callable[[], None],
     ) -> None:
-        self._conversations, self._documents, self._files = conversations, documents, files
+        self.given = given
         home = settings.home.absolute()
         known = home / "sandbox.json"
         self.kernels = Kernels(wanted=settings.code, private=(home,), known=known, changed=changed, patience=_PATIENCE)
@@ -77,7 +69,8 @@ class Interpreting:
         from core.tools.builtin.code_interpreter import CodeInterpreter
 
         async def files() -> dict[str, Path]:
-            return await self._files_of(owner, conversation_id)
+            given = await self.given.of(owner, conversation_id)
+            return {name: path for name, one in given.items() if isinstance(path := one.source, Path)}
 
         if conversation_id:  # the reply goes first
             asyncio.get_running_loop().call_later(_PATIENCE, self.kernels.warm)
@@ -86,23 +79,6 @@ class Interpreting:
     async def forget(self, owner: str, conversation_id: str) -> None:
         """A conversation is deleted: its kernel ends, with all files in it."""
         await self.kernels.forget(_key(owner, conversation_id))
-
-    async def _files_of(self, owner: str, conversation_id: str) -> dict[str, Path]:
-        """What was added to the conversation, by name; of two with one name, the later."""
-        try:
-            thread = await self._conversations.thread(owner, conversation_id)
-        except NotFoundError:
-            return {}
-        wanted = [record.file_id for record in await self._documents.list(owner, conversation_id)]
-        wanted += file_ids(part for message in thread if message.role == "user" for part in message.parts)
-        found: dict[str, Path] = {}
-        for file_id in dict.fromkeys(wanted):
-            try:
-                record, path = await self._files.get(owner, file_id)
-            except NotFoundError:
-                continue
-            found[record.name] = path
-        return found
 
 
 def _key(owner: str, conversation_id: str) -> str:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
-    from core.tools.base import BaseTool
+    from core.toolbox.given_files import GivenFiles
 
 _LOG = logging.getLogger(__name__)
 _ALL: Final = "services"  # the name of the list among an owner's choices
@@ -94,9 +94,17 @@ class OwnServices:
         choices: Where they are kept.
         sealer: Seals their keys.
         at_home: Whether an owner may name services of this machine and its network.
+        given: The files of conversations; none if left out.
     """
 
-    def __init__(self, choices: OwnerSettings, sealer: Sealer, at_home: Callable[[str], bool]) -> None:
+    def __init__(
+        self,
+        choices: OwnerSettings,
+        sealer: Sealer,
+        at_home: Callable[[str], bool],
+        given: GivenFiles | None = None,
+    ) -> None:
+        self._given = given
         self._choices = choices
         self._sealer = sealer
         self._at_home = at_home
@@ -109,10 +117,18 @@ class OwnServices:
         found = [await self._standing(owner, service_id) for service_id in await self._ids(owner)]
         return [one for one in found if one is not None]
 
-    async def tools(self, owner: str) -> list[BaseTool]:
-        """What the owner's services offer. Raises StorageError."""
+    async def tools(self, owner: str, conversation_id: str = "") -> list[ApiTool]:
+        """What the owner's services offer; what is sent with files may send those of the conversation, and no other.
+
+        Raises:
+            StorageError: The database failed.
+        """
         standing = [one for one in await self.list(owner) if one.on]
-        return [tool for one in standing for tool in one.tools if tool.operation.name not in one.off]
+        tools = [tool for one in standing for tool in one.tools if tool.operation.name not in one.off]
+        if not any(tool.operation.files for tool in tools):
+            return tools
+        given = await self._given.of(owner, conversation_id) if self._given is not None and conversation_id else {}
+        return [tool.with_files(given) for tool in tools]
 
     async def secrets(self, owner: str) -> list[str]:
         """The keys of the owner's services, for whoever must not repeat them; one that cannot be read is none."""

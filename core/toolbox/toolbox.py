@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from core.storage.database import Database
     from core.storage.sealing import Sealer
+    from core.toolbox.given_files import GivenFiles
     from core.tools.base import BaseTool
 
 _LOG = logging.getLogger(__name__)
@@ -138,11 +139,12 @@ class Toolbox:
         sealer: Sealer,
         settings: Settings,
         interpreter: Callable[[], Interpreter] = Interpreter,
+        given: GivenFiles | None = None,
     ) -> Self:
         """The tools of an installation."""
         choices = ToolChoices(OwnerSettings(database), sealer)
         servers = OwnServers(settings, McpServerStore(database, sealer), Allowances(database))
-        services = OwnServices(OwnerSettings(database), sealer, servers.may_start_programs)
+        services = OwnServices(OwnerSettings(database), sealer, servers.may_start_programs, given)
         accounts = ToolAccounts(OwnerSettings(database), sealer)
         return cls(choices, servers, settings.home, interpreter, services, accounts=accounts)
 
@@ -171,7 +173,7 @@ class Toolbox:
             names = [name for name in names if name in usual or name in on]
         own = [await self._made(owner, conversation_id, name) for name in names]
         brought = await self.servers.tools(owner)
-        brought += await self.services.tools(owner) if self.services is not None else []
+        brought += await self.services.tools(owner, conversation_id) if self.services is not None else []
         ours = {tool.name: tool for tool in own if tool is not None}
         others = [tool for tool in brought if tool.name not in ours and tool.name != AskDocuments.name]
         found = [*ours.values(), *_apart(others)]

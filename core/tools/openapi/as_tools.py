@@ -5,9 +5,11 @@ Assistant(function_list=[{"openapi": "https://petstore.example/openapi.json", "c
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -15,15 +17,20 @@ from core.bridge.sync import run
 from core.errors import FetchError, SettingsError, ToolError
 from core.net.addresses import Reach, open_internet_and_own_network
 from core.tools.base import BaseTool, Lang, ToolResult
+from core.tools.given_files import files_in
+from core.tools.openapi.body import names_in
 from core.tools.openapi.calling import called
 from core.tools.openapi.credentials import Keys
-from core.tools.openapi.document import Document, Source, load
+from core.tools.openapi.document import Document, Source, load, plain
 from core.tools.openapi.operations import Operation, operations, servers_of, unique
 from core.tools.openapi.request import request_of
 from core.tools.openapi.tokens import Tokens, checkable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from core.messages.message import Message
+    from core.tools.given_files import GivenFile
 
 _KNOWN: Final = frozenset({"openapi", "credentials", "name", "server", "only", "own_network", "timeout"})
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -34,6 +41,10 @@ _WANTS: Final[Mapping[str, Mapping[Lang, str]]] = {
     "writes": {"en": "send to {title}: {label}", "zh": "向 {title} 提交：{label}"},
     "deletes": {"en": "delete at {title}: {label}", "zh": "在 {title} 删除：{label}"},
 }
+_SENDS: Final[Mapping[Lang, str]] = {"en": "{wants}, with {files}", "zh": "{wants}，附上{files}"}
+_FILE: Final[Mapping[Lang, str]] = {"en": "{name} ({size})", "zh": "{name}（{size}）"}
+_NOT_HERE: Final[Mapping[Lang, str]] = {"en": "not here", "zh": "不存在"}
+_MB: Final = 1_000_000
 
 
 class ApiTool(BaseTool):
@@ -66,6 +77,7 @@ class ApiTool(BaseTool):
         self._keys = keys
         self._reach = reach
         self._tokens = tokens or Tokens()
+        self._files: Mapping[str, GivenFile] | None = None
         self._full_name = f"api:{service or _NOT_IN_NAMES.sub('_', title).strip('_') or 'service'}:{operation.name}"
         self.name = f"{service}-{operation.name}"[:64] if service else operation.name
         self.description = operation.description
@@ -96,29 +108,52 @@ class ApiTool(BaseTool):
 
     def wants(self, arguments: Mapping[str, Any], lang: Lang = "en") -> str:
         """What a call is about to do, and where."""
-        del arguments
         risk = "reads" if self.reads else "deletes" if self.destructive else "writes"
-        return _WANTS[risk][lang].format(title=self.title, label=self.label(lang))
+        words = _WANTS[risk][lang].format(title=self.title, label=self.label(lang))
+        names = names_in(arguments.get(self.operation.body), self.operation.files)
+        if not names:
+            return words
+        told = [
+            _FILE[lang].format(name=plain(name, 80), size=size) if (size := self._size(name, lang)) else plain(name, 80)
+            for name in names
+        ]
+        return _SENDS[lang].format(wants=words, files=("、" if lang == "zh" else ", ").join(told))
 
-    async def call(self, params: str | dict[str, Any], **kwargs: Any) -> ToolResult:
+    def with_files(self, files: Mapping[str, GivenFile]) -> ApiTool:
+        """The same tool for a conversation that has these files, and may send no other."""
+        other = copy(self)
+        other._files = files  # noqa: SLF001 - its own
+        return other
+
+    async def call(
+        self, params: str | dict[str, Any], *, messages: Sequence[Message] = (), **kwargs: Any
+    ) -> ToolResult:
         """Ask the service.
 
+        Args:
+            params: The arguments; files by their names.
+            messages: The conversation, whose files may be named; `with_files` outranks it.
+            kwargs: Not used.
+
         Raises:
-            BadArgumentsError: The arguments do not fit.
+            BadArgumentsError: The arguments do not fit, or there is no such file.
             FetchError: The service may not be called, or does not answer.
             ToolError: The service refuses.
         """
         del kwargs
         arguments = self._verify_json_format_args(params)
+        files: Mapping[str, GivenFile] = {}
+        if self.operation.files:
+            files = self._files if self._files is not None else await asyncio.to_thread(files_in, messages)
         with _saying_how_to_allow():
             keys = await self._keys_now()
             try:
-                return await self._asked(arguments, keys)
+                return await self._asked(arguments, keys, files)
             except ToolError as error:
                 if error.details.get("status") != _NOT_LET_IN or keys is self._keys:
                     raise
             self._tokens.forget(keys)  # nothing was done: the token had ended before its time
-            return await self._asked(arguments, await self._keys_now())
+            return await self._asked(arguments, await self._keys_now(), files)
 
     async def signed_in(self) -> bool:
         """Whether its credentials are for getting a token, which is then there.
@@ -135,8 +170,19 @@ class ApiTool(BaseTool):
     async def _keys_now(self) -> Keys:
         return await self._tokens.filled_in(self._keys, self.operation.server, self._reach)
 
-    async def _asked(self, arguments: Mapping[str, Any], keys: Keys) -> ToolResult:
-        return await called(request_of(self.operation, arguments, keys.placed(self.operation)), keys, self._reach)
+    async def _asked(self, arguments: Mapping[str, Any], keys: Keys, files: Mapping[str, GivenFile]) -> ToolResult:
+        placed = keys.placed(self.operation)
+        request = await asyncio.to_thread(request_of, self.operation, arguments, placed, files)
+        return await called(request, keys, self._reach)
+
+    def _size(self, name: str, lang: Lang) -> str:
+        """How large a file is, where that is known before the call."""
+        if self._files is None:
+            return ""
+        file = self._files.get(name)
+        if file is None:
+            return _NOT_HERE[lang]
+        return f"{file.size / _MB:.1f} MB" if file.size >= _MB else f"{max(1, round(file.size / 1000))} kB"
 
 
 def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about it

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from core.errors import FetchError, ToolError
+from core.llm.pictures import kind_of
 from core.messages.content import ContentItem
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, Outgoing, body_of, checked, connected, sent
@@ -28,6 +29,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OURS_ALONE: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/javascript")
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+_ANYTHING: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
 _LONGEST_REASON: Final = 300
 
 
@@ -97,6 +99,8 @@ async def _result(response: httpx.Response, url: httpx.URL, keys: Keys) -> ToolR
 
 
 def _item(media_type: str, name: str, data: bytes) -> ContentItem:
+    if media_type in _ANYTHING:  # a picture is shown, whatever the service calls its bytes
+        media_type = kind_of(data[:32]) or media_type
     named = f";name={quote(name, '')}" if name else ""
     kind = media_type if media_type.isascii() and media_type.replace("/", "").replace("-", "").isalnum() else ""
     address = f"data:{kind or 'application/octet-stream'}{named};base64,{b64encode(data).decode()}"

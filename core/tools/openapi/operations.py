@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urljoin
 
 from core.errors import SettingsError
+from core.tools.openapi.body import body_of
 from core.tools.openapi.document import node, plain, rows
 from core.tools.openapi.schema import Schemas
 
@@ -26,7 +27,6 @@ _WHERES: Final[Mapping[str, Where]] = {"path": "path", "query": "query", "header
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 _LONGEST_NAME: Final = 64  # what model services accept
 _LONGEST_DESCRIPTION: Final = 900
-_BODIES: Final = ("application/json", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 # Headers that are not a model's to set: they say who asks, where to, and how the message is read.
 _OURS: Final = frozenset(
     {
@@ -71,6 +71,7 @@ class Operation:
         schema: JSON Schema of all arguments.
         body: The argument that is the body; "" for none.
         media_type: Of the body.
+        files: What of the body are files, as `Body` says.
         security: Which schemes will do: any of these sets, each with all of its names.
     """
 
@@ -84,6 +85,7 @@ class Operation:
     schema: Mapping[str, Any]
     body: str = ""
     media_type: str = ""
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
     security: tuple[frozenset[str], ...] = field(default_factory=tuple)
 
 
@@ -158,10 +160,11 @@ def servers_of(document: Document, part: Node) -> list[str]:
 def _operation(document: Document, name: str, path: str, method: str, item: Node, server: str) -> Operation:
     about = document.resolved(item[method])
     parameters, properties, required = _parameters(document, item, about)
-    body, media_type, schema, is_needed = _body(document, about, set(properties))
-    if body:
-        properties[body] = schema
-        required += [body] if is_needed else []
+    body, argument = body_of(document, about), ""
+    if body is not None:
+        argument = unique("body", set(properties))
+        properties[argument] = body.schema
+        required += [argument] if body.is_needed else []
     summary = plain(str(about.get("summary") or about.get("operationId") or f"{method.upper()} {path}"), 80)
     said = plain(str(about.get("description") or ""), _LONGEST_DESCRIPTION - len(summary) - 2)
     named = servers_of(document, about) or servers_of(document, item) or servers_of(document, document.root)
@@ -175,8 +178,9 @@ def _operation(document: Document, name: str, path: str, method: str, item: Node
         tuple(parameters),
         # What the service does not know would be shown to the user, and never sent.
         {"type": "object", "properties": properties, "required": required, "additionalProperties": False},
-        body,
-        media_type,
+        argument,
+        body.media_type if body is not None else "",
+        body.files if body is not None else {},
         _security(about if "security" in about else document.root),
     )
 
@@ -211,21 +215,6 @@ def _parameters(
         if where == "path" or row.get("required") is True:
             required.append(key)
     return parameters, properties, required
-
-
-def _body(document: Document, about: Node, taken: set[str]) -> tuple[str, str, dict[str, Any], bool]:
-    """The body's argument, media type and schema, and whether it is needed; the argument is "" where there is none."""
-    body = document.resolved(about.get("requestBody"))
-    content = node(body.get("content"))
-    if not content:
-        return "", "", {}, False
-    types = {str(media_type).partition(";")[0].strip().lower(): part for media_type, part in content.items()}
-    json_like = [one for one in types if one.endswith("+json")]
-    media_type = next((one for one in (*_BODIES[:1], *json_like, *_BODIES[1:]) if one in types), next(iter(types)))
-    schema = Schemas(document).of(document.resolved(types[media_type]).get("schema"))
-    if media_type not in _BODIES and media_type not in json_like:
-        schema = {"type": "string"}
-    return unique("body", taken), media_type, _described(schema, body), body.get("required") is True
 
 
 def _schema_of(document: Document, row: Node) -> object:

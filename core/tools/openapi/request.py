@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from secrets import token_hex
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import quote, urlencode
 
-from core.errors import BadArgumentsError, SettingsError
+from core.errors import BadArgumentsError, SettingsError, ToolError
+from core.tools.given_files import LARGEST, named
+from core.tools.openapi.body import text_of, written
 
 if TYPE_CHECKING:
+    from core.tools.given_files import GivenFile
     from core.tools.openapi.credentials import Placed
     from core.tools.openapi.operations import Operation, Parameter
 
+_NO_FILES: Final[Mapping[str, GivenFile]] = MappingProxyType({})
 _SEPARATORS: Final = {"spaceDelimited": " ", "pipeDelimited": "|"}
 
 
@@ -28,17 +31,21 @@ class Request:
     content: bytes | None = field(default=None, repr=False)
 
 
-def request_of(operation: Operation, arguments: Mapping[str, Any], keys: Placed) -> Request:
+def request_of(
+    operation: Operation, arguments: Mapping[str, Any], keys: Placed, files: Mapping[str, GivenFile] = _NO_FILES
+) -> Request:
     """The request of a call.
 
     Args:
         operation: What is called.
         arguments: Checked against the operation's schema.
         keys: What goes along.
+        files: Those that a call may name.
 
     Raises:
-        BadArgumentsError: A value cannot stand where it belongs.
+        BadArgumentsError: A value cannot stand where it belongs, or there is no such file.
         SettingsError: Nobody says where the service is.
+        ToolError: A file cannot be read, or all together are too large.
     """
     if operation.server is None:
         raise SettingsError("The document names no server.", hint="Give its address.", key="openapi_no_server")
@@ -54,9 +61,27 @@ def request_of(operation: Operation, arguments: Mapping[str, Any], keys: Placed)
         parts.headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
     content = None
     if operation.body and arguments.get(operation.body) is not None:
-        parts.headers["content-type"], content = _body(operation.media_type, arguments[operation.body])
+        parts.headers["content-type"], content = written(
+            operation.media_type, arguments[operation.body], operation.files, _Reading(files).read
+        )
     headers = {**parts.headers, **keys.headers}
     return Request(operation.method, f"{url}?{query}" if query else url, headers, content)
+
+
+@dataclass(slots=True)
+class _Reading:
+    """Reads the files of one request, which are bounded together."""
+
+    files: Mapping[str, GivenFile]
+    size: int = 0
+
+    def read(self, name: str) -> tuple[GivenFile, bytes]:
+        """A file with its bytes."""
+        file = named(self.files, name)
+        self.size += file.size
+        if self.size > LARGEST:
+            raise ToolError("The files are larger than 32 MB together.", hint="Send fewer, or smaller ones.")
+        return file, file.read()
 
 
 @dataclass(slots=True)
@@ -99,12 +124,12 @@ def _header(parameter: Parameter, value: Any) -> str:
 def _pairs(parameter: Parameter, value: Any) -> list[tuple[str, str]]:
     """A value in the query, by the parameter's style."""
     if isinstance(value, list):
-        parts = [_text(part) for part in cast("list[object]", value)]
+        parts = [text_of(part) for part in cast("list[object]", value)]
         if parameter.explode and parameter.style == "form":
             return [(parameter.name, part) for part in parts]
         return [(parameter.name, _SEPARATORS.get(parameter.style, ",").join(parts))]
     if isinstance(value, Mapping):
-        inner = {str(key): _text(part) for key, part in cast("Mapping[str, object]", value).items()}
+        inner = {str(key): text_of(part) for key, part in cast("Mapping[str, object]", value).items()}
         if parameter.style == "deepObject":
             return [(f"{parameter.name}[{key}]", part) for key, part in inner.items()]
         if parameter.explode:
@@ -115,44 +140,9 @@ def _pairs(parameter: Parameter, value: Any) -> list[tuple[str, str]]:
 def _joined(value: Any) -> str:
     match value:
         case list():
-            return ",".join(map(_text, cast("list[object]", value)))
+            return ",".join(map(text_of, cast("list[object]", value)))
         case Mapping():
             parts = cast("Mapping[str, object]", value).items()
-            return ",".join(f"{key},{_text(part)}" for key, part in parts)
+            return ",".join(f"{key},{text_of(part)}" for key, part in parts)
         case _:
-            return _text(value)
-
-
-def _text(value: object) -> str:
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _body(media_type: str, value: Any) -> tuple[str, bytes]:
-    """The body with the type to send it as."""
-    if media_type == "application/json" or media_type.endswith("+json"):
-        return media_type, json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-    if media_type == "application/x-www-form-urlencoded" and isinstance(value, Mapping):
-        return media_type, urlencode(_fields(cast("Mapping[str, Any]", value)), quote_via=quote).encode()
-    if media_type == "multipart/form-data" and isinstance(value, Mapping):
-        return _multipart(_fields(cast("Mapping[str, Any]", value)))
-    return media_type, _text(value).encode("utf-8", "replace")
-
-
-def _fields(value: Mapping[str, Any]) -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for name, part in value.items():
-        many = cast("list[object]", part) if isinstance(part, list) else [part]
-        found += [(str(name), _text(one)) for one in many if one is not None]
-    return found
-
-
-def _multipart(fields: list[tuple[str, str]]) -> tuple[str, bytes]:
-    boundary = f"part-{token_hex(16)}"
-    parts = [
-        f'--{boundary}\r\ncontent-disposition: form-data; name="{quote(name, " ")}"\r\n\r\n{value}\r\n'
-        for name, value in fields
-    ]
-    text = "".join([*parts, f"--{boundary}--\r\n"])
-    return f"multipart/form-data; boundary={boundary}", text.encode("utf-8", "replace")
+            return text_of(value)
