@@ -29,7 +29,6 @@ APPROVAL: dict[str, str] = {
     "js.ask_json": "This is not JSON: {why}",
     "js.ask_list": "A list in JSON, please.",
     "js.ask_object": "An object in JSON, please.",
-    "js.ask_changed": "Changed",
     "js.call_loading": "Loading …",
     "js.call_failed": "This is not here any more.",
     "js.call_download": "Download",

@@ -27,7 +27,6 @@ APPROVAL: dict[str, str] = {
     "js.ask_json": "这不是 JSON：{why}",
     "js.ask_list": "请填 JSON 列表。",
     "js.ask_object": "请填 JSON 对象。",
-    "js.ask_changed": "已修改",
     "js.call_loading": "正在读取……",
     "js.call_failed": "这里已经没有它了。",
     "js.call_download": "下载",

@@ -39,7 +39,6 @@ WORDS: dict[str, str] = {
     # the page
     "page.name": "Parlour",
     "page.opening": "Parlour is opening …",
-    "page.sentence": "Ask a model, hand it documents, check every claim.",
     "composer.label": "Your question",
     "chat.label": "Conversation",
     "composer.placeholder": "Ask, or drop a file here",
@@ -47,7 +46,6 @@ WORDS: dict[str, str] = {
     "top.untitled": "New conversation",
     "top.menu": "Conversations",
     "top.evidence": "Evidence",
-    "top.more": "More",
     # time
     "time.seconds": "{n} s",
     "time.minutes": "{n} min {s} s",

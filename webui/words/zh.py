@@ -39,7 +39,6 @@ WORDS: dict[str, str] = {
     # 页面
     "page.name": "Parlour",
     "page.opening": "Parlour 正在打开……",
-    "page.sentence": "向模型提问，交给它文件，每句话都可核对。",
     "composer.label": "你的问题",
     "chat.label": "对话",
     "composer.placeholder": "提问，或把文件拖到这里",
@@ -47,7 +46,6 @@ WORDS: dict[str, str] = {
     "top.untitled": "新对话",
     "top.menu": "对话列表",
     "top.evidence": "依据",
-    "top.more": "更多",
     # 时间
     "time.seconds": "{n} 秒",
     "time.minutes": "{n} 分 {s} 秒",
