@@ -12,6 +12,7 @@ import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
 import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
+import { say } from './words.js';
 
 const opened = new CSSStyleSheet();
 
@@ -61,6 +62,7 @@ const LINKS = {
   copy: (_, link) => copy(replyText(link.closest('.message-row')), link),
   cancel: (id) => ask({ do: 'cancel', id }),
   reread: (id) => ask({ do: 'reread', id }),
+  forget: (id) => ask({ do: 'forget', id }),
   whole: showWhole,
   rerun: runAgain,
   asknow: () => ask({ do: 'asknow' }),
@@ -83,7 +85,8 @@ async function copy(text, link) {
 
 function done(element) {
   element.classList.add('p-done');
-  setTimeout(() => element.classList.remove('p-done'), 1600);
+  element.setAttribute('aria-label', say('copied'));
+  setTimeout(() => { element.classList.remove('p-done'); element.setAttribute('aria-label', say('copy')); }, 1600);
 }
 
 function cite(link) {

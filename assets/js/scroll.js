@@ -1,4 +1,5 @@
 // Stay at the end while the reader is there; never move the page under a reader's eyes.
+import { keepFocus } from './focus.js';
 import { onChange, status } from './state.js';
 
 const NEAR = 8;
@@ -68,7 +69,11 @@ export function start() {
     last = scroller.scrollTop;
     if (down && last + scroller.clientHeight >= scroller.scrollHeight - NEAR) stick = true;
   }, true);
-  addEventListener('click', (event) => { if (event.target.closest?.('.scroll-down-button-container')) toEnd(); }, true);
+  addEventListener('click', (event) => {
+    if (!event.target.closest?.('.scroll-down-button-container')) return;
+    toEnd();
+    keepFocus('#chat [role="log"]');  // the button goes as the end is reached
+  }, true);
   addEventListener('resize', hold);
   onChange(hold);
 }

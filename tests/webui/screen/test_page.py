@@ -172,6 +172,12 @@ def test_send_and_stop_share_a_place_and_have_names(
     assert stage.stops == 1
 
 
+def test_other_languages_get_english_and_the_composer_has_one_name_for_a_screen_reader(show: Show) -> None:
+    composer = show(locale="fr-FR").locator("#composer")
+    expect(composer.get_by_role("button", name="Send", exact=True)).to_be_visible()
+    expect(composer).not_to_contain_text("MultimodalTextbox")
+
+
 def test_enter_sends_but_not_while_a_character_is_being_chosen(show: Show, stage: Stage) -> None:
     page = show()
     field = page.locator("#composer textarea")
@@ -257,6 +263,9 @@ def test_copying_gives_back_what_the_model_wrote(show: Show) -> None:
 
 def test_what_was_drawn_a_moment_ago_is_copied_whole(show: Show) -> None:
     page = show("answered")
+    row = page.locator("#chat .bot-row").first
+    for drawn in ('[data-testid="bot"]:has(table)', "a.p-copy"):
+        expect(row.locator(drawn).first).to_be_attached()
     page.evaluate(
         """() => { navigator.clipboard.writeText = async (text) => { window.copied = text; };
             const row = document.querySelector('#chat .bot-row');
@@ -270,9 +279,12 @@ def test_what_was_drawn_a_moment_ago_is_copied_whole(show: Show) -> None:
 
 def test_light_and_dark_follow_the_system_until_the_reader_chooses(show: Show) -> None:
     page = show(color_scheme="dark")
+    ground = "getComputedStyle(document.querySelector('#talk')).backgroundColor"
     expect(page.locator("body")).to_have_class("dark")
+    dark = page.evaluate(ground)
     page.locator("#history .p-theme").click()
     expect(page.locator("body")).not_to_have_class("dark")
+    assert page.evaluate(ground) != dark
     page.reload(wait_until="domcontentloaded")
     wait_for_script(page)
     expect(page.locator("#history .p-theme")).to_contain_text("Dark")
@@ -298,8 +310,10 @@ def test_the_reader_is_never_pulled_to_the_end(show: Show) -> None:
     log.evaluate("e => e.querySelector('.message-wrap').append(document.createElement('hr'))")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert log.evaluate("e => e.scrollTop") == pytest.approx(before, abs=2)
-    page.get_by_role("button", name="To the newest message").click()
+    focus(page.get_by_role("button", name="To the newest message"))
+    page.keyboard.press("Enter")
     until(lambda: log.evaluate(AT_END))
+    expect(log).to_be_focused()
 
 
 def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
