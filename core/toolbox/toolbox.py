@@ -62,7 +62,7 @@ class Builtin:
 BUILTINS = (
     Builtin("calculator", on=True, small=True),
     Builtin("current_time", on=True, small=True),
-    Builtin(CODE, on=True),
+    Builtin(CODE, on=True, small=True),
     Builtin(SEARCH),
     Builtin("web_extractor"),
     Builtin("image_search"),

@@ -16,7 +16,7 @@ from core.llm.calling.call_text import CallText, call_events, read_calls
 from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
 from core.llm.calling.neutral import Restored, neutral, restored
 from core.llm.calling.nous import with_system
-from core.llm.calling.plain_needs import with_need
+from core.llm.calling.plain_needs import CODE, needed, with_need
 from core.llm.calling.respond_reader import RespondReader
 from core.llm.request import call_ids, named_choice
 from core.messages.events import Event, TextDelta
@@ -39,10 +39,12 @@ class JsonSchemaTemplate:
         """The request with tools as a schema; after results, a plain question about them."""
         if not _routes(request):
             return replace(request, messages=tuple(facts_messages(request.messages, request.lang)), functions=())
-        names = {str(function["name"]) for function in request.functions}
+        functions = _offered(request)
+        names = {str(function["name"]) for function in functions}
         messages = with_need(_spoken(request.messages), names, request.lang)
-        messages = with_system(messages, router_text(request.functions, request.lang))
-        generate = {**request.generate, "response_format": response_format(request.functions, named_choice(request))}
+        messages = with_system(messages, router_text(functions, request.lang))
+        only = named_choice(request) or (CODE if names == {CODE} and len(request.functions) > 1 else "")
+        generate = {**request.generate, "response_format": response_format(functions, only)}
         return replace(request, messages=tuple(messages), functions=(), generate=generate)
 
     def reader(self, request: ChatRequest) -> RouterReader | PlainReader:
@@ -157,6 +159,21 @@ def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
     question = neutral(messages[last].get_text_content())
     asked = asked_about("\n".join(filter(None, results)), question, lang)
     return [*_spoken(messages[:last]), *asked, *said]
+
+
+def _offered(request: ChatRequest) -> Sequence[Mapping[str, Any]]:
+    """The tools of the choice. Code is among several only where it is plainly asked for, and then it is all of them.
+
+    So small a model would run code for "What is Python?", and do a plot with the calculator.
+    """
+    others = [function for function in request.functions if function["name"] != CODE]
+    if named_choice(request) or not others or len(others) == len(request.functions):
+        return request.functions
+    last = request.messages[-1] if request.messages else None
+    asked = last.get_text_content() if last is not None and last.role == USER else ""
+    if needed(asked, {CODE}):
+        return [function for function in request.functions if function["name"] == CODE]
+    return others
 
 
 def _routes(request: ChatRequest) -> bool:

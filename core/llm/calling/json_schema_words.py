@@ -101,6 +101,12 @@ EXAMPLES: Mapping[Lang, Sequence[Example]] = {
         (_FACT["en"][0], "respond", {"text": _FACT["en"][1]}),
         ("What time is it in Rome?", "current_time", {"timezone": "Rome"}),
         ("What day is it today?", "current_time", {"timezone": "here"}),
+        (
+            "Draw a bar chart of 3 pens and 5 cups.",
+            "code_interpreter",
+            {"code": "import matplotlib.pyplot as plt\nplt.bar(['pens', 'cups'], [3, 5])\nplt.show()"},
+        ),
+        ("Use Python to sort 2, 9, 4.", "code_interpreter", {"code": "print(sorted([2, 9, 4]))"}),
         ("What does my contract say about rent?", "ask_documents", {"query": "contract rent"}),
     ],
     "zh": [
@@ -109,6 +115,12 @@ EXAMPLES: Mapping[Lang, Sequence[Example]] = {
         (_FACT["zh"][0], "respond", {"text": _FACT["zh"][1]}),
         ("罗马现在几点？", "current_time", {"timezone": "罗马"}),
         ("今天星期几？", "current_time", {"timezone": "本地"}),
+        (
+            "画一张柱状图：笔 3，杯子 5。",
+            "code_interpreter",
+            {"code": "import matplotlib.pyplot as plt\nplt.bar(['笔', '杯子'], [3, 5])\nplt.show()"},
+        ),
+        ("用 Python 给 2、9、4 排序。", "code_interpreter", {"code": "print(sorted([2, 9, 4]))"}),
         ("我的合同里房租怎么规定？", "ask_documents", {"query": "合同 房租"}),
     ],
 }

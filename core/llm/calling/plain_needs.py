@@ -1,4 +1,4 @@
-"""Questions that plainly need the clock or the calculator: a small model is told so, for it would make up an answer."""
+"""Questions that plainly need the clock, the calculator or code: a small model is told so, or it makes up an answer."""
 
 from __future__ import annotations
 
@@ -16,6 +16,30 @@ _NOW_EN: Final = r"(?:time|date|day(?: of the week)?|weekday|month|year)"
 _NOW_ZH: Final = r"(?:几点|几号|几月|几日|星期几|周几|礼拜几|哪一?[年月天]|什么(?:日期|时间|时候)|多少号|日期|时间)"
 _THIS_ZH: Final = r"(?:现在|今天|今日|今年|本月|目前|当前|此刻)"
 _END: Final = r"(?=\s*(?:[?.!,]|$|in |now\b|right now\b|today\b|there\b|here\b|at the moment\b|please\b))"
+CODE: Final = "code_interpreter"
+_CHART_EN: Final = r"(?:plot|graph|histogram|diagram|heat\s?map|(?:\w+\s+)?chart|scatter(?:\s?plot)?|box\s?plot)s?"
+_MAKE_EN: Final = r"(?:make|draw|create|show|give|produce|generate|render|need|want|do|build|sketch)"
+_CHART_ZH: Final = r"(?:图像|图表|图形|曲线|[折线柱状形直方饼散点条箱热力雷达函数的]{1,4}图)"
+_ASKS_ABOUT: Final = re.compile(
+    r"^\s*(?:and\s+|so\s+)?(?:how|what|why|which|who|when|where|is|are|do|does|did|explain|tell\s+me\s+about)\b(?!.*\brun\b)"
+    r"|怎么|怎样|如何|什么|为何|是谁|哪",
+    re.IGNORECASE,
+)
+_CODE: Final = re.compile(
+    # The means are named: with Python, by a script, in the code interpreter …
+    r"\b(?:use|using|with|via|through|let|have|open|start)\s+(?:(?:some|a|the|your|bit|of)\s+)*(?:python|code[\s_]interpreter|numpy|pandas|matplotlib)\b"
+    r"|\b(?:run|execute|evaluate)\b.*\b(?:code|python|script|program|snippet|print)\b"
+    r"|\b(?:calculate|compute|work\s+out|solve|simulate|plot|draw|do)\b.*\bin\s+python\b"
+    # … or what only code can make.
+    r"|(?:^|[.!?:,]\s*|\b(?:please|can\s+you|could\s+you|would\s+you|let's|let\s+us|i\s+want\s+to|i'd\s+like\s+to)\s+)"
+    r"(?:please\s+)?(?:plot|graph|chart|visuali[sz]e)\s+(?!of\b|twist)\S"
+    rf"|\b{_MAKE_EN}\b(?:\s+\S+){{0,5}}?\s+{_CHART_EN}\b(?!\s*(?:twist|summary))"
+    r"|[用让请叫]\s*(?:一下|一段|一点)?\s*(?:python|代码|程序|脚本|numpy|pandas|matplotlib)"
+    r"|(?:运行|执行|跑)(?:一下|一段|这段|下面的?|以下的?|下列)*[^。！？?]{0,8}(?:代码|脚本|程序|python|print)"
+    r"|(?:代码|脚本|程序)[^。！？?]{0,6}(?:并|然后|再)(?:运行|执行)"
+    rf"|(?:画|绘|作|做|要|看|生成|输出|来|显示|展示)[^。！？?]{{0,60}}{_CHART_ZH}|(?:画|绘)[^。！？?]{{0,40}}图",
+    re.IGNORECASE,
+)
 _NEEDS: Final[Mapping[str, re.Pattern[str]]] = {
     "current_time": re.compile(
         rf"\b(?:what|which)\s+{_NOW_EN}\s+(?:is\s+(?:it|today)|(?:do|have)\s+we|are\s+we)\b"
@@ -43,6 +67,8 @@ def needed(question: str, names: Collection[str]) -> str:
         question: What is asked.
         names: The tools on offer.
     """
+    if CODE in names and _CODE.search(question) and not _ASKS_ABOUT.search(question):
+        return CODE  # whoever names the means is not answered by others
     found = [name for name, pattern in _NEEDS.items() if name in names and pattern.search(question)]
     return found[0] if len(found) == 1 else ""
 

@@ -84,6 +84,8 @@ async def test_code_runs_where_a_sandbox_holds_for_each_conversation_by_itself(
     boxed = Toolbox(toolbox.choices, toolbox.servers, tmp_path, lambda: inside, accounts=toolbox.accounts)
     code = next(tool for tool in await boxed.tools("alice", "talk") if isinstance(tool, Code))
     assert code.key == "alice/talk"
+    assert "code_interpreter" in await names(boxed, small=True)
+    await boxed.switch("alice", "code_interpreter", on=False)
     assert "code_interpreter" not in await names(boxed, small=True)
 
 
