@@ -108,14 +108,14 @@ class Typesetter:
         self.printed: list[Printed] = []
         self._document: Any = pymupdf.open()
         self._sheets: list[Sheet] = []
-        self._waiting: list[tuple[float, float, str, float]] = []
+        self._waiting: list[list[tuple[float, float, str, float]]] = []  # of each page, in what order they were set
         self._page: Any = None
 
     def page(self, sheet: Sheet | None = None) -> None:
         """Begin a page."""
-        self._finish()
         sheet = sheet or Sheet()
         self._sheets.append(sheet)
+        self._waiting.append([])
         self._page = self._document.new_page(width=sheet.width, height=sheet.height)
         self._page.insert_font(fontname="F0", fontbuffer=font(self.script).buffer)
 
@@ -142,7 +142,7 @@ class Typesetter:
         turned = sheet.turned and not sheet.lying
         place = box if turned else sheet.shown(box)
         self.printed.append(Printed(text, len(self._sheets), place))
-        self._waiting.append((x, baseline, text, size))
+        self._waiting[-1].append((x, baseline, text, size))
 
     def paragraph(self, lines: Sequence[str], x: float, top: float, size: float = 0.0) -> float:
         """Set lines below each other; where the next may begin."""
@@ -158,30 +158,29 @@ class Typesetter:
         for text, (left, right) in zip(cells, pairwise(edges), strict=True):
             self._page.draw_rect(pymupdf.Rect(left, top, right, top + height), width=0.7)
             baseline = top + (height - self.size) / 2 + self.size * 0.8
-            self._waiting.append((left + 4, baseline, text, self.size))
+            self._waiting[-1].append((left + 4, baseline, text, self.size))
             if face.text_length(text, self.size) > right - left - 6:
                 raise ValueError(f"{text!r} is too long for its field.")
         self.printed.append(Printed("".join(cells), len(self._sheets), (edges[0], top, edges[-1], top + height)))
 
     def save(self, path: Path, *, across: bool = False) -> None:
         """Write the file; `across` draws lines from top to bottom, whatever column they stand in."""
-        self._finish(across=across)
-        for page, sheet in zip(self._document, self._sheets, strict=True):
+        for page, sheet, lines in zip(self._document, self._sheets, self._waiting, strict=True):
+            if across:
+                lines.sort(key=lambda one: (round(one[1]), one[0]))
+            _draw(page, sheet, lines)
             if sheet.crop:
                 page.set_cropbox(pymupdf.Rect(sheet.crop))
             page.set_rotation(sheet.turned)
         self._document.subset_fonts()
         self._document.save(path, garbage=3, deflate=True)
 
-    def _finish(self, *, across: bool = False) -> None:
-        waiting, self._waiting = self._waiting, []
-        if across:
-            waiting.sort(key=lambda one: (round(one[1]), one[0]))
-        for x, y, text, size in waiting:
-            sheet = self._sheets[-1]
-            turn = 0 if sheet.lying else sheet.turned
-            point = sheet.raw(x, y) if turn else (x, y)
-            self._page.insert_text(point, text, fontsize=size, fontname="F0", rotate=turn)
+
+def _draw(page: Any, sheet: Sheet, lines: Sequence[tuple[float, float, str, float]]) -> None:
+    turn = 0 if sheet.lying else sheet.turned
+    for x, y, text, size in lines:
+        point = sheet.raw(x, y) if turn else (x, y)
+        page.insert_text(point, text, fontsize=size, fontname="F0", rotate=turn)
 
 
 def scanned(path: Path, to: Path) -> None:

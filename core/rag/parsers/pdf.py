@@ -15,6 +15,7 @@ from core.rag.parsers.pdf_margins import Margins
 from core.rag.parsers.pdf_order import top_down
 from core.rag.parsers.pdf_rows import with_rows
 from core.rag.parsers.pdf_tables import outside, tables
+from core.rag.parsers.pdf_turn import Turn
 from core.rag.parsers.scans import MOST, is_scan, recognised
 from core.rag.parsers.text_lines import is_list, joined, listed
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 _PAGES = 5_000
 _FEWEST_DRAWN = 4  # lines or rectangles: fewer make no table
 _LEARNT_FROM, _FIRST = 40, 8  # pages
+_UPRIGHT = Turn(0, 0.0, 0.0)
 _NO_TITLES = frozenset({"anonymous", "untitled", "unknown", "title"})
 
 
@@ -76,8 +78,9 @@ class PdfParser:
                 whole, any_page = whole and not page.is_lost, any_page or not page.is_lost
                 any_text = any_text or bool(page.runs)
                 yield page.shape
-                kept = margins.without(page.shape, page.runs)
-                yield from _whole_headings(block for lines in kept for block in _block(lines, headings, number))
+                kept = page.turn.read(margins.without(page.shape, page.runs))
+                blocks = _whole_headings(block for lines in kept for block in _block(lines, headings, number))
+                yield from map(page.turn.shown_block, blocks)
             if not any_page or (source.is_mended() and not any_text and not source.has_pictures()):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             # Only now is it known: pages are mended as they are opened.
@@ -89,6 +92,7 @@ class PdfParser:
 class _Page:
     shape: PageShape
     runs: Runs
+    turn: Turn = _UPRIGHT
     is_lost: bool = False
     scan: RawPage | None = None
 
@@ -97,6 +101,13 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
     raw = source.page(number)
     if raw is None:
         return _Page(PageShape(number, 0.0, 0.0), [], is_lost=True)
+    turn = Turn(raw.turn, raw.width, raw.height)
+    runs = turn.shown(_in_order(turn.upright(raw), number, headings))
+    return _Page(_shape(raw, number, runs), runs, turn, scan=raw if is_scan(raw) else None)
+
+
+def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
+    """The lines of a page whose text stands upright as they are read, tables in place of theirs."""
     here = tables(raw.drawn, raw.words, number) if len(raw.drawn) >= _FEWEST_DRAWN else []
     places = [place for place, _ in here]
     runs: Runs = []
@@ -109,13 +120,12 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
         if lines:
             headings.learn(lines)
             runs.append(lines)
-    runs = top_down(with_rows(in_columns(runs, raw.width), raw.drawn, number))
-    return _Page(_shape(raw, number, runs), runs, scan=raw if is_scan(raw) else None)
+    return top_down(with_rows(in_columns(runs, raw.width), raw.drawn, number))
 
 
 def _recognised(page: _Page, scan: RawPage) -> _Page:
     runs = [*page.runs, *recognised(scan)]
-    return _Page(_shape(scan, page.shape.page, runs), runs)
+    return _Page(_shape(scan, page.shape.page, runs), runs, page.turn)
 
 
 def _shape(raw: RawPage, number: int, runs: Runs) -> PageShape:

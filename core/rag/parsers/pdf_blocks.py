@@ -6,8 +6,10 @@ at a fraction's bar. Here those parts are put together by the rules that it join
 
 from __future__ import annotations
 
+from collections import Counter
 from contextlib import contextmanager
 from functools import partial
+from math import atan2, pi
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError
@@ -98,6 +100,7 @@ class MuPdf:
             pictured=partial(_pictured, page, view),
             pixels=partial(_pixels, page),
             is_garbled=garbled,
+            turn=-(_direction(texts) + view.rotation) % 360,
         )
 
 
@@ -110,13 +113,27 @@ def _read(page: Any, view: View) -> tuple[Any, list[dict[str, Any]], list[Rectan
             reading = page.get_textpage(flags=flags | library.TEXT_COLLECT_VECTORS)
             found: list[dict[str, Any]] = reading.extractDICT()["blocks"]
             drawings = [block for block in found if block["type"] == _DRAWING]
-            if drawings and page.rotation:  # the rules are for lines across
+            if drawings and _direction(found):  # the rules are for lines across
                 found = page.get_textpage(flags=flags).extractDICT()["blocks"]
     except BrokenDocumentError:
         return None, [], []
     texts = _mended(found) if drawings else [block for block in found if block.get("lines")]
     boxes = (view.shown(block["bbox"], edge=_HAIR) for block in drawings if _is_ruling(block))
     return reading, texts, [box for box in boxes if box]
+
+
+def _direction(blocks: list[dict[str, Any]]) -> int:
+    """Which way most letters go, in the page's own measures: degrees from left to right, with the clock.
+
+    What is written from top to bottom, as some Chinese is, stands upright.
+    """
+    letters: Counter[int] = Counter()
+    for block in blocks:
+        for line in block.get("lines", ()):
+            along, down = line["dir"]
+            turn = 0 if line["wmode"] else round(atan2(down, along) / (pi / 2)) % 4 * 90
+            letters[turn] += sum([len(span["text"]) for span in line["spans"]])
+    return letters.most_common(1)[0][0] if letters else 0
 
 
 def _words(reading: Any, view: View) -> list[Word]:

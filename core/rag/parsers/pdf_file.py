@@ -101,6 +101,7 @@ class View:
     def __init__(self, page: Any) -> None:
         rect = page.rect
         self.width, self.height = float(rect.width), float(rect.height)
+        self.rotation = int(page.rotation)
         self._turn: tuple[float, ...] | None = tuple(page.rotation_matrix) if page.rotation else None
 
     def shown(self, box: Sequence[float], edge: float = 0.0) -> Rectangle | None:

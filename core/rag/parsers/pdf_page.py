@@ -37,6 +37,7 @@ class RawPage:
         pictured: Says how much of it its largest picture covers, from 0 to 1.
         pixels: Draws it; takes the pixels for each point.
         is_garbled: Whether some of its text has letters that nobody knows.
+        turn: Degrees by which it must be turned, with the clock, for most of its text to stand upright.
     """
 
     width: float
@@ -47,6 +48,7 @@ class RawPage:
     pictured: Callable[[], float]
     pixels: Callable[[float], Pixels]
     is_garbled: bool = False
+    turn: int = 0
 
 
 class Source(Protocol):

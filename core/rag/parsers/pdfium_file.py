@@ -157,6 +157,7 @@ class Pdfium:
             pictured=partial(_pictured, page, text.view),
             pixels=partial(_pixels, page),
             is_garbled=len(readable) < len(lines),
+            turn=text.turn,
         )
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from core.rag.document import union
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_headings import Line
+from core.rag.parsers.pdf_turn import turned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -35,20 +36,6 @@ _MORE = 1.25  # times the usual gap
 _FAR = 2.0  # line heights between words that belong to different columns
 _HYPHENS = str.maketrans({"\x02": "-", "\ufffe": "-", "\t": " "})
 _ASKED = 200  # letters of a page, which way round they stand
-
-
-def _turned(box: Rectangle, turn: int, wide: float, high: float) -> Rectangle:
-    """A box of a page of this size when the page is turned by so many degrees, with the clock."""
-    x0, y0, x1, y1 = box
-    match turn % 360:
-        case 90:
-            return (high - y1, x0, high - y0, x1)
-        case 180:
-            return (wide - x1, high - y1, wide - x0, high - y0)
-        case 270:
-            return (y0, wide - x1, y1, wide - x0)
-        case _:
-            return box
 
 
 class View:
@@ -67,7 +54,7 @@ class View:
         """A box, wherever it is."""
         left, bottom, right, top = self._box
         upright = (box[0] - left, top - box[3], box[2] - left, top - box[1])
-        return _turned(upright, self.turn, right - left, top - bottom)
+        return turned(upright, self.turn, right - left, top - bottom)
 
     def shown(self, box: Sequence[float]) -> Rectangle | None:
         """What is to be seen of a box; `None` if nothing is."""
@@ -114,6 +101,7 @@ class Text:
         self._raw: Any = import_module("pypdfium2.raw")
         self.view = View(page)
         self._page, self._reading = _upright(page)
+        self.turn = (self._reading.turn - self.view.turn) % 360
         self._count = max(0, self._page.count_chars())
 
     def _text(self, start: int, count: int) -> str:
@@ -144,11 +132,7 @@ class Text:
 
     def _shown(self, box: Rectangle) -> Rectangle:
         """Where a box of the page as it is read is displayed."""
-        if self.view.turn == self._reading.turn:
-            return box
-        turn = self.view.turn - self._reading.turn
-        x0, y0, x1, y1 = _turned(box, turn, self._reading.width, self._reading.height)
-        return (round(x0, 2), round(y0, 2), round(x1, 2), round(y1, 2))
+        return turned(box, -self.turn, self._reading.width, self._reading.height)
 
     def _letter(self, at: int) -> str:
         return chr(self._raw.FPDFText_GetUnicode(self._page, at) or 32)
@@ -172,9 +156,11 @@ class Text:
             box = self._letter_box(at)
             if box is None:
                 continue
-            if before and box[0] - before[2] > _FAR * max(box[3] - box[1], before[3] - before[1]):
-                yield first, at
-                first = at
+            if before:
+                far = _FAR * max(box[3] - box[1], before[3] - before[1])
+                if box[0] - before[2] > far or before[0] - box[2] > far:  # the right column may be drawn first
+                    yield first, at
+                    first = at
             before = box
         yield first, end
 

@@ -53,6 +53,11 @@ KINDS: dict[str, Callable[[], Typesetter]] = {
     "Chinese": lambda: pages(script="cjk"),
     "turned": lambda: pages([Sheet(turned=turn) for turn in TURNS]),
     "lying on its side": lambda: pages([Sheet(turned=turn, lying=True) for turn in TURNS]),
+    "two columns, turned": lambda: pages([Sheet(turned=turn) for turn in TURNS], columns=2, count=16),
+    "two columns, on their head": lambda: pages([Sheet(turned=180, lying=True)], columns=2, count=16),
+    "two columns on their side, drawn across": lambda: pages(
+        [Sheet(turned=turn, lying=True) for turn in TURNS], columns=2, count=24
+    ),
     "mixed sizes": lambda: pages([Sheet(), Sheet(420, 595), Sheet(842, 595)]),
     "cropped": lambda: pages([Sheet(crop=(40, 50, 560, 800)), Sheet(crop=(20, 30, 595, 842))]),
     "two columns": lambda: pages(columns=2, count=16),
