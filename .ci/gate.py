@@ -1,4 +1,4 @@
-"""Runs the checks one after another, prints each one's name and time, and leaves nothing running.
+"""Runs the checks, prints each one's name, output and time, and leaves nothing running.
 
 `python .ci/gate.py` is what `make test` runs; `--all` adds the slow tests.
 """
@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -20,34 +21,99 @@ _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
 _CODE = ["core", "webui", "tests", "bench", "docs/site_pages.py", "examples", "app.py", "set_up.py", ".ci"]
 
 
-def stages(*, everything: bool) -> list[tuple[str, list[str]]]:
-    """The stages in order: a name, and the command."""
+Stage = tuple[str, list[str]]
+
+
+def stages(*, everything: bool) -> list[list[Stage]]:
+    """The stages, each a name and a command: one group after another, those of a group side by side."""
     pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow"])
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
+    unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
     return [
-        ("format", [str(_BIN / "ruff"), "format", "--check", *_CODE]),
-        ("lint", [str(_BIN / "ruff"), "check", *_CODE]),
-        ("layers", [str(_BIN / "lint-imports"), "--no-logo"]),
-        ("types", [str(_BIN / "pyright")]),
-        ("tests", [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]),
-        ("screen", [*pytest, "tests/webui/screen"]),
-        ("page", [*pytest, "tests/e2e"]),
+        [("format", [str(_BIN / "ruff"), "format", "--check", *_CODE])],
+        [("lint", [str(_BIN / "ruff"), "check", *_CODE])],
+        [("layers", [str(_BIN / "lint-imports"), "--no-logo"])],
+        # Pyright computes on one core, and the browser's tests leave one idle most of the time.
+        [("screen", [*pytest, "tests/webui/screen"]), ("types", [str(_BIN / "pyright")])],
+        [("tests", unit)],
+        [("page", [*pytest, "tests/e2e"])],
     ]
 
 
-def run_stage(name: str, command: list[str]) -> tuple[bool, float]:
-    """Run one stage in a process group of its own, and end whatever it left behind."""
-    print(f"\n== {name}: {' '.join(Path(part).name if part.startswith('/') else part for part in command)}", flush=True)
-    started = time.monotonic()
-    process = subprocess.Popen(command, cwd=_ROOT, env=_environment(), stdin=subprocess.DEVNULL, start_new_session=True)
+class _Running:
+    """A stage in a process group of its own.
+
+    Args:
+        name: The stage's.
+        command: The stage's.
+        shown: Whether what it prints is seen as it comes; else it is kept, and printed whole by `say`.
+    """
+
+    def __init__(self, name: str, command: list[str], *, shown: bool) -> None:
+        self.name = name
+        self.seconds = 0.0
+        self._title = " ".join(Path(part).name if part.startswith("/") else part for part in command)
+        self._kept = None if shown else tempfile.TemporaryFile()  # noqa: SIM115 - `end` closes it
+        if shown:
+            print(f"\n== {name}: {self._title}", flush=True)
+        self._begun = time.monotonic()
+        self._process = subprocess.Popen(
+            command,
+            cwd=_ROOT,
+            env=_environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=self._kept,
+            stderr=self._kept and subprocess.STDOUT,
+            start_new_session=True,
+        )
+
+    @property
+    def passed(self) -> bool:
+        """Whether it ended well."""
+        return self._process.returncode == 0
+
+    def has_ended(self) -> bool:
+        """Whether it has ended; whatever it left behind is ended then, too."""
+        if not self.seconds and self._process.poll() is not None:
+            self.seconds = time.monotonic() - self._begun
+            _end_group(self._process.pid)
+        return self.seconds > 0
+
+    def say(self) -> None:
+        """Print how it went, after what it printed itself where that was not seen yet."""
+        if self._kept is not None:
+            print(f"\n== {self.name}: {self._title}", flush=True)
+            self._kept.seek(0)
+            print(self._kept.read().decode("utf-8", "replace"), end="", flush=True)
+        print(f"== {self.name}: {'passed' if self.passed else 'FAILED'} in {self.seconds:.0f} s", flush=True)
+
+    def end(self) -> None:
+        """End it, and whatever it started."""
+        if not self.has_ended():
+            _end_group(self._process.pid)
+            self._process.wait()
+        if self._kept is not None:
+            self._kept.close()
+
+
+def run_group(group: list[Stage]) -> dict[str, tuple[bool, float]]:
+    """Run stages side by side; by name, whether each passed, and its seconds.
+
+    What the first prints is seen as it comes, what the others print whole when all have ended.
+    """
+    running: list[_Running] = []
     try:
-        passed = process.wait() == 0
+        for name, command in group:
+            running.append(_Running(name, command, shown=not running))
+        while len([one for one in running if one.has_ended()]) < len(running):
+            time.sleep(0.05)
+        for one in running:
+            one.say()
+        return {one.name: (one.passed, one.seconds) for one in running}
     finally:
-        _end_group(process.pid)
-    seconds = time.monotonic() - started
-    print(f"== {name}: {'passed' if passed else 'FAILED'} in {seconds:.0f} s", flush=True)
-    return passed, seconds
+        for one in running:
+            one.end()
 
 
 def _end_group(group: int) -> None:
@@ -76,7 +142,9 @@ def _environment() -> dict[str, str]:
 
 def main() -> int:
     """Run every stage, so that one run shows all that is wrong."""
-    results = {name: run_stage(name, command) for name, command in stages(everything="--all" in sys.argv)}
+    results: dict[str, tuple[bool, float]] = {}
+    for group in stages(everything="--all" in sys.argv):
+        results |= run_group(group)
     print(
         "\n"
         + "\n".join(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +17,25 @@ LEAVE_A_SERVER = """
 import subprocess, sys
 server = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 open(sys.argv[1], "w").write(str(server.pid))
+"""
+# Says that it begins, and ends only once the other one has begun, too.
+MEET = """
+import pathlib, sys, time
+folder, own, other = sys.argv[1:]
+print(own, "begins", flush=True)
+pathlib.Path(folder, own).touch()
+while not pathlib.Path(folder, other).exists():
+    time.sleep(0.01)
+print(own, "ends")
+"""
+WAIT = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(600)"
+ENDED = f"""
+import signal, sys
+sys.path.insert(0, sys.argv[1])
+import gate
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+group = [(name, [sys.executable, "-c", {WAIT!r}, f"{{sys.argv[2]}}/{{name}}"]) for name in ("first", "second")]
+gate.run_group(group)
 """
 
 
@@ -39,8 +60,8 @@ def is_running(pid: int) -> bool:
 
 def test_a_stage_leaves_no_server_running(gate: ModuleType, tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    passed, _ = gate.run_stage("server", [sys.executable, "-c", LEAVE_A_SERVER, str(note)])
-    assert passed
+    results = gate.run_group([("server", [sys.executable, "-c", LEAVE_A_SERVER, str(note)])])
+    assert results["server"][0]
     assert not is_running(int(note.read_text()))
 
 
@@ -48,8 +69,8 @@ def test_a_failing_stage_fails_the_gate_and_the_others_still_run(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     stages = [
-        ("first", [sys.executable, "-c", "raise SystemExit(3)"]),
-        ("second", [sys.executable, "-c", "print('ran')"]),
+        [("first", [sys.executable, "-c", "raise SystemExit(3)"])],
+        [("second", [sys.executable, "-c", "print('ran')"])],
     ]
     monkeypatch.setattr(gate, "stages", lambda **_: stages)
     assert gate.main() == 1
@@ -59,6 +80,30 @@ def test_a_failing_stage_fails_the_gate_and_the_others_still_run(
     assert "ok      second" in said
 
 
+def test_stages_side_by_side_run_at_the_same_time_and_none_hides_another(
+    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    group = [(name, [sys.executable, "-c", MEET, str(tmp_path), name, other]) for name, other in ("ab", "ba")]
+    failing = ("c", [sys.executable, "-c", "import sys; print('wrong', file=sys.stderr); sys.exit(1)"])
+    monkeypatch.setattr(gate, "stages", lambda **_: [[*group, failing]])
+    assert gate.main() == 1
+    said = capfd.readouterr().out
+    whole = ["== a: ", "a begins\na ends\n", "== a: passed", "== b: ", "b begins\nb ends\n== b: passed", "== c: "]
+    places = [said.index(part) for part in [*whole, "wrong\n== c: FAILED", "ok      a", "ok      b", "FAILED  c"]]
+    assert places == sorted(places)
+
+
+def test_a_gate_that_is_ended_ends_all_stages_that_run_side_by_side(tmp_path: Path) -> None:
+    gate = subprocess.Popen([sys.executable, "-c", ENDED, str(ROOT / ".ci"), str(tmp_path)], stdout=subprocess.DEVNULL)
+    notes = [tmp_path / "first", tmp_path / "second"]
+    while not all(note.exists() and note.read_text() for note in notes):
+        assert gate.poll() is None
+        time.sleep(0.02)  # between two looks
+    gate.terminate()
+    assert gate.wait(30) == 143
+    assert not [note for note in notes if is_running(int(note.read_text()))]
+
+
 def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
-    names = [name for name, _ in gate.stages(everything=False)]
-    assert names == ["format", "lint", "layers", "types", "tests", "screen", "page"]
+    names = [[name for name, _ in group] for group in gate.stages(everything=False)]
+    assert names == [["format"], ["lint"], ["layers"], ["screen", "types"], ["tests"], ["page"]]
