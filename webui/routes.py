@@ -18,6 +18,7 @@ from webui.handlers.documents import DocumentRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.libraries import LibraryRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.servers import ServerRoutes
 from webui.handlers.services import ServiceRoutes
 from webui.handlers.tools import ToolRoutes
 from webui.incoming import TooLargeError
@@ -62,6 +63,7 @@ class Routes:
         self._uploads = uploads
         self._models = ModelRoutes(context)
         self._tools = ToolRoutes(context)
+        self._servers = ServerRoutes(context)
         self._services = ServiceRoutes(context)
         self._libraries = LibraryRoutes(context, uploads)
         self._documents = DocumentRoutes(context)
@@ -78,6 +80,7 @@ class Routes:
             Route("/gradio_api/upload_progress", self.progress, methods=["GET"]),
             *self._models.table(),
             *self._tools.table(),
+            *self._servers.table(),
             *self._services.table(),
             *self._libraries.table(),
             *self._documents.table(),

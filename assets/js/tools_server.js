@@ -14,6 +14,9 @@ export function served(dialog) {
   const state = make('p', { className: 'p-server-state', attributes: { dir: 'auto' } });
   const check = button('', say('tools_check'));
   const again = button('', say('tools_again'));
+  const signIn = button('p-main', say('servers_sign_in'));
+  const signOut = button('', say('servers_sign_out'));
+  const way = make('a', { className: 'p-sign-in', target: '_blank', rel: 'noopener' });
   const reached = make('pre', { className: 'p-reached' });
   const confirm = confirmation(dialog);
   const enabled = toggle('');
@@ -31,8 +34,8 @@ export function served(dialog) {
   // What there is nothing to say about before its command was seen.
   const afterwards = make('div', {}, labelled(enabled, say('tools_enabled')), labelled(trusted, say('tools_trusted')), trust,
     labelled(asks, say('tools_asks')), asksNote);
-  const shown = make('div', {}, make('div', { className: 'p-between' }, state, make('span', { className: 'p-row' }, check, again)),
-    reached, confirm.element, afterwards, title, list, logs);
+  const shown = make('div', {}, make('div', { className: 'p-between' }, state, make('span', { className: 'p-row' }, signIn, check, again, signOut)),
+    way, reached, confirm.element, afterwards, title, list, logs);
   const form = editing(dialog, () => { changing = false; draw(dialog.data); edit.focus(); });
   const { element, head, name } = section('', shown, form.element);
   head.append(edit, remove);
@@ -50,6 +53,18 @@ export function served(dialog) {
     dialog.tell('run', say('tools_checking'));
     await dialog.run('check', { server: id() }, { quiet: true });
   });
+  // The page of the service opens in a tab of its own. Where a browser thinks it comes unasked, its address stays.
+  signIn.addEventListener('click', async () => {
+    dialog.tell('run', say('servers_signing_in'));
+    const answer = await dialog.run('sign_in', { server: id() }, { quiet: true });
+    if (!answer) return;
+    dialog.tell();
+    if (!way.hidden) {
+      way.focus();
+      way.click();
+    }
+  });
+  signOut.addEventListener('click', () => dialog.run('sign_out', { server: id() }));
   again.addEventListener('click', () => dialog.run('connect', { server: id() }));
   all.addEventListener('click', () => approve(dialog.data.opened.tools.filter((one) => one.mark)));
   for (const [input, what] of [[enabled, 'enable'], [trusted, 'trust'], [asks, 'let_ask']]) {
@@ -87,6 +102,13 @@ export function served(dialog) {
     shown.hidden = changing;
     edit.setAttribute('aria-pressed', String(changing));
     state.replaceChildren(shape(opened.shape), make('span', { textContent: opened.told }));
+    const { needed, address, at, out } = opened.sign_in;
+    signIn.hidden = !needed;
+    signOut.hidden = !(out && opened.ready);
+    way.hidden = !address;
+    if (address) way.href = address;
+    else way.removeAttribute('href');
+    text(way, at);
     check.hidden = !opened.ready;
     again.hidden = opened.ready || !opened.may_connect;
     text(reached, opened.reached);

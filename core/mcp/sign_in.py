@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator
+    from collections.abc import AsyncGenerator, Mapping
 
     from mcp.client.auth import TokenStorage
     from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
@@ -88,6 +88,45 @@ class MemoryTokens:
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
         """Keep as whom the program is registered."""
         self._client = client_info
+
+
+class KeptTokens:
+    """The tokens of one server, as plain values somewhere else.
+
+    Args:
+        read: Gives what is kept: `tokens` and `client`, where there are any.
+        write: Keeps one of the two.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[], Awaitable[Mapping[str, Any]]],
+        write: Callable[[str, Mapping[str, Any]], Awaitable[None]],
+    ) -> None:
+        self._read = read
+        self._write = write
+
+    async def get_tokens(self) -> OAuthToken | None:
+        """What was kept last."""
+        from mcp.shared.auth import OAuthToken
+
+        kept = (await self._read()).get("tokens")
+        return OAuthToken.model_validate(kept) if kept else None
+
+    async def set_tokens(self, tokens: OAuthToken) -> None:
+        """Keep tokens."""
+        await self._write("tokens", tokens.model_dump(mode="json", exclude_none=True))
+
+    async def get_client_info(self) -> OAuthClientInformationFull | None:
+        """As whom the owner is registered."""
+        from mcp.shared.auth import OAuthClientInformationFull
+
+        kept = (await self._read()).get("client")
+        return OAuthClientInformationFull.model_validate(kept) if kept else None
+
+    async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
+        """Keep as whom the owner is registered."""
+        await self._write("client", client_info.model_dump(mode="json", exclude_none=True))
 
 
 NOBODY = SignIn(None)

@@ -39,6 +39,7 @@ class McpServer:
         confirmed: The print of the command that the owner has seen and allowed to start; empty before.
         approved: The print of each tool as the owner last saw it.
         off: Its tools that are switched off, by the server's own names.
+        signed_in: Whether the owner has signed in to it.
         created_at: Unix seconds.
     """
 
@@ -52,6 +53,7 @@ class McpServer:
     confirmed: str
     approved: Mapping[str, str]
     off: tuple[str, ...]
+    signed_in: bool
     created_at: float
 
 
@@ -123,6 +125,8 @@ class McpServerStore:
             values: dict[str, Any] = {"name": name, "settings": self._sealed(owner, server_id, after)}
             if reached(before) != reached(after):
                 values |= {"approved": {}, "trusted": False, "asks": False}
+            if (reached(before), before.get("oauth")) != (reached(after), after.get("oauth")):
+                values["sign_in"] = ""
             connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(values))
             return _server_of(connection, owner, server_id)
 
@@ -166,6 +170,37 @@ class McpServerStore:
 
         return await self._database.write(change)
 
+    async def sign_in(self, owner: str, server_id: str) -> dict[str, Any]:
+        """With what the owner has signed in: `url`, `tokens` and `client`; nothing where that was never done.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+            StorageError: key `key_unreadable`: the installation's secret has changed.
+        """
+        return self._opened(owner, server_id, await self._database.read(lambda c: _sign_in_of(c, owner, server_id)))
+
+    async def keep_sign_in(self, owner: str, server_id: str, url: str, given: Mapping[str, Any]) -> None:
+        """Keep a part of that, beside what is kept for the same address. Raises NotFoundError."""
+
+        def change(connection: Connection) -> None:
+            before: dict[str, Any] = {}
+            with suppress(StorageError):
+                before = self._opened(owner, server_id, _sign_in_of(connection, owner, server_id))
+            kept = {**(before if before.get("url") == url else {}), "url": url, **given}
+            sealed = self._sealer.seal(json.dumps(kept), owner, "mcp sign-in", server_id)
+            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(sign_in=sealed))
+
+        await self._database.write(change)
+
+    async def forget_sign_in(self, owner: str, server_id: str) -> None:
+        """Forget the owner's tokens. Raises NotFoundError."""
+
+        def change(connection: Connection) -> None:
+            _server_of(connection, owner, server_id)
+            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(sign_in=""))
+
+        await self._database.write(change)
+
     async def delete(self, owner: str, server_id: str) -> None:
         """Forget a server with its secrets. Raises NotFoundError."""
 
@@ -184,7 +219,7 @@ class McpServerStore:
         return cast("dict[str, Any]", json.loads(self._sealer.open(kept.settings, kept.owner_id, "mcp", kept.id)))
 
     async def secrets(self, owner: str) -> list[str]:
-        """What may be keys in variables, headers, arguments and address, for whoever must not repeat them.
+        """What may be keys in variables, headers, arguments, address and tokens, for whoever must not repeat them.
 
         Whose settings cannot be read has none.
         """
@@ -197,7 +232,16 @@ class McpServerStore:
                 arguments: object = settings.get("args")
                 found += [*among(pairs), *in_address(str(settings.get("url") or ""))]
                 found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
+                found += _keys_of(settings.get("oauth"), "client_secret")
+                signed = await self.sign_in(owner, kept.id) if kept.signed_in else {}
+                found += _keys_of(signed.get("tokens"), "access_token", "refresh_token")
+                found += _keys_of(signed.get("client"), "client_secret")
         return found
+
+    def _opened(self, owner: str, server_id: str, sealed: str) -> dict[str, Any]:
+        if not sealed:
+            return {}
+        return cast("dict[str, Any]", json.loads(self._sealer.open(sealed, owner, "mcp sign-in", server_id)))
 
     def _fresh(self, owner: str, name: str, settings: Mapping[str, Any], now: float) -> dict[str, Any]:
         server_id = new_id()
@@ -212,6 +256,7 @@ class McpServerStore:
             "confirmed": "",
             "approved": {},
             "off": [],
+            "sign_in": "",
             "created_at": now,
         }
 
@@ -235,6 +280,18 @@ def _server_of(connection: Connection, owner: str, server_id: str) -> McpServer:
     return _record(row)
 
 
+def _sign_in_of(connection: Connection, owner: str, server_id: str) -> str:
+    row = connection.execute(select(mcp_servers.c.sign_in).where(_is(owner, server_id))).first()
+    if row is None:
+        raise NotFoundError("There is no such MCP server.", kind="server")
+    return str(row.sign_in)
+
+
+def _keys_of(given: object, *names: str) -> list[str]:
+    values = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    return [str(values[name]) for name in names if values.get(name)]
+
+
 def _refuse_taken(connection: Connection, owner: str, name: str, *, but: str = "") -> None:
     query = select(mcp_servers.c.id, mcp_servers.c.name).where(mcp_servers.c.owner_id == owner)
     for row in connection.execute(query):
@@ -256,5 +313,6 @@ def _record(row: Row[Any]) -> McpServer:
         confirmed=row.confirmed,
         approved=dict(row.approved),
         off=tuple(row.off),
+        signed_in=bool(row.sign_in),
         created_at=row.created_at,
     )

@@ -208,6 +208,7 @@ mcp_servers = Table(
     Column("enabled", Boolean, nullable=False),
     Column("trusted", Boolean, nullable=False),
     Column("asks", Boolean, nullable=False, server_default=false()),
+    Column("sign_in", Text, nullable=False, server_default=""),
     Column("confirmed", Text, nullable=False),
     Column("approved", JSON, nullable=False),
     Column("off", JSON, nullable=False),

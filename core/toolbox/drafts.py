@@ -103,7 +103,13 @@ def fit_for_json(settings: ServerSettings) -> dict[str, Any]:
     """What is to be kept of settings. Which tools they ask to run unasked is not: that is the owner's to say."""
     unused = {"url"} if settings.type == "stdio" else {"command", "args", "cwd"}
     plain = settings.model_dump(mode="json", include=set(_OTHERS) - unused, exclude_defaults=True)
-    secret = {field: settings.revealed(field) for field in _SECRET}
+    secret: dict[str, Any] = {field: settings.revealed(field) for field in _SECRET}
+    if settings.oauth is not None:
+        own = settings.oauth.client_secret
+        secret["oauth"] = {
+            **settings.oauth.model_dump(mode="json", exclude_defaults=True),
+            **({"client_secret": own.get_secret_value()} if own is not None else {}),
+        }
     return {**plain, **{field: values for field, values in secret.items() if values}}
 
 
@@ -115,13 +121,14 @@ def _whole(values: object, field: str, kept: Mapping[str, Any] | None, given: Ma
     if not isinstance(values, Mapping):
         return values or {}
     old: Mapping[str, Any] = (kept or {}).get(field) or {}
-    if kept is None or not _is_same_place(kept, given):
+    if kept is None or not is_same_place(kept, given):
         old = {}
     pairs = cast("Mapping[Any, Any]", values).items()
     return {str(key).strip(): old.get(str(key).strip(), "") if value is None else value for key, value in pairs}
 
 
-def _is_same_place(kept: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+def is_same_place(kept: Mapping[str, Any], given: Mapping[str, Any]) -> bool:
+    """Whether two settings lead to one server on the network."""
     one, other = str(kept.get("url") or ""), str(given.get("url") or "")
     try:
         places = [(parts.scheme, parts.hostname, parts.port) for parts in map(urlsplit, (one, other))]

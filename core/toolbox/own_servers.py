@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import time
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from core.errors import McpError, NotFoundError, ParlourError, SettingsError, StorageError
+from core.errors import NotFoundError, SettingsError, StorageError
 from core.mcp.settings import ServerSettings
 from core.mcp.shown import rule_name
 from core.net.addresses import Reach
 from core.storage.base import LOCAL_OWNER
 from core.storage.mcp_servers import reached
-from core.toolbox.drafts import checked, pasted
-from core.toolbox.standing import OfferedTool, OwnServer
+from core.toolbox.drafts import checked, is_same_place, pasted
+from core.toolbox.signing import SignIns
+from core.toolbox.standing import (
+    OwnServer,
+    found_command,
+    nobody,
+    not_here,
+    offered_tools,
+    refusal,
+    running_as,
+    state_of,
+    trouble_of,
+    why_failed,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.mcp.commands import Resolved
     from core.mcp.servers import Server, Servers
     from core.settings import Settings
     from core.storage.allowances import Allowances
     from core.storage.mcp_servers import McpServer, McpServerStore
     from core.toolbox.drafts import ServerDraft
-    from core.toolbox.standing import Mark, State, Trouble
+    from core.toolbox.standing import State, Trouble
     from core.tools.base import BaseTool
 
 _LOG = logging.getLogger(__name__)
@@ -52,6 +60,7 @@ class OwnServers:
         self._settings = settings
         self._store = store
         self._allowances = allowances
+        self._sign_ins = SignIns(store)
         self._turn = 0  # how often a server was set up otherwise: what was read before that is not what is
         self._running: Servers | None = None
         self._starting: dict[asyncio.Task[None], Server] = {}
@@ -94,7 +103,7 @@ class OwnServers:
             return []
         standing = [await self._standing(one, start=True, turn=turn) for one in kept]
         hopeful = [one.kept for one in standing if one.state == "connecting" and one.kept.id not in self._failing]
-        known = [_of(self._servers, one) for one in hopeful]
+        known = [running_as(self._servers, one) for one in hopeful]
         waited = {self._start(server) for server in known if server is not None}
         if waited:
             await asyncio.wait(waited, timeout=_PATIENCE)
@@ -145,7 +154,8 @@ class OwnServers:
             # What the form does not show stays.
             rest = {key: before[key] for key in ("timeout", "connect_timeout", "include", "exclude") if key in before}
             kind = {"type": before["type"]} if before.get("url") and before.get("url") == entry.get("url") else {}
-            draft = checked(name, {**rest, **kind, **entry}, before)
+            whom = {"oauth": before["oauth"]} if "oauth" in before and is_same_place(before, entry) else {}
+            draft = checked(name, {**rest, **kind, **whom, **entry}, before)
             self._refuse(owner, draft)
             another = another or reached(before) != reached(draft.settings)
             return draft.settings
@@ -169,7 +179,7 @@ class OwnServers:
         """
         one = await self._standing(await self._store.get(owner, server_id), start=False)
         if not self.may_start_programs(owner):
-            raise _not_here()
+            raise not_here()
         if not one.print or one.print != seen:
             hint = "Look at it once more."
             raise SettingsError("The command is another one than was seen.", hint=hint, key="server_unconfirmed")
@@ -201,7 +211,7 @@ class OwnServers:
         now = {one.name: one.print for one in (await self._one(owner, server_id)).tools}
         agreed = {name: seen for name, seen in prints.items() if seen and now.get(name) == seen}
         kept = await self._store.set(owner, server_id, approved=agreed)
-        server = _of(self._servers, kept)
+        server = running_as(self._servers, kept)
         if server is not None:
             server.approve(agreed)
 
@@ -211,6 +221,54 @@ class OwnServers:
         await self._end(kept)
         await self._standing(kept, start=True)
 
+    async def sign_in(self, owner: str, server_id: str, redirect_uri: str) -> str:
+        """Begin to sign in to a server: gives the address of the page to do so on; "" where it is there without.
+
+        Args:
+            owner: Whose server it is.
+            server_id: Which one.
+            redirect_uri: Where the service sends the owner's browser back to; `signed_in` takes that.
+
+        Raises:
+            NotFoundError: There is none such of this owner, or it may not run.
+            SettingsError: key `sign_in_plain`: the page is reached without encryption.
+            McpError: The server offers no sign-in, or cannot be reached.
+        """
+        kept = await self._store.get(owner, server_id)
+        signing = self._sign_ins.begin(owner, server_id, redirect_uri)
+        try:
+            await self._end(kept)
+            await self._standing(kept, start=True)
+            server = running_as(self._servers, kept)
+            if server is None:
+                raise NotFoundError("The server does not run.", kind="server")
+            address = await signing.address_or(self._start(server))
+        finally:
+            if not signing.address.done():
+                self._sign_ins.ended(signing)
+        if not address and (failure := why_failed(server)) is not None:
+            raise failure
+        return address
+
+    async def signed_in(self, owner: str, query: str) -> OwnServer:
+        """Take the answer that the owner's browser brings, once; gives the server as it stands then.
+
+        Raises:
+            NotFoundError: key `sign_in_unknown`: it is no answer to a question of this owner, or came too late.
+        """
+        server_id = self._sign_ins.answered(owner, query)
+        kept = await self._store.get(owner, server_id)
+        started = {task for task, one in self._starting.items() if one is running_as(self._servers, kept)}
+        if started:
+            await asyncio.wait(started, timeout=_PATIENCE)
+        return await self._one(owner, server_id)
+
+    async def sign_out(self, owner: str, server_id: str) -> None:
+        """Forget the owner's tokens for a server, and end it. Raises NotFoundError."""
+        await self._store.forget_sign_in(owner, server_id)
+        await self._end(await self._store.get(owner, server_id))
+        await self._store.forget_sign_in(owner, server_id)  # a token may have been renewed meanwhile
+
     async def check(self, owner: str, server_id: str) -> tuple[float, int]:
         """Seconds until it answered, and how many tools it has.
 
@@ -218,7 +276,7 @@ class OwnServers:
             NotFoundError: There is none such of this owner, or it does not run.
             McpError: It does not answer.
         """
-        server = _of(self._servers, await self._store.get(owner, server_id))
+        server = running_as(self._servers, await self._store.get(owner, server_id))
         if server is None:
             raise NotFoundError("The server does not run.", kind="server")
         begun = time.perf_counter()
@@ -240,7 +298,7 @@ class OwnServers:
         from core.mcp.servers import Servers
 
         if self._running is None:
-            self._running = Servers(elicit=lambda _: _nobody)
+            self._running = Servers(elicit=lambda _: nobody)
         return self._running
 
     async def _one(self, owner: str, server_id: str) -> OwnServer:
@@ -267,12 +325,8 @@ class OwnServers:
         except (StorageError, ValueError) as error:
             trouble = error if isinstance(error, StorageError) else SettingsError("They are wrong.", key="mcp_settings")
             return OwnServer(kept, None, "failed", trouble)
-        command, seen, trouble = None, "", None
-        if settings.type == "stdio":
-            command, seen, trouble = await asyncio.to_thread(_found, settings)
-            trouble = trouble if self.may_start_programs(kept.owner_id) else _not_here()
-        elif not self._may_reach(kept.owner_id, settings):
-            trouble = _not_that_address()
+        command, seen, trouble = await asyncio.to_thread(found_command, settings)
+        trouble = refusal(settings, local=self.may_start_programs(kept.owner_id)) or trouble
         state: State = "failed" if trouble is not None else "confirm" if seen and seen != kept.confirmed else "off"
         if not kept.enabled or state != "off":
             return OwnServer(kept, settings, state if kept.enabled else "off", trouble, command, seen)
@@ -290,32 +344,35 @@ class OwnServers:
             self._start(server)
         if server.state == "ready":
             self._failing.pop(kept.id, None)
-        tools = await self._offered(kept, server)
+        tools = await offered_tools(self._store, kept, server)
         log = tuple(line.text for line in server.log)
         begins = server.state in {"off", "failed"} and server in self._starting.values()  # as it says a moment later
-        state, why = ("connecting", None) if begins else (server.state, _why(server))
-        return OwnServer(kept, settings, state, why, command, seen, tools, log)
+        page = self._sign_ins.address(kept.owner_id, kept.id)
+        state, why = ("connecting", None) if begins else (state_of(server, page), why_failed(server))
+        return OwnServer(kept, settings, state, why, command, seen, tools, log, page)
 
     def _live(self, kept: McpServer, settings: ServerSettings) -> Server:
         reach = None if self.may_start_programs(kept.owner_id) else Reach()
         approved = dict(kept.approved) or None
         return self._servers.of(
-            kept.owner_id, kept.name, settings, trusted=kept.trusted, approved=approved, reach=reach, asks=kept.asks
+            kept.owner_id,
+            kept.name,
+            settings,
+            trusted=kept.trusted,
+            approved=approved,
+            reach=reach,
+            asks=kept.asks,
+            sign_in=self._sign_ins.of(kept.owner_id, kept.id),
         )
 
     def _note(self, owner: str, standing: Sequence[OwnServer]) -> None:
-        used = [one for one in standing if one.kept.enabled]
-        failed = any(one.state == "failed" for one in used)
-        waits = any(one.state == "confirm" or one.marked for one in used)
-        self._troubles.pop(owner, None)
-        if failed or waits:
-            self._troubles[owner] = "failed" if failed else "waits"
+        self._troubles[owner] = trouble_of(standing)
 
     def _try_again(self, standing: Sequence[OwnServer]) -> None:
         """Start anew what failed a while ago; the question does not wait for it, the next one may have it."""
         now = time.monotonic()
         for one in standing:
-            server = _of(self._servers, one.kept) if one.state == "failed" and one.settings is not None else None
+            server = running_as(self._servers, one.kept) if one.state == "failed" and one.settings is not None else None
             tries = self._failing.get(one.kept.id, 0)
             rest = _REST * (1 << tries)
             if server is not None and tries < _TRIES and now - self._tried.get(one.kept.id, -rest) >= rest:
@@ -329,72 +386,13 @@ class OwnServers:
         task.add_done_callback(self._starting.pop)
         return task
 
-    async def _offered(self, kept: McpServer, server: Server) -> tuple[OfferedTool, ...]:
-        """Its tools. What it lists the first time is what the owner agrees to by adding it; later changes are shown."""
-        prints = server.fingerprints if server.state == "ready" else {}
-        agreed = kept.approved
-        if prints and not agreed:
-            agreed = (await self._store.set(kept.owner_id, kept.id, approved=prints)).approved
-            server.approve(prints)
-        found: list[OfferedTool] = []
-        for tool in server.tools:
-            name = str(getattr(tool, "own_name", tool.name))
-            seen = str(getattr(tool, "fingerprint", ""))
-            mark: Mark = "" if not seen or agreed.get(name) == seen else "changed" if name in agreed else "new"
-            found.append(OfferedTool(tool, name, name not in kept.off, mark, seen))
-        return tuple(found)
-
     def _refuse(self, owner: str, draft: ServerDraft) -> None:
         """What the owner may not set up, wherever it comes from."""
-        settings = ServerSettings.model_validate(draft.settings)
-        if settings.type == "stdio" and not self.may_start_programs(owner):
-            raise _not_here()
-        if settings.type != "stdio" and not self._may_reach(owner, settings):
-            raise _not_that_address()
+        error = refusal(ServerSettings.model_validate(draft.settings), local=self.may_start_programs(owner))
+        if error is not None:
+            raise error
 
     async def _refuse_too_many(self, owner: str, more: int) -> None:
         known = len(await self._store.list(owner))
         if known + more > _MOST:
             raise SettingsError("There are too many servers.", hint="Remove one.", key="server_many", n=known)
-
-    def _may_reach(self, owner: str, settings: ServerSettings) -> bool:
-        """Where its name leads is seen when it is reached."""
-        return self.may_start_programs(owner) or urlsplit(settings.url or "").scheme == "https"
-
-
-async def _nobody(server: str, message: str, schema: dict[str, Any]) -> None:
-    """A server may ask during a call, and the call says whom: outside of one nobody is asked."""
-    del message, schema
-    _LOG.info("The MCP server %r asks something while none of its tools runs; it is told no.", server)
-
-
-def _of(servers: Servers, kept: McpServer) -> Server | None:
-    return servers.known(kept.owner_id, kept.name)
-
-
-def _why(server: Server) -> ParlourError | None:
-    if server.state != "failed":
-        return None
-    return server.failure or McpError(server.error)
-
-
-def _found(settings: ServerSettings) -> tuple[Resolved | None, str, ParlourError | None]:
-    """The command on this machine, and what names it."""
-    from core.mcp.commands import resolve_command
-
-    try:
-        command = resolve_command(settings)
-    except McpError as error:
-        return None, "", error
-    whole = [command.program, list(command.args), settings.cwd or "", sorted(settings.env)]
-    return command, sha256(json.dumps(whole).encode()).hexdigest(), None
-
-
-def _not_here() -> SettingsError:
-    hint = "Add a server that has an address."
-    return SettingsError("Programs are started for the owner of this machine alone.", hint=hint, key="server_not_here")
-
-
-def _not_that_address() -> SettingsError:
-    hint = "Only the owner of the machine may use others."
-    return SettingsError("The address is not one of the open internet.", hint=hint, key="server_address")

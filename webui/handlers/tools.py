@@ -16,6 +16,7 @@ from core.toolbox.choices import SEARCH, search_services
 from core.toolbox.drafts import pasted
 from core.toolbox.toolbox import Offered
 from webui.asked import asked, failure_of, text_of
+from webui.handlers.servers import sign_in_address
 from webui.panels.tool_rules import allowed_data, rule_hints
 from webui.panels.tools import (
     account_data,
@@ -77,6 +78,8 @@ class ToolRoutes:
             "let_ask": self.let_ask,
             "tool": self.tool,
             "approve": self.approve,
+            "sign_in": self.sign_in,
+            "sign_out": self.sign_out,
             "remove": self.remove,
             "token": self.token,
             "revoke": self.revoke,
@@ -209,6 +212,17 @@ class ToolRoutes:
         seen = {name: text_of(value) for name, value in _object(asked.get("prints")).items()}
         await self._box.servers.approve(owner, text_of(asked.get("server")), seen)
 
+    async def sign_in(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Begin to sign in to a server: `page` is where; empty where it is there without."""
+        del words
+        back = text_of(asked.get("back"))
+        return {"page": await self._box.servers.sign_in(owner, text_of(asked.get("server")), back)}
+
+    async def sign_out(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+        """Sign out of a server."""
+        await self._box.servers.sign_out(owner, text_of(asked.get("server")))
+        return {"said": words("servers.signed_out")}
+
     async def remove(self, owner: str, asked: Asked, words: Words) -> None:
         """Remove a server."""
         del words
@@ -281,6 +295,7 @@ class ToolRoutes:
             wanted = await asked(request, longest)
             if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
+            wanted["back"] = sign_in_address(request)  # whatever was asked
 
             async def done(owner: str, words: Words) -> dict[str, Any]:
                 said = await work(owner, wanted, words)

@@ -25,7 +25,9 @@ _BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
-_PAGES = frozenset({"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp"})
+_PAGES = frozenset(
+    {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
+)
 _OURS = ("models", "documents", "libraries", "tools", "calls", "conversations")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system

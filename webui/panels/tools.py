@@ -10,6 +10,7 @@ from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
+from webui.panels.servers import sign_in_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,7 +27,16 @@ if TYPE_CHECKING:
     from core.tools.web.base import SearchService
     from webui.words import Words
 
-_SHAPES = {"off": "open", "confirm": "ask", "connecting": "run", "ready": "ok", "failed": "bad"}
+_SHAPES = {
+    "off": "open",
+    "confirm": "ask",
+    "connecting": "run",
+    "ready": "ok",
+    "failed": "bad",
+    "sign_in": "ask",
+    "signing_in": "run",
+}
+_AGAIN = {"failed", "ready", "sign_in", "signing_in"}
 _MAY = ("writes", "runs_code", "reaches_out")
 
 
@@ -175,7 +185,8 @@ def opened_data(server: OwnServer, words: Words, *, local: bool) -> dict[str, An
         "enabled": kept.enabled,
         "trusted": kept.trusted,
         "asks": kept.asks,
-        "may_connect": kept.enabled and settings is not None and server.state in {"failed", "ready"},
+        "may_connect": kept.enabled and settings is not None and server.state in _AGAIN,
+        "sign_in": sign_in_data(server, words),
         "reached": _reached(server),
         "confirm": _confirm(server, words) if server.state == "confirm" and local else None,
         "tools": tools,

@@ -5,7 +5,7 @@ from __future__ import annotations
 TOOLS: dict[str, str] = {
     "tools.open": "Tools",
     "tools.server_failed": "a server has failed",
-    "tools.server_waits": "a server waits for your yes",
+    "tools.server_waits": "a server waits for you",
     # what a tool may do
     "tools.may_inside": "stays inside Parlour",
     "tools.may_reads": "reads",

@@ -5,7 +5,7 @@ from __future__ import annotations
 TOOLS: dict[str, str] = {
     "tools.open": "工具",
     "tools.server_failed": "有服务器失败",
-    "tools.server_waits": "有服务器等待你确认",
+    "tools.server_waits": "有服务器在等待你",
     # 工具能做什么
     "tools.may_inside": "只在 Parlour 内部",
     "tools.may_reads": "读取",

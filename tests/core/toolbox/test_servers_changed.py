@@ -32,14 +32,14 @@ async def test_what_is_changed_while_it_is_looked_at_is_not_started_as_it_was(
 ) -> None:
     server = await house.confirmed()
     assert await house.offered()
-    looked, go_on, found = threading.Event(), threading.Event(), vars(own_servers)["_found"]
+    looked, go_on, found = threading.Event(), threading.Event(), own_servers.found_command
 
     def slowly(settings: ServerSettings) -> Any:
         looked.set()
         go_on.wait(10)
         return found(settings)
 
-    monkeypatch.setattr(own_servers, "_found", slowly)
+    monkeypatch.setattr(own_servers, "found_command", slowly)
     looking = asyncio.create_task(house.servers.list(LOCAL_OWNER))
     await asyncio.to_thread(looked.wait, 10)
     match meanwhile:
