@@ -22,6 +22,7 @@ AGENTS: Registry[type[Agent]] = Registry(
         "ExpandWriting": Entry("core.agents.writing:ExpandWriting"),
         "GroupChat": Entry("core.agents.group_chat:GroupChat"),
         "GroupChatCreator": Entry("core.agents.group_chat_creator:GroupChatCreator"),
+        "Memory": Entry("core.agents.memory:Memory"),
         "OutlineWriting": Entry("core.agents.writing:OutlineWriting"),
         "ParallelDocQA": Entry("core.agents.parallel_doc_qa:ParallelDocQA"),
         "Router": Entry("core.agents.router:Router"),

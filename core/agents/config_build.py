@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.rag.config import RAGConfig
 
-_PERSON: Final = "UserAgent"
 _PROVIDERS: Final[Mapping[str, Mapping[str, str]]] = {
     "azure_openai": {"model_type": "azure"},
     "dashscope": {"model_server": "dashscope"},
@@ -74,7 +73,7 @@ def _made(
     """The agent; `usual` is the model of whoever leads it."""
     told, examples = (config.system_message, []) if config.prompt is None else config.prompt.filled(variables)
     is_led = usual is not None and _has_usual_model(config)
-    model = None if config.kind == _PERSON else usual if is_led else model_of(config)
+    model = None if not _wants_model(config) else usual if is_led else model_of(config)
     own: dict[str, Any] = {
         **_values(config),
         "function_list": _tools(config),
@@ -111,6 +110,11 @@ def _unused(config: AgentConfig, kind: type[Agent], place: str = "") -> list[Par
     for at, one in enumerate(config.agents):
         found += _unused(one, AGENTS[one.kind], f"{place}agents[{at}].")
     return found
+
+
+def _wants_model(config: AgentConfig) -> bool:
+    """Whether it is anything but a person, or what finds passages and was given no model for its words."""
+    return config.kind != "UserAgent" and not (config.kind == "Memory" and _has_usual_model(config))
 
 
 def _has_usual_model(config: AgentConfig) -> bool:
@@ -162,7 +166,7 @@ def _problems(
 ) -> list[ParlourError]:
     found: list[ParlourError] = []
     checks: list[Callable[[], object]] = []
-    if config.kind != _PERSON and not (led and _has_usual_model(config)):
+    if _wants_model(config) and not (led and _has_usual_model(config)):
         checks.append(lambda: model_of(config))
     if config.prompt is not None:
         checks.append(lambda: config.prompt and config.prompt.filled(variables))

@@ -24,6 +24,7 @@ WITHOUT_TOOLS: Final = frozenset(
         "ContinueWriting",
         "ExpandWriting",
         "GroupChat",
+        "Memory",
         "OutlineWriting",
         "UserAgent",
         "WriteFromScratch",

@@ -40,12 +40,13 @@ MADE: dict[str, Callable[..., Any]] = {
 # Those that say something else than their model does.
 SAYS = {
     "GroupChatCreator": NOT_PROPOSED["en"].format(why=WRONG_PROPOSAL["en"]["no_object"]),
+    "Memory": "[]",
     "UserAgent": PENDING_USER_INPUT,
 }
 # Those whose reply begins with a thought: the plan of what follows.
 THINKS = {"WriteFromScratch"}
 SPEAKS = {"GroupChat": "Member"}
-WITHOUT_MODEL = {"UserAgent"}
+WITHOUT_MODEL = {"Memory", "UserAgent"}
 # Those that speak only when their model has; their own tests show that leaving stops it.
 HOLDS_BACK = {"GroupChatCreator"}
 

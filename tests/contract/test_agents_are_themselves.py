@@ -14,7 +14,6 @@ from core.agents.assistant import Assistant
 from core.agents.basic import BasicAgent
 from core.agents.catalog import AGENTS
 from core.agents.hub import MultiAgentHub
-from core.agents.memory import Memory
 from core.agents.user_agent import PENDING_USER_INPUT
 from core.messages.content import ContentItem
 from core.messages.message import Message
@@ -156,6 +155,7 @@ PROMISES: Mapping[str, Callable[[Make, Path], bool]] = {
     "FnCallAgent": fn_call,
     "GroupChat": group,
     "GroupChatCreator": creator,
+    "Memory": memory,
     "OutlineWriting": last_words("Plan the text"),
     "ParallelDocQA": parallel,
     "ReActChat": react,
@@ -166,7 +166,6 @@ PROMISES: Mapping[str, Callable[[Make, Path], bool]] = {
     "WriteFromScratch": scratch,
 }
 BESIDES: Mapping[str, tuple[Make, Callable[[Make, Path], bool]]] = {
-    "Memory": (Memory, memory),
     "MultiAgentHub": (AGENTS["Router"], hub),
     "AgentTool": (lambda agent, **_: AgentTool(agent), agent_tool),
 }

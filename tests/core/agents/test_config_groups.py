@@ -53,6 +53,22 @@ def test_every_kind_can_be_named_and_made(name: str) -> None:
         assert agent.name == "N"
 
 
+def test_what_finds_passages_needs_no_model_and_takes_one_that_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLOUR_MODEL_TYPE", "nowhere")  # that of the settings could not be made
+    (tmp_path / "storm.md").write_text("Roofs are covered.", encoding="utf-8")
+    path = files(tmp_path, m="type: memory\nname: Clerk\nfiles: [storm.md]\n")
+    assert problems_in(AgentConfig.of(path)) == []
+    agent = Agent.from_config(path)
+    assert agent.llm is None
+    assert (
+        "Roofs are covered." in agent.run_nonstream([{"role": "user", "content": "Are roofs covered?"}])[-1]["content"]
+    )
+    model = ScriptedModel("x")
+    assert Agent.from_config({"type": "Memory", "llm": model}).llm is model
+
+
 def test_what_only_a_kind_takes_reaches_it_and_means_nothing_to_others() -> None:
     reader = {"type": "parallel_doc_qa", "llm": ScriptedModel("x"), "part_tokens": 500, "at_once": 2}
     agent = Agent.from_config(reader)
