@@ -120,6 +120,9 @@ class Answering:
     def _told(self, record: DocumentRecord) -> dict[str, Any]:
         progress = self._intake.progress(record.id)
         pages, total = (progress.pages, progress.total) if progress is not None else (0, None)
+        if record.status == "cancelled" and record.library_id is not None:
+            known = {name: (record.facts or {}).get(name) for name in ("pages", "total")}
+            return {"name": record.name, "status": record.status, "found": True, **known}
         return {"name": record.name, "status": record.status, "pages": pages, "total": total}
 
     async def _here(self, messages: Sequence[Message]) -> dict[str, tuple[FileRecord, Path]]:

@@ -177,7 +177,7 @@ class Dialog {
     const take = ['trash', say('libraries_remove', { name }), () => this.remove(one, body)];
     if (one.state === 'reading') return [['stop', say('libraries_cancel', { name }), () => this.run('cancel', body)], take];
     if (one.locked) return [['key', say('libraries_unlock', { name }), () => this.unlock(one, body)], take];
-    return [['again', say('libraries_again', { name }), () => this.run('again', body)], take];
+    return [['again', say(one.stopped ? 'libraries_rest' : 'libraries_again', { name }), () => this.run('again', body)], take];
   }
 
   tell(kind = '', said = '') {

@@ -9,7 +9,8 @@ let pressed = null; // the link that the mouse went down on
 const named = (address) => document.querySelector(`#chat a.p-do[href="${CSS.escape(address)}"]`);
 
 const lost = () => held && document.activeElement === document.body && !document.querySelector('dialog[open]');
-const link = () => named(held) ?? named(held.replace('#do-cancel-', '#do-reread-')) ?? named(held.replace('#do-reread-', '#do-cancel-'));
+// What can be done now with the document that the keyboard was on.
+const link = () => named(held) ?? ['reread', 'cancel'].map((act) => named(held.replace(/^#do-[a-z]+-/, `#do-${act}-`))).find(Boolean);
 
 function restore() {
   if (!lost()) return;

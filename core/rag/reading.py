@@ -62,6 +62,8 @@ class Draft:
         self._chunks: list[Chunk] = []
         self._shapes: list[PageShape] = []
         self._page = 0
+        self._scanned: list[int] = []  # the pages where words were recognised since reading began
+        self._counted_again: list[int] = []
         self._found = 0  # chunks, those that wait among them
         self._header: tuple[str, ...] = ()  # of the table before
         self._is_damaged = False
@@ -85,6 +87,7 @@ class Draft:
                     yield from self._take(self._cutter.take(one))
                 case _:  # words are about to be recognised
                     self._document = replace(self._document, scanned=self._document.scanned + 1)
+                    self._scanned.append(one.page)
             yield
         yield from self._take(self._cutter.end())
 
@@ -131,16 +134,27 @@ class Draft:
 
     def stopped(self) -> Piece:
         """What was read since the last time, when no more of it is wanted."""
-        self._document = replace(self._document, status="stopped")
+        if self._document.pages is not None:
+            for _ in self._take(self._cutter.turn(self._whole_pages() + 1)):
+                pass
+        # The last page is read again with the rest, and counted then.
+        self._counted_again = [page for page in self._scanned if page >= self._page]
+        scanned = self._document.scanned - len(self._counted_again)
+        self._document = replace(self._document, status="stopped", scanned=scanned)
         return self.piece()
+
+    def _whole_pages(self) -> int:
+        """How many pages were read to their end."""
+        begun = self._scanned[-1] if self._scanned else 0  # its words are being recognised: those before it are read
+        return max(0, self._page - 1, begun - 1)
 
     def progress(self) -> ReadingProgress:
         """How far it is; chunks are counted when they were handed out."""
         known = self._document
-        pages = self._page if known.pages is not None else 0
-        if known.status in {"reading", "stopped"}:  # the page at which it is
-            pages = max(0, pages - 1)
-        return ReadingProgress(known.id, pages, known.pages, known.scanned, known.tables, known.chunks, self._seconds())
+        is_over = known.status not in {"reading", "stopped"}
+        pages = 0 if known.pages is None else self._page if is_over else self._whole_pages()
+        scanned = known.scanned + sum(page <= pages for page in self._counted_again)
+        return ReadingProgress(known.id, pages, known.pages, scanned, known.tables, known.chunks, self._seconds())
 
     def _know(self, about: About) -> None:
         self._is_damaged = about.damaged or self._is_damaged

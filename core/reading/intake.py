@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
 from core.rag.progress import ReadingProgress
-from core.reading.job import Lanes, ReadingJob, facts_of
+from core.reading import outcome
+from core.reading.job import Lanes, ReadingJob
 from core.reading.linked import LINK, fetched
 from core.reading.preparing import Preparing
-from core.runs.run import as_dict
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
     from pathlib import Path
 
     from core.net.addresses import Reach
-    from core.rag.document import Document
     from core.rag.library import Library
     from core.reading.preparing import Made
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
@@ -31,6 +29,7 @@ _LOG = logging.getLogger(__name__)
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
 _NAMED = 3
+_PREPARED = 50  # libraries that are looked into at the start; the others when they are opened
 _UNREAD: tuple[DocumentStatus, ...] = ("failed", "cancelled")
 # Only its reader can help: with a password.
 _ASKED = "document_password_asked"
@@ -63,6 +62,7 @@ class Intake:
         self._preparing = Preparing(lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
+        self._is_closing = False
         self.reach: Reach | None = None
         """How far links may lead; `None` is the open internet."""
 
@@ -83,15 +83,19 @@ class Intake:
         record = await self._documents.add(owner, conversation_id, file.id, file.name, collection_id=collection_id)
         again = record.status == "failed" and not is_locked(record)
         if again or (record.status == "cancelled" and collection_id is not None):
-            record = await self._documents.update(owner, record.id, "reading", only_if=_UNREAD)
+            return await self.retry(owner, record.id)
         if record.status == "reading":
             self._begin(record)
         return record
 
     async def resume(self) -> None:
-        """Begin again what an earlier process did not finish."""
+        """Begin again what an earlier process did not finish; in the background, its vectors too."""
         for record in await self._documents.unread():
             self._begin(record)
+        owners = await self._documents.owners(_PREPARED)
+        going_on = asyncio.create_task(self._preparing.go_on(owners, self._library), name="unfinished vectors")
+        self._tasks.add(going_on)
+        going_on.add_done_callback(self._tasks.discard)
 
     async def opened(self, owner: str, library: Library) -> None:
         """An owner's index was opened: watch the documents whose vectors an earlier process did not finish."""
@@ -171,7 +175,7 @@ class Intake:
             go.set()
 
     async def cancel(self, owner: str, document_id: str) -> DocumentRecord:
-        """Stop reading a document; nothing of it stays. One that was read already stays as it is.
+        """Stop reading a document; what can be found of it already stays. One that was read stays as it is.
 
         Raises:
             NotFoundError: There is none such of this owner.
@@ -179,7 +183,7 @@ class Intake:
         record = await self._documents.get(owner, document_id)
         job = self._jobs.get(document_id)
         if job is not None and job.task is not None:
-            job.cancel()
+            job.stop()
             await asyncio.wait({job.task})
         elif record.status == "reading":
             record = await self._documents.update(owner, document_id, "cancelled", only_if=("reading",))
@@ -187,7 +191,7 @@ class Intake:
         return await self._documents.get(owner, document_id)
 
     async def retry(self, owner: str, document_id: str, password: str = "") -> DocumentRecord:
-        """Read a document that failed or was called off once more; any other stays as it is.
+        """Read a document that failed or was called off once more, of one that was stopped the rest; no other.
 
         Raises:
             NotFoundError: There is none such of this owner.
@@ -195,9 +199,22 @@ class Intake:
         before = await self._documents.get(owner, document_id)
         if before.status not in _UNREAD:
             return before
-        record = await self._documents.update(owner, document_id, "reading", only_if=_UNREAD)
+        there = before.library_id
+        record = await self._documents.update(
+            owner, document_id, "reading", library_id=there, facts=before.facts, only_if=_UNREAD
+        )
         if record.status == "reading":
-            self._begin(record, password)
+            self._begin(record, password, before if there is not None else None)
+        return record
+
+    async def forget(self, owner: str, document_id: str) -> DocumentRecord:
+        """Let go of what was read of a document that was stopped; any other stays as it is. Raises NotFoundError."""
+        before = await self._documents.get(owner, document_id)
+        if before.status != "cancelled" or before.library_id is None:
+            return before
+        record = await self._documents.update(owner, document_id, "cancelled", only_if=("cancelled",))
+        await self.take_out(owner, [before.library_id])
+        self._changed(owner, record.conversation_id)
         return record
 
     async def renew(self, owner: str, document_id: str, password: str = "") -> DocumentRecord:
@@ -229,13 +246,18 @@ class Intake:
             await asyncio.wait(tasks)
 
     async def aclose(self) -> None:
-        """Stop reading; the next start of the process begins again."""
+        """Stop reading; the next start of the process goes on with what was read."""
+        self._is_closing = True
+        for job in self._jobs.values():
+            job.stop()
+        readings = {job.reading for job in self._jobs.values() if job.reading is not None}
+        if readings:
+            await asyncio.wait(readings)
         ending = set(self._tasks)
         for task in ending:
             task.cancel()
-        tasks = ending | {job.reading for job in self._jobs.values() if job.reading is not None}
-        if tasks:
-            await asyncio.wait(tasks)
+        if ending:
+            await asyncio.wait(ending)
         await self._preparing.aclose()
 
     async def take_out(self, owner: str, library_ids: Sequence[str]) -> None:
@@ -265,12 +287,14 @@ class Intake:
         is_needless = False
         try:
             await self._followed(job, job.reading)
+            if self._is_closing:  # its row stays "reading"
+                return
             state = job.outcome()
-            if state["status"] != "ready" and await self._is_still_there(job):
+            if "library_id" not in state and await self._is_still_there(job):
                 state = job.kept(state)
-            is_needless = state["status"] != "ready"
+            is_needless = state.get("library_id") is None
             record = await self._documents.update(owner, document_id, **state)
-            if job.before is not None and not is_needless:
+            if not is_needless and (job.before is not None or not (record.facts or {}).get("known")):
                 for conversation_id in await self._documents.renewed(record):
                     self._changed(owner, conversation_id)
         except NotFoundError:  # the conversation was deleted while its document was read
@@ -287,12 +311,12 @@ class Intake:
         self._changed(owner, job.record.conversation_id)
 
     async def _is_still_there(self, job: ReadingJob) -> bool:
-        """Whether what was read anew in vain can be found as before."""
+        """Whether what was read on, or anew, in vain can be found as before."""
         if job.before is None or job.before.library_id is None:
             return False
         try:
             library = await self._library(job.record.owner_id)
-            return await asyncio.to_thread(_is_known, library, job.before.library_id)
+            return await asyncio.to_thread(outcome.is_known, library, job.before.library_id, outcome.FOUND)
         except StorageError:
             return False
 
@@ -323,12 +347,11 @@ class Intake:
                 record, file, path = await self._fetched(job, path)
             job.progress = ReadingProgress(file.sha256)
             library = await self._library(record.owner_id)
-            known = job.before is None and await asyncio.to_thread(_is_known, library, file.sha256)
-            again: dict[str, Any] = {"again": True} if job.before is not None else {}
+            known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
+            asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
+            again = job.before is not None and job.before.status == "ready"
             try:
-                document = await library.aadd(
-                    path, name=record.name, password=password, progress=job.moved, cancelled=job.cancelled, **again
-                )
+                document = await library.aadd(path, name=record.name, password=password, again=again, **asked)
             except LockedDocumentError as error:
                 if error.details.get("asks"):
                     error.words_key = _ASKED
@@ -337,12 +360,7 @@ class Intake:
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
             self._preparing.watch(record.owner_id, record.id, library, document.id)
-        facts = _facts(document, job.progress, known=known)
-        ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}
-        if document.note:
-            noted = DocumentError(f"{record.name}: {document.note}.", key=document.note, name=record.name)
-            ready["error"] = as_dict(noted)
-        return ready
+        return outcome.read(document, record.name, job.progress, known=known)
 
     async def _fetched(self, job: ReadingJob, link: Path) -> tuple[DocumentRecord, FileRecord, Path]:
         """What stands at the address that a link names; from now on the link's file is what was found there.
@@ -374,24 +392,3 @@ async def take_out(library: Library, library_ids: Iterable[str]) -> None:
 def is_locked(record: DocumentRecord) -> bool:
     """Whether a document failed for want of a password that would open it."""
     return record.status == "failed" and (record.error or {}).get("key") in _LOCKED
-
-
-def _is_known(library: Library, digest: str) -> bool:
-    try:
-        return library.document(digest).status == "ready"
-    except NotFoundError:
-        return False
-
-
-def _facts(document: Document, progress: ReadingProgress | None, *, known: bool) -> dict[str, Any]:
-    """What the page tells of a document that was read."""
-    told = replace(
-        progress or ReadingProgress(document.id),
-        pages=document.pages or 0,
-        total=document.pages,
-        chunks=document.chunks,
-        scanned=document.scanned,
-        tables=document.tables,
-        seconds=document.seconds,
-    )
-    return {**(facts_of(told) or {}), **({"known": True} if known else {})}

@@ -6,11 +6,11 @@ import asyncio
 import logging
 import threading
 from contextlib import asynccontextmanager
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from core.errors import DocumentError, ParlourError
+from core.reading.outcome import facts_of
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _CANCELLED = "document_cancelled"
-_PASSING = frozenset({"document_id", "fetching"})  # of no interest afterwards
 
 
 class ReadingJob:
@@ -30,7 +29,7 @@ class ReadingJob:
     Args:
         record: Its row.
         password: Opens it; kept nowhere but here, and no longer than the job lives.
-        before: Its row before, if it was read already and is read anew.
+        before: Its row before, if it was read already and is read anew, or was stopped and the rest is read.
     """
 
     def __init__(self, record: DocumentRecord, password: str = "", before: DocumentRecord | None = None) -> None:
@@ -41,6 +40,8 @@ class ReadingJob:
         """How far it is; `None` while it waits for its turn."""
         self.cancelled = threading.Event()
         """Tells the library to give up."""
+        self.enough = threading.Event()
+        """Tells it to keep what it has, and to read no further."""
         self.opened = asyncio.Event()
         """It can be read: something of it was."""
         self.searchable = asyncio.Event()
@@ -58,6 +59,13 @@ class ReadingJob:
             self._loop.call_soon_threadsafe(self.opened.set)
         if progress.chunks:
             self._loop.call_soon_threadsafe(self.searchable.set)
+
+    def stop(self) -> None:
+        """Read no further; what a search finds already stays."""
+        if self.searchable.is_set():
+            self.enough.set()
+        else:
+            self.cancel()
 
     def cancel(self) -> None:
         """Call it off; what was read of it goes away again."""
@@ -82,7 +90,7 @@ class ReadingJob:
         return {"status": "failed", "error": named, "facts": facts_of(self.progress)}
 
     def kept(self, state: dict[str, Any]) -> dict[str, Any]:
-        """What is stored if it was read anew in vain: it is as it was before, with what went wrong."""
+        """What is stored if it was read on, or anew, in vain: it is as it was before, with what went wrong."""
         if self.before is None:
             return state
         of_before = {name: getattr(self.before, name) for name in ("status", "library_id", "pages", "facts", "error")}
@@ -90,13 +98,6 @@ class ReadingJob:
 
     def _called_off(self) -> dict[str, Any]:
         return {"status": "cancelled", "facts": facts_of(self.progress)}
-
-
-def facts_of(progress: ReadingProgress | None) -> dict[str, Any] | None:
-    """What is kept of how far it came."""
-    if progress is None:
-        return None
-    return {name: value for name, value in asdict(progress).items() if name not in _PASSING}
 
 
 class Lanes:

@@ -6,8 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, TypeAlias
 
+from core.errors import StorageError
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from core.rag.library import Library
 
@@ -60,6 +62,21 @@ class Preparing:
             if library_id in behind:
                 self.watch(owner, document_id, library, library_id)
         self._changed(owner)
+
+    async def go_on(self, owners: Sequence[str], library: Callable[[str], Awaitable[Library]]) -> None:
+        """Let libraries go on with the vectors that an earlier process did not finish, one after another.
+
+        Args:
+            owners: Whose, in this order.
+            library: Opens an owner's, which calls `resume`; one that cannot be opened is passed over.
+        """
+        for owner in owners:
+            try:
+                await library(owner)
+            except StorageError as error:
+                _LOG.warning("A library is not looked into for vectors that are missing: %s", error)
+            if owner in self._tasks:
+                await asyncio.wait({self._tasks[owner]})
 
     def of(self, owner: str) -> Mapping[str, Made]:
         """The owner's documents that wait, by their ids, each with how far it is."""

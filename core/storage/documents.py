@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Row, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 
 from core.errors import NotFoundError
 from core.storage.base import DocumentRecord, Opened, new_id
@@ -111,7 +111,7 @@ class DocumentStore:
         return await self._database.write(note)
 
     async def renewed(self, record: DocumentRecord) -> list[str | None]:
-        """A text was read anew: tell so of the owner's other documents that have the same text.
+        """A text was read, further or anew: tell so of the owner's other documents that have the same text.
 
         Returns:
             The conversations that these belong to; `None` is a named library.
@@ -119,13 +119,19 @@ class DocumentStore:
 
         def note(connection: Connection) -> list[str | None]:
             same = (documents.c.owner_id == record.owner_id) & (documents.c.library_id == record.library_id)
-            others = documents_where(connection, same & (documents.c.id != record.id) & (documents.c.status == "ready"))
+            is_over = documents.c.status.in_(("ready", "cancelled"))
+            others = documents_where(connection, same & (documents.c.id != record.id) & is_over)
             for other in others:
                 noted = record.error
                 if noted is not None:
                     noted = {**noted, "details": {**noted.get("details", {}), "name": other.name}}
                 known = {"known": True} if (other.facts or {}).get("known") else {}
-                values = {"pages": record.pages, "facts": {**(record.facts or {}), **known}, "error": noted}
+                values = {
+                    "status": record.status,
+                    "pages": record.pages,
+                    "facts": {**(record.facts or {}), **known},
+                    "error": noted,
+                }
                 connection.execute(update(documents).where(documents.c.id == other.id).values(values))
             return [other.conversation_id for other in others]
 
@@ -213,12 +219,18 @@ class DocumentStore:
         return await self._database.read(lambda c: c.execute(query).first()) is not None
 
     async def read(self, owner: str) -> dict[str, str]:
-        """The owner's documents that were read: their ids in the owner's index, by their own."""
+        """The owner's documents that were read, all or some of it: their ids in the owner's index, by their own."""
         query = select(documents.c.id, documents.c.library_id).where(
-            documents.c.owner_id == owner, documents.c.status == "ready", documents.c.library_id.is_not(None)
+            documents.c.owner_id == owner, documents.c.status != "reading", documents.c.library_id.is_not(None)
         )
         rows = await self._database.read(lambda c: c.execute(query).all())
         return {row.id: row.library_id for row in rows}
+
+    async def owners(self, most: int) -> list[str]:
+        """Who has documents that were read, all or some of it: those with the latest first, `most` at most."""
+        query = select(documents.c.owner_id).where(documents.c.library_id.is_not(None)).group_by(documents.c.owner_id)
+        query = query.order_by(func.max(documents.c.created_at).desc()).limit(most)
+        return list(await self._database.read(lambda c: c.execute(query).scalars().all()))
 
     async def unneeded(self, owner: str, library_ids: Sequence[str]) -> list[str]:
         """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""

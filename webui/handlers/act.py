@@ -9,7 +9,7 @@ from core.errors import NotFoundError
 from webui.asked import text_of
 from webui.assets_folder import assets_folder
 from webui.handlers.approval import allow, answer, refuse, rerun
-from webui.handlers.documents import ask_now, cancel, read_again
+from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.send import drop, start
 from webui.panels.room import starter
@@ -203,6 +203,10 @@ async def _reread(desk: Desk, view: View, asked: Asked) -> None:
     await read_again(desk, view, _text(asked, "id"))
 
 
+async def _forget(desk: Desk, view: View, asked: Asked) -> None:
+    await forget(desk, view, _text(asked, "id"))
+
+
 async def _asknow(desk: Desk, view: View, asked: Asked) -> None:
     del asked
     await ask_now(desk, view)
@@ -260,6 +264,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "use": _use,
     "cancel": _cancel,
     "reread": _reread,
+    "forget": _forget,
     "asknow": _asknow,
     "allow": _allow,
     "refuse": _refuse,

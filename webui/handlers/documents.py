@@ -39,6 +39,12 @@ async def read_again(desk: Desk, view: View, document_id: str) -> None:
     view.poke(stale=True)
 
 
+async def forget(desk: Desk, view: View, document_id: str) -> None:
+    """Let go of what was read of a document that was stopped. Raises NotFoundError."""
+    await desk.engine.intake.forget(view.owner, document_id)
+    view.poke(stale=True)
+
+
 async def ask_now(desk: Desk, view: View) -> None:
     """Let the reply of this conversation go on with what can be searched."""
     desk.engine.intake.go_on(view.owner, view.conversation_id)

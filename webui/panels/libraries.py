@@ -81,6 +81,7 @@ def opened_data(
                 "moves": record.status == "reading" or made is not None,
                 "noted": words.error(record.error) if record.status == "ready" and record.error else "",
                 "locked": is_locked(record),
+                "stopped": record.status == "cancelled" and record.library_id is not None,
                 "share": min(come.pages / come.total, 1.0) if come is not None and come.total else None,
             }
         )

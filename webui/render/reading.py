@@ -67,9 +67,7 @@ def state_line(state: DocumentState, words: Words) -> str:
         case "failed":
             return words.error(record.error) if record.error else words("reading.failed")
         case "cancelled":
-            pages, total = (_number(record.facts, name) for name in ("pages", "total"))
-            at = _at(record.name, pages, total, words) if pages and total else ""
-            return _joined([words("reading.cancelled"), at])
+            return _joined(_called_off(record, state.preparing, words))
 
 
 def document_card(state: DocumentState, address: str, words: Words) -> str:
@@ -87,7 +85,7 @@ def document_card(state: DocumentState, address: str, words: Words) -> str:
         f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
         f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
     )
-    return f'<div class="p-doc p-doc-{record.status}">{link}{_act(record, words)}{_bar(state)}</div>'
+    return f'<div class="p-doc p-doc-{record.status}">{link}{_acts(record, words)}{_bar(state)}</div>'
 
 
 def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:
@@ -109,12 +107,21 @@ def left_out(missing: list[dict[str, Any]], words: Words) -> str:
 
 def _without(missing: Mapping[str, Any], words: Words) -> str:
     name, status = missing.get("name", ""), missing.get("status")
-    if status != "reading":
-        return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
     pages, total = _number(missing, "pages"), _number(missing, "total")
+    if status == "failed" or (status == "cancelled" and not missing.get("found")):
+        return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
     if pages and total:
-        return words("reading.left_reading", name=name, n=pages, total=total)
+        return words(f"reading.left_{status}_at", name=name, n=pages, total=total)
     return words("reading.left_begun", name=name)
+
+
+def _called_off(record: DocumentRecord, made: Made | None, words: Words) -> list[str]:
+    pages, total = (_number(record.facts, name) for name in ("pages", "total"))
+    if record.library_id is None:
+        return [words("reading.cancelled"), _at(record.name, pages, total, words) if pages and total else ""]
+    kind = f"reading.stopped_{numbered_as(record.name)}" if pages and total else "reading.stopped"
+    wrong = words.error(record.error) if record.error else ""
+    return [words(kind, n=pages, total=total), *_found(record.facts or {}, words), _prepared(made, words), wrong]
 
 
 def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
@@ -181,18 +188,22 @@ def _bar(state: DocumentState) -> str:
     return f'<span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span>'
 
 
-def _act(record: DocumentRecord, words: Words) -> str:
-    """What can be done: one thing at a time."""
+def _acts(record: DocumentRecord, words: Words) -> str:
+    """What can be done: one thing at a time, but for what was read in part."""
+    key = (record.error or {}).get("key")
     if record.status == "reading":
-        act = "cancel"
+        acts = ("cancel",)
     elif is_locked(record):
-        act = "unlock"
-    elif record.status == "cancelled" or (
-        record.status == "failed" and (record.error or {}).get("key") not in _FOR_GOOD
-    ):
-        act = "again"
+        acts = ("unlock",)
+    elif record.status == "cancelled":
+        acts = ("again",) if record.library_id is None else ("rest", "forget")
     else:
-        return ""
+        acts = ("again",) if record.status == "failed" and key not in _FOR_GOOD else ()
+    links = "".join(_act(act, record, words) for act in acts)
+    return f'<span class="p-ways">{links}</span>' if links else ""
+
+
+def _act(act: str, record: DocumentRecord, words: Words) -> str:
     label, about = escaped(words(f"reading.{act}")), escaped(words(f"reading.{act}_it", name=record.name))
-    address = f"#do-{'reread' if act == 'again' else act}-{escaped(record.id)}"
+    address = f"#do-{'reread' if act in {'again', 'rest'} else act}-{escaped(record.id)}"
     return f'<a class="p-do p-word" role="button" href="{address}" title="{about}">{label}</a>'

@@ -44,6 +44,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_remove": "Remove {name}",
     "js.libraries_remove_ask": "“{name}” will be taken out of this library.",
     "js.libraries_again": "Read {name} again",
+    "js.libraries_rest": "Read the rest of {name}",
     "js.libraries_unlock": "Enter the password of {name}",
     "js.libraries_unlock_do": "Open",
     "js.libraries_cancel": "Stop reading {name}",

@@ -43,6 +43,7 @@ LIBRARIES: dict[str, str] = {
     "js.libraries_remove": "移除 {name}",
     "js.libraries_remove_ask": "将从这个文档库中移除“{name}”。",
     "js.libraries_again": "重新读取 {name}",
+    "js.libraries_rest": "读完 {name} 的其余部分",
     "js.libraries_unlock": "输入 {name} 的密码",
     "js.libraries_unlock_do": "打开",
     "js.libraries_cancel": "停止读取 {name}",

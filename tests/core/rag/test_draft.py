@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import BrokenDocumentError
+from core.errors import BrokenDocumentError, DocumentError
 from core.rag.chunking import Cutter, chunks_of
 from core.rag.config import RAGConfig
 from core.rag.document import About, Block, Chunk, PageShape, table
 from core.rag.parsers.base import Found, Scanned
+from core.rag.parsers.process import cancelled
 from core.rag.reading import Draft, Piece
 
 CONFIG = RAGConfig.of({"chunk_size": 32})
@@ -132,3 +135,22 @@ def test_a_text_without_words_is_empty_and_a_page_without_words_is_not() -> None
     with pytest.raises(BrokenDocumentError):
         draft("text/plain").last()
     assert draft().last().document.note == "document_scanned"
+
+
+def test_a_scan_that_is_stopped_counts_the_pages_that_were_recognised_to_their_end() -> None:
+    growing = draft()
+
+    def found() -> Iterator[Found]:
+        yield About(5, "")
+        for page in (1, 2, 3):
+            yield from (Scanned(page), PageShape(page, 400, 500), Block("paragraph", f"The lamp on page {page}.", page))
+        yield Scanned(4)
+        raise cancelled()
+
+    with pytest.raises(DocumentError):
+        list(growing.steps(found()))
+    piece = growing.stopped()
+    told = growing.progress()
+    assert [chunk.page for chunk in piece.chunks] == [1, 2, 3]
+    assert (told.pages, told.total, told.scanned, told.chunks) == (3, 5, 3, 3)
+    assert (piece.document.status, piece.document.scanned) == ("stopped", 2)  # the last page is read once more

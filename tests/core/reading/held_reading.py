@@ -32,10 +32,17 @@ def long_pdf() -> bytes:
 
 
 class Gate:
-    """Holds reading as soon as something of a document can be searched, until it is opened or reading called off."""
+    """Holds reading as soon as something of a document can be searched, until it is opened or reading called off.
 
-    def __init__(self, library: Library) -> None:
+    Args:
+        library: That reads.
+        early: Hold it already before that.
+    """
+
+    def __init__(self, library: Library, *, early: bool = False) -> None:
         self.opened = threading.Event()
+        self.held = threading.Event()
+        self._early = early
         self.begun: list[str] = []
         self._add = library.aadd
         library.aadd = self._held  # type: ignore[method-assign]
@@ -46,13 +53,17 @@ class Gate:
         *,
         progress: Callable[[ReadingProgress], None],
         cancelled: threading.Event,
+        enough: threading.Event,
         **options: Any,
     ) -> Any:
         self.begun.append(str(options["name"]))
 
         def wait(told: ReadingProgress) -> None:
             progress(told)
-            while told.chunks and not cancelled.is_set() and not self.opened.wait(0.02):
-                pass
+            stops = (cancelled, enough)
+            while (told.chunks or self._early) and not any(stop.is_set() for stop in stops):
+                self.held.set()
+                if self.opened.wait(0.02):
+                    break
 
-        return await self._add(path, progress=wait, cancelled=cancelled, **options)
+        return await self._add(path, progress=wait, cancelled=cancelled, enough=enough, **options)

@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.errors import NotFoundError, StorageError
+from core.errors import BrokenDocumentError, NotFoundError, StorageError
+from core.rag.document import Document
 from core.rag.library import Library
 from core.runs.run import Run
 from core.settings import Settings
-from core.storage.base import DocumentRecord
+from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
 
@@ -70,10 +71,32 @@ async def settled(engine: Engine, document_id: str) -> DocumentRecord:
     return await document(engine, document_id)
 
 
+async def stopped(engine: Engine, **files: bytes) -> tuple[Run, DocumentRecord]:
+    """A question whose document was read as far as something of it is found; the run, and the document."""
+    gate = Gate(await engine.library("alice"))
+    run, (record,) = await asked(engine, **files)
+    await searchable(engine, record.id)
+    record = await engine.intake.cancel("alice", record.id)
+    gate.opened.set()
+    return run, record
+
+
+async def found_in(engine: Engine, talk_id: str) -> int:
+    """How many passages a search within a conversation's reach finds."""
+    reach = await engine.documents.within_reach("alice", talk_id)
+    return len(await (await engine.library("alice")).afind("Section policy", 1_000, documents=reach))
+
+
 def left_out(run: Run) -> list[tuple[str, str]]:
     results = [block.result for block in run.reply().blocks if block.kind == "call"]
     told = [one for result in results if result is not None for one in (result.extra or {}).get("left_out") or ()]
     return [(one["name"], one["status"]) for one in told]
+
+
+def left_in(folder: Path) -> Document:
+    """The only document in the index, while nobody has it open."""
+    with Library.open(folder / "home" / "libraries" / folder_name("alice"), {"retrieval_type": "keyword"}) as library:
+        return library.documents()[0]
 
 
 async def test_a_damaged_document_can_be_asked_and_says_that_it_is_damaged(engine: Engine) -> None:
@@ -144,15 +167,14 @@ async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found
 
 
 async def test_reading_is_called_off_and_begun_again_and_the_question_answered_after_all(engine: Engine) -> None:
-    gate = Gate(library := await engine.library("alice"))
+    gate = Gate(library := await engine.library("alice"), early=True)
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
-    await searchable(engine, record.id)
+    await asyncio.to_thread(gate.held.wait, 60)
     for stranger in (engine.intake.cancel("bob", record.id), engine.read_again("bob", record.id)):
         with pytest.raises(NotFoundError):
             await stranger
     cancelled = await engine.intake.cancel("alice", record.id)
     assert (cancelled.status, cancelled.library_id) == ("cancelled", None)
-    assert (cancelled.facts or {})["total"] == PAGES
     assert library.documents() == []
     assert await run.wait() == "error"
     assert run.error is not None
@@ -164,6 +186,89 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     assert await again.wait() == "complete", again.error
     assert again.reply().passages
     assert (await engine.intake.cancel("alice", record.id)).status == "ready"  # too late
+
+
+async def test_what_was_read_until_reading_was_stopped_answers_and_the_rest_is_read_later(engine: Engine) -> None:
+    run, record = await stopped(engine, policy_pdf=long_pdf())
+    facts = record.facts or {}
+    assert (record.status, facts["total"]) == ("cancelled", PAGES)
+    assert 0 < facts["pages"] < PAGES
+    assert await run.wait() == "complete", run.error
+    assert next(passage["page"] for passage in run.reply().passages) == 1
+    (call,) = [block.result for block in run.reply().blocks if block.kind == "call"]
+    assert call is not None
+    (told,) = (call.extra or {})["left_out"]
+    assert (told["status"], told["found"], told["pages"], told["total"]) == ("cancelled", True, facts["pages"], PAGES)
+    some = await found_in(engine, run.conversation_id)
+    assert 0 < some < PAGES
+    gate = Gate(await engine.library("alice"))
+    reading = await engine.read_again("alice", record.id)
+    assert (reading.status, reading.library_id) == ("reading", record.library_id)
+    assert await found_in(engine, run.conversation_id) >= some  # while the rest is read
+    gate.opened.set()
+    whole = await settled(engine, record.id)
+    assert (whole.status, (whole.facts or {})["pages"]) == ("ready", PAGES)
+    assert await found_in(engine, run.conversation_id) >= PAGES
+
+
+async def test_a_document_that_was_stopped_is_so_after_a_restart_and_can_be_let_go(tmp_path: Path) -> None:
+    async with house(tmp_path) as engine:
+        run, record = await stopped(engine, policy_pdf=long_pdf())
+        await run.wait()
+        some = await found_in(engine, run.conversation_id)
+    async with house(tmp_path) as engine:
+        assert await document(engine, record.id) == record
+        assert await found_in(engine, run.conversation_id) == some > 0
+        with pytest.raises(NotFoundError):
+            await engine.intake.forget("bob", record.id)
+        gone = await engine.intake.forget("alice", record.id)
+        assert (gone.status, gone.library_id, gone.facts) == ("cancelled", None, None)
+        assert (await engine.library("alice")).documents() == []
+        await engine.read_again("alice", record.id)
+        whole = await settled(engine, record.id)
+        assert (whole.status, await engine.intake.forget("alice", record.id)) == ("ready", whole)
+
+
+async def test_what_one_conversation_stops_another_reads_to_its_end_for_both(engine: Engine) -> None:
+    data = long_pdf()
+    run, record = await stopped(engine, policy_pdf=data)
+    await run.wait()
+    other, (same,) = await asked(engine, same_pdf=data)
+    await other.wait()
+    assert [(await document(engine, one)).status for one in (record.id, same.id)] == ["ready", "ready"]
+    assert ((await document(engine, record.id)).facts or {})["pages"] == PAGES
+    assert await found_in(engine, run.conversation_id) >= PAGES
+
+
+async def test_what_is_let_go_stays_for_whoever_else_has_it(engine: Engine) -> None:
+    data = long_pdf()
+    run, record = await stopped(engine, policy_pdf=data)
+    other, (same,) = await asked(engine, same_pdf=data)
+    assert await engine.intake.cancel("alice", same.id)
+    await asyncio.gather(run.wait(), other.wait())
+    if (await document(engine, same.id)).library_id is None:  # it had not begun
+        await engine.read_again("alice", same.id)
+        await settled(engine, same.id)
+    await engine.intake.forget("alice", record.id)
+    assert await found_in(engine, other.conversation_id) > 0
+
+
+async def test_the_rest_that_cannot_be_read_leaves_what_was_and_says_why(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, record = await stopped(engine, policy_pdf=long_pdf())
+    await run.wait()
+    some = await found_in(engine, run.conversation_id)
+
+    def broken(*_args: Any, **_options: Any) -> Any:
+        raise BrokenDocumentError("The file is damaged.")
+
+    monkeypatch.setattr("core.rag.parsers.process.stream", broken)
+    await engine.read_again("alice", record.id)
+    after = await settled(engine, record.id)
+    assert (after.status, after.library_id, after.facts) == ("cancelled", record.library_id, record.facts)
+    assert (after.error or {})["key"] == "document_broken"
+    assert await found_in(engine, run.conversation_id) == some
 
 
 async def test_of_three_files_the_broken_one_does_not_hold_up_the_others(engine: Engine) -> None:
@@ -225,12 +330,13 @@ async def test_a_document_that_was_being_read_when_the_house_closed_is_read_at_t
         Gate(await engine.library("alice"))
         _, (record,) = await asked(engine, policy_pdf=long_pdf())
         await searchable(engine, record.id)
+    assert (await asyncio.to_thread(left_in, tmp_path)).status == "stopped"  # what was read is not read again
     async with house(tmp_path) as engine:
         assert (await settled(engine, record.id)).status == "ready"
         assert ((await document(engine, record.id)).facts or {})["pages"] == PAGES
 
 
-async def test_after_a_restart_a_document_goes_on_counting_what_search_by_meaning_knows(
+async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     over = threading.Event()
@@ -242,9 +348,11 @@ async def test_after_a_restart_a_document_goes_on_counting_what_search_by_meanin
     monkeypatch.setattr(Library, "wait_for_vectors", lambda _, seconds: over.wait(seconds))
     async with house(tmp_path) as engine:
         assert text is not None
-        assert not engine.intake.preparing("alice")
-        await engine.library("alice")
-        assert engine.intake.preparing("alice") == {record.id: (3, 8)}
+
+        async def is_counted() -> bool:
+            return engine.intake.preparing("alice") == {record.id: (3, 8)}
+
+        await until(engine, is_counted)  # nobody asked for her library
         over.set()
 
         async def is_over() -> bool:

@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from core.errors import StorageError
 from core.reading.preparing import Preparing
 
 pytestmark = pytest.mark.anyio
@@ -117,6 +118,30 @@ async def test_how_many_passages_have_vectors_is_told_and_a_document_that_has_al
     assert preparing.of("alice") == {"long": (1_200, 5_000)}
     library.over.set()
     await until(lambda: not preparing.of("alice"), change)
+
+
+async def test_unfinished_libraries_go_on_one_after_another_and_one_that_cannot_be_opened_holds_up_none() -> None:
+    change = asyncio.Event()
+    begun: list[str] = []
+    libraries = {"alice": Vectors(), "carol": Vectors()}
+    preparing = Preparing(lambda _: change.set())
+
+    async def opened(owner: str) -> Any:
+        begun.append(owner)
+        if owner == "bob":
+            raise StorageError("Its folder cannot be used.")
+        libraries[owner].come = {"text": (3, 8)}
+        await preparing.resume(owner, cast("Any", libraries[owner]), {owner: "text"})
+
+    going_on = asyncio.create_task(preparing.go_on(["alice", "bob", "carol"], opened))
+    await until(lambda: preparing.of("alice") == {"alice": (3, 8)}, change)
+    assert begun == ["alice"]
+    libraries["alice"].over.set()
+    await until(lambda: preparing.of("carol") == {"carol": (3, 8)}, change)
+    assert begun == ["alice", "bob", "carol"]
+    libraries["carol"].over.set()
+    async with asyncio.timeout(10):
+        await going_on
 
 
 async def test_what_an_earlier_process_did_not_finish_is_counted_on() -> None:

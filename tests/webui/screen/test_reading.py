@@ -57,6 +57,24 @@ def test_a_document_that_is_read_says_how_far_it_is_and_can_be_called_off() -> N
     assert "waits for its turn" in card(LONG)
 
 
+def test_a_document_that_was_stopped_says_how_far_and_its_rest_can_be_read_or_it_be_let_go() -> None:
+    facts = {**FACTS, "pages": 12, "chunks": 30}
+    stopped = replace(LONG, status="cancelled", library_id="hash", facts=facts)
+    text = card(stopped)
+    assert "stopped after 12 of 40 pages · text recognised on 1 page · 2 tables · 30 passages" in text
+    assert 'href="#do-reread-d1" title="Go on reading long.pdf where it was stopped">Read the rest</a>' in text
+    assert 'href="#do-forget-d1" title="Let answers know nothing of long.pdf">Remove</a>' in text
+    chinese = card(stopped, words=ZH)
+    assert "已停止，读了 12 页，共 40 页" in chinese
+    assert ">读完其余部分</a>" in chinese
+    assert ">移除</a>" in chinese
+    assert "stopped before its end" in card(replace(stopped, name="a.md", facts={"pages": 0, "total": None}))
+    assert "stopped after 2 of 9 slides" in card(replace(stopped, name="a.pptx", facts={"pages": 2, "total": 9}))
+    in_vain = card(replace(stopped, error={"key": "document_broken", "details": {"name": "long.pdf"}}))
+    assert "stopped after 12 of 40 pages" in in_vain
+    assert "long.pdf is damaged and cannot be read." in in_vain
+
+
 def test_slides_and_sheets_are_called_so() -> None:
     assert "slide 12 of 40" in card(replace(LONG, name="talk.pptx"), HALF)
     assert "sheet 12 of 40" in card(replace(LONG, name="sums.xlsx"), HALF)
@@ -171,6 +189,7 @@ def test_an_answer_says_once_what_it_did_not_know() -> None:
         {"name": "off.pdf", "status": "cancelled", "pages": 0, "total": None},
         {"name": "long.pdf", "status": "reading", "pages": 12, "total": 40},
         {"name": "notes.txt", "status": "reading", "pages": 0, "total": None},
+        {"name": "half.pdf", "status": "cancelled", "found": True, "pages": 9, "total": 40},
     ]
     events: list[Any] = [MessageStarted()]
     for call in ("a", "b"):
@@ -182,5 +201,6 @@ def test_an_answer_says_once_what_it_did_not_know() -> None:
     assert text.count("Answered without cut.pdf, which could not be read.") == 1
     assert "Answered without off.pdf: reading it was cancelled." in text
     assert "long.pdf was still being read: only 12 of its 40 pages were known." in text
-    assert "notes.txt was still being read: only its beginning was known." in text
+    assert "notes.txt was not read to its end: only its beginning was known." in text
+    assert "Reading half.pdf was stopped: only 9 of its 40 pages were known." in text
     assert text.index("Answered without") < text.index("Herons.")

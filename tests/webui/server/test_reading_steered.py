@@ -95,6 +95,9 @@ async def test_a_tab_sees_a_document_being_read_asks_now_and_calls_it_off(house:
     await house.do("asknow")
     await house.seen("was still being read")
     await house.do("cancel", id=record.id)
+    stopped = unescape(str((await house.seen(f"#do-forget-{record.id}")).chat))
+    assert f" of {PAGES} pages" in stopped
+    await house.do("forget", id=record.id)
     await house.seen("reading was cancelled")
     gate.opened.set()
     await house.do("reread", id=record.id)

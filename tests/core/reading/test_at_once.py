@@ -1,0 +1,141 @@
+"""Several who do things with the same documents at once, and disks that fill in the midst of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.engine import Engine
+from core.errors import NoSpaceError
+from core.rag.index_file import IndexFile
+from core.rag.parsers import process
+from core.settings import Settings
+from core.storage.base import DocumentRecord
+from core.testing.scripted_model import ScriptedModel
+from tests.core.reading.held_reading import CLAUSE, Gate, long_pdf, pdf
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
+    async with Engine(settings, model=ScriptedModel()) as running:
+        yield running
+
+
+async def settled(engine: Engine, document_id: str) -> DocumentRecord:
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while (record := await engine.documents.get("alice", document_id)).status == "reading":
+            await change.wait()
+            change.clear()
+    leave()
+    return record
+
+
+def stored(engine: Engine) -> int:
+    return sum(path.is_file() for path in (engine.settings.home / "files").rglob("*"))
+
+
+async def test_two_tabs_that_give_a_library_the_same_file_at_once_make_one_document(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    stream = process.stream
+
+    def counted(path: Path, name: str, *args: Any, **options: Any) -> Any:
+        read.append(name)
+        return stream(path, name, *args, **options)
+
+    monkeypatch.setattr(process, "stream", counted)
+    library, data = await engine.libraries.create("alice", "Policies"), pdf(CLAUSE)
+    both = [engine.libraries.add("alice", library.id, data, name) for name in ("one.pdf", "two.pdf")]
+    first, second = await asyncio.gather(*both)
+    assert first.id == second.id
+    assert (await settled(engine, first.id)).status == "ready"
+    assert len(read) == 1
+    assert len((await engine.libraries.opened("alice", library.id)).documents) == 1
+    assert stored(engine) == 1
+
+
+async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    stream = process.stream
+
+    def counted(path: Path, name: str, *args: Any, **options: Any) -> Any:
+        read.append(name)
+        return stream(path, name, *args, **options)
+
+    monkeypatch.setattr(process, "stream", counted)
+    data = long_pdf()
+    records: list[DocumentRecord] = []
+    for _ in range(2):
+        talk = await engine.conversations.create("alice")
+        file = await engine.files.put("alice", "policy.pdf", data)
+        records.append(await engine.add_document("alice", talk.id, file))
+    assert [(await settled(engine, one.id)).status for one in records] == ["ready", "ready"]
+    assert len(read) == 1
+
+
+async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine: Engine) -> None:
+    library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
+    await settled(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
+    await engine.libraries.use("alice", talk.id, library.id, on=True)
+    index = await engine.library("alice")
+    find, was_asked, is_gone = index.afind, asyncio.Event(), asyncio.Event()
+
+    async def late(*args: Any, **options: Any) -> Any:
+        was_asked.set()
+        await is_gone.wait()
+        return await find(*args, **options)
+
+    index.afind = late  # type: ignore[method-assign]
+    tried = asyncio.create_task(engine.libraries.tried("alice", library.id, "What is the deductible?"))
+    await was_asked.wait()
+    await engine.libraries.delete("alice", library.id)
+    is_gone.set()
+    assert await tried == []
+    run = await engine.send("alice", talk.id, "What is the deductible for water damage?")
+    assert await run.wait() == "complete", run.error
+    assert run.reply().passages == []
+
+
+async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read_when_there_is_room(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = await engine.libraries.create("alice", "Policies")
+    kept = await settled(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
+    gate = Gate(await engine.library("alice"))
+    record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
+    await asyncio.to_thread(gate.held.wait, 60)
+    with pytest.MonkeyPatch.context() as full:
+
+        def no_room(_file: IndexFile) -> Any:
+            raise NoSpaceError("The disk is full.")
+
+        full.setattr(IndexFile, "writing", no_room)
+        gate.opened.set()
+        failed = await settled(engine, record.id)
+    assert (failed.status, (failed.error or {})["key"]) == ("failed", "no_space")
+    assert await engine.libraries.tried("alice", library.id, "deductible for water damage")
+    await engine.libraries.read_again("alice", record.id)
+    assert (await settled(engine, record.id)).status == "ready"
+    assert (await engine.documents.get("alice", kept.id)) == kept
+
+
+async def test_a_document_that_is_taken_out_while_it_is_read_leaves_nothing(engine: Engine) -> None:
+    gate = Gate(index := await engine.library("alice"))
+    library = await engine.libraries.create("alice", "Policies")
+    record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
+    await asyncio.to_thread(gate.held.wait, 60)
+    await engine.libraries.remove("alice", record.id)
+    assert index.documents() == []
+    assert stored(engine) == 0
