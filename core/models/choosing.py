@@ -10,12 +10,13 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from core.errors import ConflictError, ModelMisbehavedError, ModelUnavailableError, SettingsError
+from core.errors import ConflictError, ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
 from core.llm.at_hand import BUILT_IN, check_at_hand
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
 from core.models.menu import checked_address, checked_key, checked_model, same_place, service_named
 from core.models.own_models import Choice, is_local
+from core.settings import NO_KEY
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
@@ -191,6 +192,10 @@ class Choosing:
         model = await asyncio.to_thread(self._models.made, owner, choice, max_retries=0, circuit_breaker=False)
         try:
             return model.label, await _first_answer(model)
+        except ModelRefusedError as error:
+            if choice.key in {"", NO_KEY} and error.words_key == "model_key_wrong":
+                error.words_key = "model_key_missing"
+            raise
         finally:
             await model.aclose()
 

@@ -22,6 +22,7 @@ _LONGEST_NAME = 200
 _LONGEST_PATH = 1000
 _LONGEST_ADDRESS = 500
 _LONGEST_KEY = 4096
+_ENDING = re.compile(r"(?<![/:])(?:/chat/completions|/models)?/*\Z")  # of what is copied from a manual
 _NAMES_HERE = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
@@ -97,12 +98,11 @@ def checked_address(text: str, service: MenuService, *, local: bool) -> str:
         SettingsError: key `address_missing` or `address_wrong`; `address_private` where it is not one that a stranger
             may use.
     """
-    given = text.strip().rstrip("/") if service.typed else ""
-    given = given or service.address
+    given = (text.strip() if service.typed else "") or service.address
     if not given:
         raise SettingsError("The service has no address.", hint="Give the server's address.", key="address_missing")
     whole = given if "://" in given else f"{_usual_scheme(given, local=local)}://{given}"
-    parts = _parts(whole)
+    parts = _parts(_ENDING.sub("", whole))
     if parts is None:
         hint = "Write it like http://127.0.0.1:11434/v1."
         raise SettingsError("This is not the address of a service.", hint=hint, key="address_wrong")
@@ -183,7 +183,12 @@ def _parts(address: str) -> SplitResult | None:
     """The parts of an address that could be a service's, and holds no secret."""
     try:
         parts = urlsplit(address)
-        fine = bool(parts.hostname) and parts.port != 0 and parts.scheme in {"http", "https"}
+        fine = (
+            bool(parts.hostname)
+            and not parts.netloc.endswith(":")
+            and parts.port != 0
+            and parts.scheme in {"http", "https"}
+        )
     except ValueError:
         return None
     more = parts.username or parts.password or parts.query or parts.fragment

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _LONGEST_SAID = 240
+_SAID = frozenset({"model_refused", "model_misbehaved", "model_service"})
+"""Keys of errors that are best said in the service's own words, where it has given any."""
 
 
 def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Words, *, local: bool) -> dict[str, Any]:
@@ -59,10 +61,14 @@ def failure(error: ParlourError, words: Words) -> str:
     """What went wrong with a choice, in the dialog's words: no message of a conversation is at stake here."""
     happened, remedy = words.error_parts(error)
     own = f"try.{error.words_key}"
-    if own in words:
-        remedy = words(own, **error.details)
-    elif isinstance(error, ModelServiceError) and error.code:
+    if error.words_key == "unknown_name":
+        happened = words("try.no_weights", **error.details)
+    if "place" in error.details:
+        remedy = words("try.moved", **error.details)
+    elif isinstance(error, ModelServiceError) and error.code and error.words_key in _SAID:
         remedy = words("try.said", said=error.message[:_LONGEST_SAID])
+    elif own in words:
+        remedy = words(own, **error.details)
     elif isinstance(error, ModelServiceError) and error.words_key != "model_silent":
         remedy = ""
     return words.line(happened, remedy)

@@ -64,10 +64,13 @@ class Translator(translator.Translator):
     def moved(self, location: str) -> ModelServiceError:
         """The service sends its callers elsewhere; a key does not go along by itself."""
         place = urlsplit(location)
+        if not place.netloc:  # to a page of its own, to sign in most often
+            return self.html()
         address = f"{place.scheme}://{place.netloc.rpartition('@')[2]}{place.path.removesuffix('/chat/completions')}"
         said = f"{self.host} sends its callers to another address."
-        hint = f"Use {address} as the address, if you trust it." if place.netloc else "Check the service's address."
-        return self.made(ModelRefusedError, said, hint)
+        error = self.made(ModelRefusedError, said, f"Use {address} as the address, if you trust it.")
+        error.details["place"] = address
+        return error
 
     def in_stream(self, error: Mapping[str, Any], *, spoke: bool) -> ModelServiceError:
         """An error that came as a chunk of the reply."""
@@ -93,4 +96,7 @@ def _pause(headers: Mapping[str, str]) -> float | None:
 
 
 def _mapping(body: object) -> Mapping[str, Any]:
+    if isinstance(body, list) and body:  # as Google's service does
+        first = cast("list[object]", body)[0]
+        return _mapping(cast("Mapping[str, object]", first).get("error")) if isinstance(first, Mapping) else {}
     return cast("Mapping[str, Any]", body) if isinstance(body, Mapping) else {}

@@ -35,6 +35,7 @@ _DEAF: Final = re.compile(
     r"audio\w*(?: \w+)? (?:is|are) not supported|not support audio|unknown variant .?input_audio", re.IGNORECASE
 )
 _USED_UP: Final = re.compile(r"insufficient_quota")
+_WRONG_KEY: Final = re.compile(r"api.?key (?:is )?(?:not valid|invalid)|invalid.?api.?key", re.IGNORECASE)
 
 
 # Some services call these an error of their own, with a status of 500, which would be tried again.
@@ -53,6 +54,8 @@ def meaning(status: int, about: str) -> Meaning:
             return said
     if status in {400, 422} and TOO_LONG.search(about):
         return meanings.TOO_LONG
+    if status == 400 and _WRONG_KEY.search(about):
+        return meanings.KEY
     if _USED_UP.search(about):
         return meanings.USED_UP
     return meanings.by_status(status)

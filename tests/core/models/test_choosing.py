@@ -159,6 +159,17 @@ async def test_a_test_says_what_is_wrong(engine: Engine, reply: Reply, key: str)
         assert len(server.requests) == 1  # a test is not tried again
 
 
+async def test_a_service_that_wants_a_key_where_none_was_typed_asks_for_one(engine: Engine) -> None:
+    with ModelServer(Reply(text="never"), api_key=KEY) as server:
+        assert (await refusal_of(engine.choosing.test(ME, draft(server, key="")))).words_key == "model_key_missing"
+        assert (await refusal_of(engine.choosing.test(ME, draft(server, "sk-other")))).words_key == "model_key_wrong"
+
+
+@pytest.mark.parametrize("address", ["http://", "https:///v1", "http:", "://", "http://:8000"])
+async def test_half_an_address_is_none(engine: Engine, address: str) -> None:
+    assert (await refusal_of(engine.choosing.test(ME, Draft("compatible", address, "m")))).words_key == "address_wrong"
+
+
 async def test_a_service_that_was_down_can_be_tried_as_often_as_one_likes(engine: Engine, free_port: int) -> None:
     gone = Draft("compatible", f"http://127.0.0.1:{free_port}/v1", "m", KEY)
     errors = [await refusal_of(engine.choosing.test(ME, gone)) for _ in range(FAILURES + 1)]
@@ -309,6 +320,8 @@ async def test_what_cannot_be_meant_is_refused(engine: Engine, given: Draft, key
         ("gpu-box:8000", "http://gpu-box:8000/v1"),
         ("gpu.local:8000", "http://gpu.local:8000/v1"),
         ("8.8.8.8", "https://8.8.8.8/v1"),
+        ("http://127.0.0.1:8000/v1/chat/completions/", "http://127.0.0.1:8000/v1"),
+        ("https://a.example/api/models", "https://a.example/api"),
     ],
 )
 async def test_an_address_is_kept_whole(engine: Engine, typed: str, kept: str) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from core.errors import ModelRefusedError, NotFoundError, ParlourError
+from core.errors import ModelMisbehavedError, ModelRefusedError, NotFoundError, ParlourError, UnknownNameError
 from core.models.menu import MENU, menu
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
@@ -140,6 +140,15 @@ def test_every_service_has_a_name_in_both_languages(lang: Any) -> None:
 def test_what_a_service_said_is_passed_on_where_nothing_better_is_known() -> None:
     refused = ModelRefusedError(None, "400", "temperature must be 1")
     assert failure(refused, Words("en")) == "The model service refused the request. It said: temperature must be 1"
+    foreign = ModelMisbehavedError(None, None, "x answered, but not as a model service.", hint="Check.")
+    assert failure(foreign, Words("en")).endswith("that is not a reply. Check the address; it often ends in /v1.")
+    moved = ModelRefusedError(None, None, "x sends its callers elsewhere.")
+    moved.details |= {"place": "https://other.example/v1"}
+    assert failure(moved, Words("en")).endswith(
+        "It sends its callers to https://other.example/v1: use that, if you trust it."
+    )
+    unknown = UnknownNameError("built-in model", "qwen9", ["qwen2.5"])
+    assert failure(unknown, Words("zh")) == "没有名为 qwen9 的内置模型。请从列表中选择，或填写 .gguf 文件的路径。"
     assert failure(NotFoundError("x"), Words("en")) == "That is not here any more."
     assert failure(ParlourError("x", key="key_wrong_form"), Words("zh")) == (
         "这不是 API 密钥。请重新复制：它是一行字母和数字。"

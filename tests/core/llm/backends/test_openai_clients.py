@@ -161,5 +161,6 @@ def test_a_key_does_not_follow_a_service_that_points_elsewhere(server):
     other.server_close()
     thread.join()
     assert server.base_url in caught.value.hint
+    assert caught.value.details["place"] == server.base_url
     assert server.requests == []
     run(model.aclose())

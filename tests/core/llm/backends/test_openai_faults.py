@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
+from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
 from core.messages.message import USER, Message
 from core.testing.script import Reply, html_page, refusal
 
@@ -87,6 +87,15 @@ def test_what_is_no_reply_is_said_to_be_none(server, opened, reply, kind, key):
     assert (type(caught.value), caught.value.words_key) == (kind, key)
     assert caught.value.hint
     assert model.quick_chat("the next question works") == "fine"
+
+
+def test_a_wrong_key_is_known_by_the_words_of_a_service_that_answers_with_a_list(server, opened):
+    body = '[{"error": {"code": 400, "message": "API key not valid. Please pass a valid API key.", "status": "X"}}]'
+    server.add(Reply(status=400, body=body, content_type="application/json"))
+    with pytest.raises(ModelRefusedError) as caught:
+        opened().quick_chat("q")
+    assert caught.value.words_key == "model_key_wrong"
+    assert caught.value.message == "API key not valid. Please pass a valid API key."
 
 
 # -- what a service turns out not to take -----------------------------------------------------------------------------
