@@ -74,6 +74,7 @@ def _table() -> Typesetter:
 _SIZES = [Sheet(), Sheet(420, 595), Sheet(842, 595), Sheet(612, 792)]
 _UPRIGHT = [Sheet(turned=90), Sheet(turned=180), Sheet(turned=270)]
 _LYING = [Sheet(turned=90, lying=True), Sheet(turned=180, lying=True), Sheet(turned=270, lying=True)]
+_ON_THEIR_HEAD = [Sheet(turned=180, lying=True)]
 _CROPPED = [Sheet(crop=(40, 50, 560, 800)), Sheet(crop=(20, 30, 595, 842))]
 
 KINDS: dict[str, Callable[[], Typesetter]] = {
@@ -85,6 +86,8 @@ KINDS: dict[str, Callable[[], Typesetter]] = {
     "crop boxes": lambda: _prose(_CROPPED),
     "two columns": lambda: _prose(columns=2),
     "two columns, drawn across": lambda: _prose(columns=2),
+    "two columns, on their head": lambda: _prose(_ON_THEIR_HEAD, columns=2),
+    "two columns on their side, drawn across": lambda: _prose(_LYING, columns=2),
     "two columns, Chinese": lambda: _chinese(columns=2),
     "a table over pages": _table,
     "scans, Times": lambda: _prose(count=9),

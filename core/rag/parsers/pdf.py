@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
-from core.rag.parsers import ocr, pdf_blocks
+from core.rag.parsers import ocr, pdf_blocks, scans
 from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes, clean
 from core.rag.parsers.pdf_columns import in_columns
 from core.rag.parsers.pdf_headings import Headings, Line
@@ -16,7 +16,6 @@ from core.rag.parsers.pdf_order import top_down
 from core.rag.parsers.pdf_rows import with_rows
 from core.rag.parsers.pdf_tables import outside, tables
 from core.rag.parsers.pdf_turn import Turn
-from core.rag.parsers.scans import MOST, is_scan, recognised
 from core.rag.parsers.text_lines import is_list, joined, listed
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class PdfParser:
             about = About(pages=source.count, title=_title(source.title))
             yield about
             headings = Headings(source.outline())
-            recognising = MOST if wishes.pictures and ocr.is_here() else 0
+            recognising = scans.MOST if wishes.pictures and ocr.is_here() else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
             margins = Margins([(page.shape, page.runs) for page in known.values()])
             # What was read before speaks for the file.
@@ -103,7 +102,7 @@ def _page(source: Source, number: int, headings: Headings) -> _Page:
         return _Page(PageShape(number, 0.0, 0.0), [], is_lost=True)
     turn = Turn(raw.turn, raw.width, raw.height)
     runs = turn.shown(_in_order(turn.upright(raw), number, headings))
-    return _Page(_shape(raw, number, runs), runs, turn, scan=raw if is_scan(raw) else None)
+    return _Page(_shape(raw, number, runs), runs, turn, scan=raw if scans.is_scan(raw) else None)
 
 
 def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
@@ -124,7 +123,7 @@ def _in_order(raw: RawPage, number: int, headings: Headings) -> Runs:
 
 
 def _recognised(page: _Page, scan: RawPage) -> _Page:
-    runs = [*page.runs, *recognised(scan)]
+    runs = [*page.runs, *scans.recognised(scan)]
     return _Page(_shape(scan, page.shape.page, runs), runs, page.turn)
 
 
@@ -163,6 +162,9 @@ def _block(lines: list[Line], headings: Headings, page: int) -> Iterator[Block]:
     """One or more blocks: a heading may be glued to its paragraph."""
     if lines[0].table:
         yield lines[0].table
+        return
+    if scans.is_recognised(lines):
+        yield scans.block(lines, page)
         return
     for run, level in headings.parted(lines, page):
         texts = [line.text for line in run]

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError, MissingExtraError, NotFoundError
-from core.rag.document import About, Block, PageShape, union
+from core.rag.document import About, PageShape, union
 from core.rag.parsers import ocr
 from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes
 from core.rag.parsers.marker import marked
 from core.rag.parsers.pdf_page import Pixels
-from core.rag.parsers.scans import lines_of
-from core.rag.parsers.text_lines import joined
+from core.rag.parsers.scans import block, lines_of
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -62,10 +61,7 @@ class PictureParser:
                 runs = lines_of(pixels, zoom)
                 box = union(tuple(line.rectangle for run in runs for line in run))
                 yield PageShape(number, round(points[0], 2), round(points[1], 2), box)
-                for run in runs:
-                    text, starts = joined([line.text for line in run])
-                    places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
-                    yield Block("paragraph", text, number, places)
+                yield from (block(run, number) for run in runs)
 
 
 def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = "") -> bytes:  # noqa: ARG001 - as for other pages

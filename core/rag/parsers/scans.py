@@ -6,11 +6,12 @@ from dataclasses import replace
 from statistics import fmean, median
 from typing import TYPE_CHECKING
 
-from core.rag.document import union
+from core.rag.document import Block, union
 from core.rag.parsers import ocr
 from core.rag.parsers.base import clean
 from core.rag.parsers.pdf_columns import in_columns
 from core.rag.parsers.pdf_headings import Line
+from core.rag.parsers.text_lines import joined
 from core.rag.sentences import ideographs
 
 if TYPE_CHECKING:
@@ -30,6 +31,10 @@ _GAP = 0.8  # line heights that part paragraphs
 # What is recognised is as high as the ink; a printed line reaches from ascent to descent. In heights of the ink, on the
 # average of common fonts: how much higher it begins, how much lower it ends.
 _LATIN, _CHINESE = (0.16, -0.05), (0.15, 0.05)
+# A heading stands alone in its row, in larger letters or in capitals.
+_LARGER, _LONGEST, _CAPITALS = 1.35, 60, 5
+_MOST_HEADINGS = 0.35  # of the lines: where there are more, large letters mean nothing
+_SENTENCE_END = tuple(".,;:。，；：！？!?")
 _USUAL = 0.25  # heights in a paragraph differ so much only because of the letters that happen to stand in a line
 
 
@@ -50,8 +55,21 @@ def recognised(page: RawPage) -> Runs:
     return [kept for run in runs if (kept := [line for line in run if not _is_known(line, known)])]
 
 
+def is_recognised(run: Sequence[Line]) -> bool:
+    """Whether lines were recognised, not read."""
+    return run[0].size == _SIZE
+
+
+def block(run: Sequence[Line], page: int) -> Block:
+    """A run of recognised lines as a paragraph, or as a heading."""
+    text, starts = joined([line.text for line in run])
+    places = tuple(zip(starts, (line.rectangle for line in run), strict=True))
+    level = int(all(line.bold for line in run))
+    return Block("heading" if level else "paragraph", text, page, places, level)
+
+
 def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], ocr.Sheet] | None = None) -> Runs:
-    """The lines of a picture in points, those of a paragraph together.
+    """The lines of a picture in points, those of a paragraph together; those of headings are bold.
 
     Args:
         picture: What is to be read.
@@ -65,9 +83,38 @@ def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], ocr
     lines = [
         Line(text, one.box, _SIZE, bold=False) for one in sheet.lines if (text := " ".join(clean(one.text).split()))
     ]
+    lines = _with_headings(lines)
     wide = picture.width if sheet.turns % 2 == 0 else picture.height
     upright = [_as_printed(run) for part in in_columns([lines], wide) for run in _paragraphs(part)]
     return [[_in_points(line, sheet.turns, picture, zoom) for line in run] for run in upright]
+
+
+def _with_headings(lines: list[Line]) -> list[Line]:
+    usual = median(_height(line) for line in lines) if lines else 0.0
+    pairs = zip([None, *lines[:-1]], lines, [*lines[1:], None], strict=True)
+    found = [replace(line, bold=_is_heading(before, line, after, usual)) for before, line, after in pairs]
+    return found if sum(line.bold for line in found) <= _MOST_HEADINGS * len(lines) else lines
+
+
+def _is_heading(before: Line | None, line: Line, after: Line | None, usual: float) -> bool:
+    """Whether a line among those that stand next to it is a heading, where most are as high as `usual`."""
+    text = line.text
+    letters = sum(map(str.isalpha, text))
+    if len(text) > _LONGEST or 2 * letters <= len(text) or letters < 2 or text.endswith(_SENTENCE_END):
+        return False
+    if any(_is_beside(line, other) for other in (before, after) if other):
+        return False
+    return _height(line) >= _LARGER * usual or (text.isupper() and letters >= _CAPITALS and _height(line) >= usual)
+
+
+def _is_beside(line: Line, other: Line) -> bool:
+    _, top, _, bottom = line.rectangle
+    _, above, _, below = other.rectangle
+    return 2 * (min(bottom, below) - max(top, above)) > min(_height(line), _height(other))
+
+
+def _height(line: Line) -> float:
+    return line.rectangle[3] - line.rectangle[1]
 
 
 def _as_printed(run: Sequence[Line]) -> list[Line]:
@@ -98,7 +145,7 @@ def _paragraphs(lines: Sequence[Line]) -> list[list[Line]]:
     """Lines that stand close below or beside each other."""
     runs: list[list[Line]] = []
     for line in lines:
-        if runs and _is_near(runs[-1], line):
+        if runs and line.bold == runs[-1][-1].bold and _is_near(runs[-1], line):
             runs[-1].append(line)
         else:
             runs.append([line])

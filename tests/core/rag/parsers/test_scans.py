@@ -21,7 +21,7 @@ from core.rag.parsers.ocr import Recognised, Sheet, turned_back
 from core.rag.parsers.pdf_headings import Line
 from core.rag.parsers.pdf_page import Pixels, RawPage
 from core.rag.parsers.process import Limits, Parsed
-from core.rag.parsers.scans import is_scan, lines_of
+from core.rag.parsers.scans import block, is_scan, lines_of
 
 Read = Callable[..., Parsed]
 WORDS = "Invoice number 4711 of the harbour office"
@@ -208,3 +208,29 @@ def test_lines_beside_and_below_each_other_are_a_paragraph() -> None:
     sheet = Sheet([Recognised(text, box) for text, box in boxes], 0, 1.0)
     runs = lines_of(Pixels(200, 200, b""), 1.0, lambda *_: sheet)
     assert [[line.text for line in run] for run in runs] == [["First line", "second line"], ["far below"]]
+
+
+def test_lines_alone_in_their_row_in_larger_letters_or_capitals_are_headings() -> None:
+    boxes: list[tuple[str, Rectangle]] = [
+        ("A large title", (10, 10, 190, 30)),
+        ("CHIEF COMPLAINT", (10, 40, 100, 50)),
+        ("The patient has had", (10, 53, 150, 63)),
+        ("a headache since Monday.", (10, 66, 150, 76)),
+        ("NORMAL", (10, 79, 60, 89)),
+        ("120/80", (80, 79, 120, 89)),
+        ("SOME MORE WORDS.", (10, 92, 150, 102)),
+    ]
+    sheet = Sheet([Recognised(text, box) for text, box in boxes], 0, 1.0)
+    blocks = [block(run, 1) for run in lines_of(Pixels(200, 200, b""), 1.0, lambda *_: sheet)]
+    assert [(one.kind, one.text) for one in blocks] == [
+        ("heading", "A large title"),
+        ("heading", "CHIEF COMPLAINT"),
+        ("paragraph", "The patient has had a headache since Monday. NORMAL 120/80 SOME MORE WORDS."),
+    ]
+
+
+def test_where_most_lines_are_in_capitals_none_is_a_heading() -> None:
+    boxes: list[tuple[str, Rectangle]] = [("SHOUTING WORDS", (10, 20 * at, 100, 20 * at + 10)) for at in range(6)]
+    sheet = Sheet([Recognised(text, box) for text, box in boxes], 0, 1.0)
+    runs = lines_of(Pixels(200, 200, b""), 1.0, lambda *_: sheet)
+    assert {block(run, 1).kind for run in runs} == {"paragraph"}
