@@ -33,7 +33,7 @@ SERVERS: dict[str, str] = {
     "error.mcp_sign_in_away": "“{name}” wants a sign-in at {host}, which does not answer",
     "error.mcp_sign_in_away.do": "Try again later.",
     "tools.state_sign_in": "sign in needed",
-    "tools.state_signing_in": "waits for your sign-in in the other tab …",
+    "tools.state_signing_in": "waits for your sign-in …",
     "servers.sign_in_at": "Open the sign-in of {host}",
     "servers.signed_in": "You are signed in to “{name}”",
     "servers.signed_out": "Signed out.",

@@ -33,7 +33,7 @@ SERVERS: dict[str, str] = {
     "error.mcp_sign_in_away": "“{name}”要求在 {host} 登录，但那里没有应答",
     "error.mcp_sign_in_away.do": "请稍后再试。",
     "tools.state_sign_in": "需要登录",
-    "tools.state_signing_in": "正在等待你在另一个标签页中登录……",
+    "tools.state_signing_in": "正在等待你登录……",
     "servers.sign_in_at": "打开 {host} 的登录页面",
     "servers.signed_in": "你已登录“{name}”",
     "servers.signed_out": "已退出登录。",
