@@ -6,42 +6,32 @@ pages, languages, sizes) and `start_app` (an app of its own, with other settings
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from core.testing.behaviour import behave
 from core.testing.model_server import ModelServer
 from core.testing.script import Script
-from set_up import find_browser
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import wait_for_script
+from tests.e2e.chromium import chromium
 from tests.e2e.watched_page import Watch
 
-_ARGUMENTS = """
-    --headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-dev-shm-usage --disable-sync
-    --disable-background-networking --disable-component-update --disable-default-apps --disable-extensions
-"""
 DESK = {"width": 1280, "height": 860}
-WAIT = 30_000  # milliseconds
+WAIT = 60_000  # milliseconds; a machine that does other things as well takes its time
 
 expect.set_options(timeout=WAIT)
 
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """The machine's own Chromium; what it wants to keep for itself goes into a folder of the tests."""
-    path = find_browser()
-    assert path, "Chromium is not installed; `make test` installs it."
-    with sync_playwright() as playwright:
-        home: dict[str, str | float | bool] = {**os.environ, "HOME": str(tmp_path_factory.mktemp("browser"))}
-        browser = playwright.chromium.launch(executable_path=path, args=_ARGUMENTS.split(), env=home)
+    """The machine's own Chromium."""
+    with chromium(tmp_path_factory.mktemp("browser")) as browser:
         yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="session")

@@ -3,40 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from set_up import find_browser
 from tests.e2e.chat_steps import wait_for_script
+from tests.e2e.chromium import chromium
 from tests.e2e.watched_page import Watch
 from tests.webui.screen.stage import Stage
 
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-]
-WAIT = 30_000  # milliseconds
+WAIT = 60_000  # milliseconds; a machine that does other things as well takes its time
+_SCREEN = "tests/webui/screen"
 expect.set_options(timeout=WAIT)
 
 
-# Of a module, not of the session: while Playwright's synchronous form is open, no asynchronous test can run.
-@pytest.fixture(scope="module")
-def screen_browser() -> Iterator[Browser]:
+def _as_long_as_may_be(fixture_name: str, config: pytest.Config) -> Literal["session", "module"]:
+    """Of the session where only the screen is tested; else of a module.
+
+    While Playwright's synchronous form is open, no asynchronous test can run, and other folders have such.
+    """
+    return "session" if all(_SCREEN in arg for arg in config.args) else "module"
+
+
+@pytest.fixture(scope=_as_long_as_may_be)
+def screen_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """The machine's own Chromium."""
-    path = find_browser()
-    assert path, "Chromium is not installed; `make test` installs it."
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+    with chromium(tmp_path_factory.mktemp("browser")) as browser:
         yield browser
-        browser.close()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def _served() -> Iterator[Stage]:
     stage = Stage().start()
     yield stage
