@@ -37,10 +37,14 @@ function followAddress() {
   if (document.title !== page) document.title = page;
 }
 
+// What an open drawer lies on takes neither the keyboard nor a finger; closed, it gives the keyboard back.
 export function drawer(open) {
   if (!phone.matches && open) return;
+  const within = document.activeElement?.closest('#side');
   root.dataset.drawer = open ? 'open' : 'closed';
+  for (const part of document.querySelectorAll('#talk, #evidence')) part.inert = open;
   if (open) document.querySelector('#history .p-new')?.focus();
+  else if (within && phone.matches) document.querySelector('#top .p-open-menu')?.focus();
 }
 
 export function evidence(open) {
@@ -100,6 +104,7 @@ export function start() {
   paintTheme();
   setInterval(tellHour, 600_000);
   system.addEventListener('change', paintTheme);
+  phone.addEventListener('change', () => drawer(false));
   new MutationObserver(paintTheme).observe(document.body, { attributes: true, attributeFilter: ['class'] });
   const scrim = Object.assign(document.createElement('button'), { className: 'p-scrim', type: 'button', tabIndex: -1 });
   scrim.setAttribute('aria-hidden', 'true');

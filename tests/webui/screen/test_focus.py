@@ -87,6 +87,29 @@ def test_when_its_row_is_gone_the_keyboard_goes_to_the_next_one(show: Show) -> N
     expect(page.locator("#history .p-new")).to_be_focused()
 
 
+def test_an_open_drawer_keeps_the_keyboard_and_gives_it_back(show: Show) -> None:
+    page = show("answered", width=390, height=780)
+    button = page.get_by_role("button", name="Conversations")
+    focus(button)
+    page.keyboard.press("Enter")
+    expect(page.locator("#history .p-new")).to_be_focused()
+    for _ in range(page.locator("#side :is(a, button)").count() + 2):
+        page.keyboard.press("Tab")
+        assert not page.evaluate("document.activeElement.closest('#talk, #evidence')")
+    page.locator("#history .p-new").focus()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+
+
+def test_a_page_that_grows_wide_while_the_drawer_is_open_can_be_used(show: Show) -> None:
+    page = show("answered", width=390, height=780)
+    page.get_by_role("button", name="Conversations").click()
+    expect(page.locator("#history .p-new")).to_be_focused()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("#composer textarea").click()
+    expect(page.locator("#composer textarea")).to_be_focused()
+
+
 def test_a_reader_who_goes_elsewhere_is_left_alone(show: Show) -> None:
     page = show("answered")
     focus(page.locator("#history .p-menu").first)
