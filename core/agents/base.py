@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from contextlib import aclosing
 from copy import copy
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
 
 from core.agents.given_tools import GivenTool, tools_from
 from core.agents.language import language_of
@@ -15,7 +16,7 @@ from core.agents.mapping import mapped
 from core.agents.seed_run import run_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
-from core.errors import SettingsError
+from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError
 from core.llm.batch import DEFAULT_CONCURRENCY
 from core.llm.open_model import get_chat_model
 from core.messages.content import ContentItem
@@ -50,7 +51,7 @@ class Agent:
         description: What it is good at, for other agents and for people.
 
     Raises:
-        SettingsError: A tool or a model cannot be made of what was given.
+        SettingsError: A tool or a model cannot be made of what was given, or what is a text is none.
     """
 
     prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
@@ -64,6 +65,10 @@ class Agent:
         name: str | None = None,
         description: str | None = None,
     ) -> None:
+        said: dict[str, Any] = {"name": name, "description": description, "system_message": system_message}
+        for field, text in said.items():
+            if not isinstance(text, str | None):
+                raise SettingsError(f"{field} must be a text, not {text!r}.")
         self.llm = None if llm is None else get_chat_model(llm)
         self.function_map = tools_from(function_list)
         self.system_message = system_message
@@ -304,8 +309,17 @@ class Agent:
         # The seed's hooks may change what they are given.
         own = [Message(**message.model_dump()) for message in asked]
         lang = kwargs.pop("lang", None) or language_of(own)
-        for reply in self._run(self._prompted(own, lang), lang=lang, **kwargs):
-            yield [self._signed(message) for message in reply]
+        replies: Any = self._run(self._prompted(own, lang), lang=lang, **kwargs)
+        for reply in cast("Iterable[Any]", replies) if isinstance(replies, Iterable) else [replies]:
+            yield [self._signed(message) for message in self._read(reply)]
+
+    def _read(self, reply: Any) -> list[Message]:
+        """What `_run` gave, which may be anything."""
+        try:
+            return as_messages(reply)[0]
+        except BadMessagesError as error:
+            said = f"{type(self).__name__}._run gave what is no reply. {error.message}"
+            raise ModelMisbehavedError(message=said, hint="Yield lists of messages.") from error
 
     async def _seed_events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
         here = None if guard is None else OnThisLoop(guard)  # the hook works in a thread
@@ -313,8 +327,7 @@ class Agent:
             async for event in events:
                 yield event
 
-    def _signed(self, given: Given) -> Message:
-        message = given if isinstance(given, Message) else Message(**given)
+    def _signed(self, message: Message) -> Message:
         if self.name and not message.name:
             return message.model_copy(update={"name": self.name})
         return message

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
-from core.errors import BrokenDocumentError, FetchError, UnsupportedFormatError
+from core.errors import BrokenDocumentError, FetchError, SettingsError, UnsupportedFormatError
 from core.messages.message import USER
 from core.rag.library import Library
 from core.rag.web import is_web_address
@@ -31,9 +31,14 @@ class OwnLibrary:
     Args:
         files: Documents to read in before the first search: paths, or addresses on the web.
         config: `rag_cfg`.
+
+    Raises:
+        SettingsError: `files` is one path, not a list.
     """
 
-    def __init__(self, files: Iterable[str | Path], config: RAGConfig) -> None:
+    def __init__(self, files: Iterable[str | Path] | str, config: RAGConfig) -> None:
+        if isinstance(files, str | Path):
+            raise SettingsError("files must be a list of paths.", hint=f"Write files=[{str(files)!r}].")
         self._files = [str(file) for file in files]
         self._config = config
         self._guard = threading.Lock()

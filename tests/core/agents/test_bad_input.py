@@ -15,8 +15,10 @@ from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.fn_call import FnCallAgent
 from core.agents.group_chat import GroupChat
+from core.agents.memory import Memory
 from core.agents.react import ReActChat
 from core.agents.router import Router
+from core.errors import ModelMisbehavedError, SettingsError
 from core.messages.message import Message
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -130,3 +132,26 @@ def test_one_that_says_nothing_at_all_has_an_empty_reply() -> None:
     assert (
         GroupChat([Mute(name="Bob")], "round_robin").run_nonstream(ASKED)[-1].content == "Nobody had anything to say."
     )
+
+
+@pytest.mark.parametrize("given", ["A text.", None, [5], [["A text."]], [Message("assistant", "Not in a list.")]])
+def test_a_run_of_ones_own_that_gives_no_reply_is_told_so(given: Any):
+    class Odd(Agent):
+        def _run(self, messages: list[Message], **kwargs: Any) -> Any:
+            return given
+
+    with pytest.raises(ModelMisbehavedError, match=r"Odd\._run gave what is no reply.*Yield lists of messages"):
+        Odd().run_nonstream(ASKED)
+
+
+@pytest.mark.parametrize("field", ["name", "description", "system_message"])
+def test_what_is_said_of_an_agent_is_text(field: str):
+    wrong: Any = {field: 5}
+    with pytest.raises(SettingsError, match=f"{field} must be a text, not 5"):
+        FnCallAgent(**wrong)
+
+
+@pytest.mark.parametrize("kind", [Assistant, Memory])
+def test_one_path_is_not_taken_for_a_list_of_letters(kind: Any):
+    with pytest.raises(SettingsError, match="files must be a list of paths"):
+        kind(files="policy.pdf")
