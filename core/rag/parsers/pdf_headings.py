@@ -18,6 +18,7 @@ _NUMBERED = re.compile(
     r"(\d+(\.\d+)*\.?|[A-Z]\.|chapter|section|appendix|第.{1,4}[章节節篇部]|[一二三四五六七八九十]+、)\s*\S",
     re.IGNORECASE,
 )
+_ROMAN = re.compile(r"[IVX]{1,5}\.\s+[A-Z][A-Z\s,:&-]{3,}")  # "II. RELATED WORK", as papers have it in plain letters
 _SENTENCE_END = tuple(".,;:。，；：！？!?")
 
 
@@ -85,7 +86,9 @@ class Headings:
         sizes = self._large_sizes()
         if sizes and line.size >= self._body * _LARGER:
             return min(6, 1 + sum(size > line.size for size in sizes))
-        is_numbered = line.bold and line.size >= self._body and _NUMBERED.match(line.text.strip())
+        text = line.text.strip()
+        in_bold = line.bold and line.size >= self._body and _NUMBERED.match(text)
+        is_numbered = in_bold or _ROMAN.fullmatch(text)
         return min(6, len(sizes) + 1) if is_numbered and not line.text.rstrip().endswith(_SENTENCE_END) else 0
 
     @staticmethod

@@ -15,6 +15,7 @@ from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, PageShape, Rectangle
 from core.rag.parsers.base import Found
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
+from core.rag.parsers.pdf_headings import Headings, Line
 from core.rag.parsers.pdf_margins import is_page_number
 from core.rag.parsers.text_lines import joined
 
@@ -277,3 +278,20 @@ def test_feet_with_page_numbers_are_no_text(tmp_path: Path) -> None:
     path = tmp_path / "feet.pdf"
     document.save(path)
     assert [block.text for block in blocks(path)] == [f"Page {n} tells of matter {n}." for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("I. INTRODUCTION", 1),
+        ("IV. RELATED WORK, AND MORE", 1),
+        ("I. Introduction", 0),
+        ("X. Y", 0),
+        ("II. METHODS.", 0),
+    ],
+)
+def test_roman_numbers_before_capitals_make_a_heading_in_plain_letters(text: str, level: int) -> None:
+    headings = Headings([])
+    headings.learn([Line("Words of an ordinary paragraph", (0, 0, 200, 10), 10.0, bold=False)] * 9)
+    found = headings.parted([Line(text, (0, 0, 90, 10), 9.0, bold=False)], 1)
+    assert [its for _, its in found] == [level]
