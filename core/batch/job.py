@@ -53,7 +53,7 @@ async def run_batch(  # noqa: PLR0913 - four things, and by name how
     tally: Tally,
     *,
     concurrency: int,
-    policy: Policy,
+    policy: Guard | Policy,
     told: Callable[[Tally], None] | None = None,
 ) -> None:
     """Ask the questions and write each answer as it comes; one that fails is a row with its error.
@@ -66,14 +66,15 @@ async def run_batch(  # noqa: PLR0913 - four things, and by name how
         file: Where the answers go.
         tally: Kept up to date.
         concurrency: How many are asked at the same time.
-        policy: Decides about the calls; what it would ask about is refused, for nobody is there.
+        policy: Decides about the calls; what it would ask about is refused, for nobody is there. The `rules` of a
+            guard are read anew at each call.
         told: Called after each question.
 
     Raises:
         SettingsError: `concurrency` is below 1.
         OSError: An answer cannot be written.
     """
-    guard = Guard(policy)
+    guard = Guard.of(policy)
 
     async def ask(question: BatchQuestion) -> None:
         try:

@@ -130,11 +130,15 @@ class Questions:
             time.time() + self._within,
             list(within),
         )
-        if asked.may_be_always and full_name in self._always:
-            return Decision(allowed=True, why="rule")
-        self._log.append(asked)
-        self._await(asked)
-        return await self.answer(asked.call_id)
+        while not (asked.may_be_always and full_name in self._always):
+            asked = replace(asked, until=time.time() + self._within)
+            self._log.append(asked)
+            self._await(asked)
+            decision = await self.answer(asked.call_id)
+            if not decision.allowed or decision.why != "rule":
+                return decision
+            # Let go by "always" for another call: taken back since, that is no answer any more.
+        return Decision(allowed=True, why="rule")
 
     async def decide(self, call_id: str, decision: Decision, *, always: bool = False) -> ApprovalAsked:
         """Answer a question; the first answer counts. Returns when it is in the table.

@@ -2,7 +2,8 @@
 
 It travels in a context variable. A generator runs in the context of whoever takes its next item, so the variable is set
 for each of its steps and no longer: agents that take turns in one thread do not see each other's guard. Threads that a
-program starts itself begin without it, as with every context variable: there `approval=` is passed on by hand.
+program starts itself begin without it, as with every context variable, unless they run in a copy of the context
+(`contextvars.copy_context().run`); else `approval=` is passed on by hand.
 """
 
 from __future__ import annotations

@@ -45,12 +45,20 @@ class OneQuestion(Guard):
         self._loop = asyncio.get_running_loop()
         # Two questions at once about one call would take each other's place, and one would never be answered.
         self._turn = asyncio.Lock()  # noqa: TID251 - said above
+        self._deciding: asyncio.Task[Decision] | None = None
+        self._is_over = False
         self._waited, self._since = 0.0, 0.0  # seconds; monotonic time, 0.0 while nothing is decided
 
     @property
     def waited(self) -> float:
         """Seconds spent on decisions so far."""
         return self._waited + (monotonic() - self._since if self._since else 0.0)
+
+    def close(self) -> None:
+        """The call is over: a thread that it left behind is asked about no more, and may do nothing."""
+        self._is_over = True
+        if self._deciding is not None:
+            self._deciding.cancel()
 
     async def decide(
         self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
@@ -63,10 +71,25 @@ class OneQuestion(Guard):
         self, calls: tuple[str, ...], tool: BaseTool, arguments: Mapping[str, Any], messages: Iterable[Message]
     ) -> Decision:
         async with self._turn:
+            if self._is_over:
+                return Decision(allowed=False, why="unattended")
             self._since = monotonic()
             token = _within.set(calls)
             try:
-                return await self._guard.decide(tool, self._call_id, arguments, messages)
+                self._deciding = asyncio.create_task(self._guard.decide(tool, self._call_id, arguments, messages))
+                return await self._decided(self._deciding)
             finally:
                 _within.reset(token)
                 self._waited, self._since = self.waited, 0.0
+
+    async def _decided(self, deciding: asyncio.Task[Decision]) -> Decision:
+        try:
+            return await deciding
+        except asyncio.CancelledError:
+            asking = asyncio.current_task()
+            if not self._is_over or (asking is not None and asking.cancelling()):
+                raise
+            return Decision(allowed=False, why="unattended")
+        finally:
+            deciding.cancel()  # whoever asked was cancelled: it is no question any more
+            self._deciding = None

@@ -137,7 +137,12 @@ class ToolRunner:
             arguments = read_arguments(decision.arguments)
             tool.verify(arguments)
             about["arguments"] = arguments
+        is_late = turn.places.locked()
         async with turn.places:
+            if is_late and decision.why != "user":  # what let it run may have been taken back while others worked
+                decision = await self._decided(tool, _call_id(call), arguments, turn)
+                if decision.allowed is not True:
+                    return refusal(decision.why, turn.lang)
             turn.events.put_nowait(ToolStarted(_call_id(call)))
             result = await self._within_deadline(tool, arguments, _call_id(call), turn)
         return result if decision.arguments is None else with_note(result, arguments, turn.lang)
@@ -181,6 +186,8 @@ class ToolRunner:
             raise
         finally:
             told.end()
+            if within is not None:
+                within.close()
             await _close([task])
 
 

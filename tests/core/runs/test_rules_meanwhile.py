@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from core.errors import NotFoundError, StorageError
+from core.runs.asking import Questions
+from core.runs.log import RunLog
 from core.runs.run import Run
 from core.settings import Settings
 from core.toolbox.approving import Approving
-from core.tools.approval import Policy
+from core.tools.approval import Asking, Decision, Policy
 from tests.core.runs.note_tools import Held, Note, agent_of, writes
 
 pytestmark = pytest.mark.anyio
@@ -109,3 +111,23 @@ async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any, ap
     for work in (approving.allowed("mallory", talk.id), approving.take_back("mallory", talk.id, "write_note")):
         with pytest.raises(NotFoundError):
             await work
+
+
+async def test_always_that_is_taken_back_before_another_call_starts_lets_that_one_wait_again() -> None:
+    kept = asyncio.Event()
+    asked = Questions(RunLog(), kept.wait, lambda _: None)  # type: ignore[arg-type]
+    wishes = [Asking(name, "note", {}, "writes", {"en": "", "zh": ""}) for name in ("1", "2")]
+    first, other = (asyncio.create_task(asked.ask(one, "note")) for one in wishes)
+    await asyncio.sleep(0)
+    deciding = asyncio.create_task(asked.decide("1", Decision(allowed=True), always=True))
+    await asyncio.sleep(0)
+    assert not asked.waiting
+    asked.ask_again("note")
+    kept.set()
+    async with asyncio.timeout(20):
+        await deciding
+        assert (await first).allowed
+        while not asked.waiting:
+            await asyncio.sleep(0)
+        await asked.decide("2", Decision(allowed=False))
+        assert not (await other).allowed
