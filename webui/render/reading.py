@@ -168,7 +168,7 @@ def _counted(key: str, number: int, words: Words) -> str:
 def _at(name: str, pages: int, total: int | None, words: Words) -> str:
     if not total:
         return words("reading.begins")
-    return words(f"reading.at_{numbered_as(name)}", n=min(pages, total), total=total)
+    return words(f"reading.at_{numbered_as(name)}", n=max(1, min(pages, total)), total=total)
 
 
 def _joined(parts: list[str]) -> str:

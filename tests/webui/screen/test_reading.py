@@ -54,6 +54,7 @@ def test_a_document_that_is_read_says_how_far_it_is_and_can_be_called_off() -> N
     assert 'href="#do-cancel-d1" title="Stop reading long.pdf"' in text
     assert "p-bar p-b30" in text
     assert "第 12 页，共 40 页 · 识别了 3 页文字 · 1 个表格 · 34 个段落 · 12 秒" in card(LONG, HALF, ZH)
+    assert "page 1 of 40" in card(LONG, replace(HALF, pages=0))  # it is at the first one
     assert "waits for its turn" in card(LONG)
 
 
