@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import httpx
+import httpx2
 import pytest
 from mcp.shared.auth import OAuthToken
 
 from core.errors import ServerUnreachableError, SignInNeededError
+from core.mcp.authorization import Authorization
 from core.mcp.in_browser import BrowserSignIn
+from core.mcp.journal import Journal
 from core.mcp.pool import MCPClient, MCPManager
+from core.mcp.settings import ServerSettings
 from core.mcp.sign_in import NOBODY, MemoryTokens, SignIn
+from core.net.addresses import Reach
 from tests.core.mcp.protected_server import Protected, protected
 
 pytestmark = pytest.mark.anyio
@@ -190,14 +196,23 @@ async def test_a_description_that_lies_leads_nowhere(
     assert notes.accounts.access == {}
 
 
-async def test_a_server_of_the_open_internet_leads_to_no_private_address(
-    notes: Protected, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("core.mcp.authorization._answered_here", _from_afar)
-    notes.accounts.lies["resource"] = {"authorization_servers": [notes.issuer.replace("http://", "https://")]}
-    user = User(notes)
-    assert (await refused(user.client())).words_key == "mcp_sign_in_unsafe"
-    assert [whose for whose, _ in notes.accounts.seen if whose == "server"] == []
+@pytest.mark.parametrize("reach", [None, Reach()], ids=["the owner of the machine", "a reader of a shared page"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        *("https://127.0.0.1:9/", "https://localhost:9/", "https://[::1]:9/", "https://2130706433:9/"),
+        *("https://169.254.169.254/", "http://auth.example/", "javascript:alert(1)", "file:///etc/passwd"),
+    ],
+)
+async def test_a_server_of_the_open_internet_leads_to_no_private_address(address: str, reach: Reach | None) -> None:
+    settings = ServerSettings.model_validate({"url": "https://mcp.example/mcp"})
+    signs = Authorization(
+        "far", settings, sign_in=NOBODY, reach=reach, journal=Journal(), waiting=contextlib.nullcontext
+    )
+    asks: Any = vars(Authorization)["_beside"]
+    with pytest.raises(SignInNeededError) as caught:
+        await asks(signs, httpx2.Request("GET", address))
+    assert caught.value.words_key == "mcp_sign_in_unsafe"
 
 
 async def test_a_server_that_offers_no_sign_in_wants_a_key(notes: Protected) -> None:
@@ -276,10 +291,6 @@ async def test_a_program_in_a_terminal_opens_the_browser_and_hears_one_answer(no
 
 async def test_a_program_without_a_terminal_opens_nothing(notes: Protected) -> None:
     assert (await refused(MCPClient("notes", {"url": notes.url}))).words_key == "mcp_sign_in"
-
-
-async def _from_afar(response: object) -> bool:
-    return False
 
 
 async def _is_good(notes: Protected, user: User) -> bool:
