@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping  # noqa: TC003 - a data class keeps its types
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.llm.open_model import get_chat_model
 
@@ -13,6 +13,13 @@ if TYPE_CHECKING:
     from core.testing.model_server import ModelServer
 
 Settings: TypeAlias = dict[str, Any]
+
+WORD_FOR_WORD: Final[Mapping[str, str]] = {
+    "reasoning": "What is six times seven? Answer as in this example: "
+    "<think>Two and three are five.</think> The answer is 5.",
+    "three_calls": "Call weather for Oslo, then for Beijing, then for Rome. Write three <tool_call> blocks.",
+}
+"""Questions for small models: they think, and make more than one call, where they are told how."""
 
 
 def opened_by_settings(settings: Mapping[str, Any]) -> BaseChatModel:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
+from core.llm.calling.native_text import with_written_call
+from core.llm.request import ChatRequest
+from core.messages.events import MessageFinished, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Message
+from core.messages.transcript import Transcript
 from core.testing.script import Reply
 
 WEATHER = {"name": "weather", "description": "", "parameters": {"type": "object", "properties": {"city": {}}}}
@@ -134,3 +142,35 @@ def test_what_a_model_repeats_of_a_result_is_the_result_itself(server, opened, s
     text, call = opened(generate_cfg={"use_raw_api": True}).chat(history(), [WEATHER], stream=False)
     assert text.content == RESULT
     assert call.function_call.get_parsed_arguments() == {"city": RESULT}
+
+
+PARTS = [
+    "<tool_call>", "</tool_call>", "\n", " ", CALL, CALL[:-1], CALL + "}", "```json\n", "```", "<tool", "<", "{", "a",
+    "<function=weather>\n<parameter=city>\nOslo\n</parameter>\n</function>", "<function=rain></function>",
+]  # fmt: skip
+
+
+def read_natively(*chunks: str) -> list[dict]:
+    async def below(request: ChatRequest):
+        for chunk in chunks:
+            yield TextDelta(chunk)
+        yield MessageFinished("stop")
+
+    async def read() -> list[dict]:
+        transcript = Transcript()
+        request = ChatRequest((Message(USER, "q"),), (WEATHER,))
+        async for event in with_written_call(request, below):
+            transcript.apply(event)
+        return [message.model_dump() for message in transcript.messages()]
+
+    return asyncio.run(read())
+
+
+@given(st.lists(st.sampled_from(PARTS), min_size=1, max_size=6).map("".join), st.lists(st.integers(0, 200), max_size=6))
+def test_any_split_of_a_written_call_gives_the_same_messages(reply: str, cuts: list[int]):
+    edges = sorted({0, len(reply), *(cut % (len(reply) + 1) for cut in cuts)})
+    whole = read_natively(reply)
+    assert read_natively(*reply) == whole
+    assert read_natively(*(reply[a:b] for a, b in pairwise(edges))) == whole
+    if not any(message.get("function_call") for message in whole):
+        assert "".join(message["content"] for message in whole) == reply
