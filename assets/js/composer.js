@@ -5,6 +5,7 @@ import { start as guardSending } from './sending.js';
 import { say } from './words.js';
 
 const DRAFT = 'p-draft';
+const LONG = 20_000; // letters
 const LABELS = [
   ['.submit-button', 'send'], ['.input-row > .stop-button', 'stop'], ['.upload-button', 'attach'],
   ['.microphone-button', 'record'], ['textarea', 'question'],
@@ -157,7 +158,15 @@ function restore() {
   if (text && !area().value) put(area(), text);
 }
 
+// The side that letters run from is looked for anew in each line: in a megabyte of them that takes minutes.
+function measure({ target, type, data }) {
+  if (target !== area()) return;
+  const coming = type === 'beforeinput' ? data?.length ?? 0 : 0;
+  target.toggleAttribute('data-long', target.value.length + coming > LONG);
+}
+
 export function start() {
+  for (const kind of ['beforeinput', 'input']) addEventListener(kind, measure, true);
   addEventListener('input', (event) => { if (event.target === area()) keep(); }, true);
   addEventListener('pagehide', keep);
   guardSending(area, () => names, missing);

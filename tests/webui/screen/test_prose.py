@@ -57,6 +57,14 @@ def test_a_question_is_written_from_the_side_of_its_letters(show: Show) -> None:
     assert field.evaluate("e => getComputedStyle(e).textAlign") == "start"
 
 
+def test_the_side_of_a_very_long_question_is_not_looked_for_in_each_of_its_lines(show: Show) -> None:
+    field = show().locator("#composer textarea")
+    field.fill("heron " * 4_000)
+    assert field.evaluate("e => getComputedStyle(e).unicodeBidi") == "normal"
+    field.fill("heron")
+    assert field.evaluate("e => getComputedStyle(e).unicodeBidi") == "plaintext"
+
+
 @pytest.mark.parametrize(("locale", "said"), [("en-US", "Copy"), ("zh-CN", "复制")])
 def test_the_button_that_copies_code_has_a_name(show: Show, locale: str, said: str) -> None:
     page = show("prose", locale=locale)
