@@ -12,7 +12,7 @@ from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app of one person at one machine."""
     with ModelServer(behave) as model:
@@ -21,7 +21,7 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
         app.stop()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app whose browsers are owners of their own, as on a network."""
     with ModelServer(behave) as model:
