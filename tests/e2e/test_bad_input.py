@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from PIL import Image
 from playwright.sync_api import Page, expect
 
@@ -28,6 +27,12 @@ def still_works(page: Page, earlier: str = "") -> None:
     wait_for_state(page, "idle")
     if earlier:
         expect(chat(page)).to_contain_text(earlier)
+
+
+def begin_anew(page: Page) -> None:
+    """Leave the conversation for an empty one."""
+    page.locator("#history").get_by_text("New conversation").first.click()
+    expect(page.locator("#status [data-room=empty]")).to_be_attached()
 
 
 def test_an_empty_message_is_not_sent(page: Page) -> None:
@@ -82,26 +87,21 @@ def scanned(folder: Path) -> Path:
     return make_pdf(folder / "scan.pdf", "")
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
+def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp_path: Path) -> None:
+    for make, said in (
         (encrypted, "locked.pdf is protected by a password"),
         (truncated, "truncated.pdf is damaged"),
         (empty, "empty.pdf has nothing in it"),
         (renamed, "renamed.pdf is not what its name says"),
         (scanned, "scan.pdf has pages but no text"),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
-)
-def test_a_document_that_cannot_be_read_is_named_with_the_reason(
-    page: Page, tmp_path: Path, make: Callable[[Path], Path], said: str
-) -> None:
-    add(page, make(tmp_path))
-    ask(page, "What does it say?")
-    expect(page.get_by_text(said).first).to_be_visible()
-    wait_for_state(page, "error")
-    expect(chat(page)).to_contain_text("What does it say?")
-    still_works(page, "What does it say?")
+    ):
+        begin_anew(page)
+        add(page, make(tmp_path))
+        ask(page, "What does it say?")
+        expect(page.get_by_text(said).first).to_be_visible()
+        wait_for_state(page, "error")
+        expect(chat(page)).to_contain_text("What does it say?")
+        still_works(page, "What does it say?")
 
 
 def test_a_kind_that_is_not_read_is_refused_when_it_is_added(
@@ -125,20 +125,23 @@ def test_a_file_over_the_limit_is_refused(server: AppProcess, open_page: Callabl
     still_works(page)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["..\\..\\evil 😀 名字.txt", "x" * 200 + ".txt", "保险单 (最终).txt", "<img src=x onerror=alert(1)>.txt"],
-    ids=["dots and emoji", "long", "chinese", "markup"],
-)
-def test_any_name_is_taken_and_shown_as_it_is(page: Page, name: str) -> None:
-    with page.expect_response(lambda response: "/gradio_api/upload?" in response.url):
-        page.locator("#composer input[type=file]").first.set_input_files(
-            {"name": name, "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
-        )
-    ask(page, "What stands in the reeds?")
-    expect(chat(page)).to_contain_text("A heron stands")
-    wait_for_state(page, "idle")
-    still_works(page)
+def test_any_name_is_taken_and_shown_as_it_is(page: Page) -> None:
+    for name, shown in (
+        ("..\\..\\evil 😀 名字.txt", "evil 😀 名字.txt"),
+        ("x" * 200 + ".txt", "x" * 50),
+        ("保险单 (最终).txt", "保险单 (最终).txt"),
+        ("<img src=x onerror=alert(1)>.txt", "img src=x onerror=alert(1)"),
+    ):
+        begin_anew(page)
+        with page.expect_response(lambda response: "/gradio_api/upload?" in response.url):
+            page.locator("#composer input[type=file]").first.set_input_files(
+                {"name": name, "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
+            )
+        ask(page, "What stands in the reeds?")
+        expect(chat(page)).to_contain_text("A heron stands")
+        expect(chat(page).locator(".user-row")).to_contain_text(shown)
+        wait_for_state(page, "idle")
+        still_works(page)
 
 
 def test_a_picture_that_the_model_cannot_see_is_refused_before_it_is_sent(page: Page, tmp_path: Path) -> None:
@@ -151,22 +154,20 @@ def test_a_picture_that_the_model_cannot_see_is_refused_before_it_is_sent(page: 
     still_works(page)
 
 
-@pytest.mark.parametrize(
-    ("question", "said"),
-    [
+def test_a_model_that_fails_is_told_in_place_of_the_reply(page: Page) -> None:
+    for question, said in (
         ("fail 401", "does not accept the API key"),
         ("fail 500", "The model service answered with an error (500)"),
         ("reply in html", "answered with a web page"),
         ("cut off", "broke off the reply"),
-    ],
-)
-def test_a_model_that_fails_is_told_in_place_of_the_reply(page: Page, question: str, said: str) -> None:
-    ask_and_wait(page, "First of all", "You said: First of all")
-    ask(page, question)
-    expect(chat(page)).to_contain_text(said)
-    wait_for_state(page, "error")
-    expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
-    still_works(page, "You said: First of all")
+    ):
+        begin_anew(page)
+        ask_and_wait(page, "First of all", "You said: First of all")
+        ask(page, question)
+        expect(chat(page)).to_contain_text(said)
+        wait_for_state(page, "error")
+        expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+        still_works(page, "You said: First of all")
 
 
 def test_a_model_that_never_answers_can_be_stopped(page: Page) -> None:

@@ -95,7 +95,3 @@ def test_a_microphone_that_is_not_there_is_said(server: AppProcess, open_page: C
     button(page, "Record").click()
     expect(page.locator(".p-hint")).to_contain_text("icrophone")
     ask_and_wait(page, "Go on", "You said: Go on")
-
-
-def test_the_composer_has_one_name_for_a_screen_reader(page: Page) -> None:
-    expect(page.locator("#composer")).not_to_contain_text("MultimodalTextbox")

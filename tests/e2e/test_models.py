@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -28,9 +29,21 @@ def service() -> Iterator[ModelServer]:
         yield server
 
 
+@pytest.fixture(scope="module")
+def choosing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+    """An app for tests in which another model is chosen; those that keep nothing use that of all tests."""
+    with ModelServer(behave) as model:
+        app = AppProcess(tmp_path_factory.mktemp("choosing") / "home", model, {"RETRIEVAL": "keyword"}).start()
+        yield app
+        app.stop()
+
+
 @pytest.fixture
-def app(start_app: Callable[..., AppProcess]) -> AppProcess:
-    return start_app(behave)
+def app(choosing: AppProcess) -> Iterator[AppProcess]:
+    """At the end its own model answers again."""
+    yield choosing
+    back = httpx.post(f"{choosing.url}/models/use", json={"service": ""}, headers={"origin": choosing.url})
+    assert back.json()["used"] == ""
 
 
 def opened(page: Page) -> Locator:
@@ -102,16 +115,16 @@ def test_a_kept_key_shows_its_last_four_and_can_be_removed(
     press(dialog, "Remove key")
     expect(key).to_be_focused()
     press(dialog, "Test")
-    expect(dialog.get_by_role("status")).to_contain_text("does not accept the API key")
+    expect(dialog.get_by_role("status")).to_contain_text("wants an API key. Type its key.")
     press(dialog, "Save")
     expect(dialog.get_by_role("button", name="Remove key")).to_be_hidden()
     expect(key).to_have_attribute("placeholder", "none needed, as a rule")
 
 
 def test_an_answer_about_what_stands_there_no_more_is_not_told(
-    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+    server: AppProcess, open_page: Callable[..., Page], service: ModelServer
 ) -> None:
-    page = open_page(app)
+    page = open_page(server)
     dialog = opened(page)
     fill(dialog, service, "alpha")
     held: list[Route] = []
@@ -130,9 +143,9 @@ def test_an_answer_about_what_stands_there_no_more_is_not_told(
 
 
 def test_a_key_goes_nowhere_unasked_but_where_it_was_typed_for(
-    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+    server: AppProcess, open_page: Callable[..., Page], service: ModelServer
 ) -> None:
-    page = open_page(app)
+    page = open_page(server)
     dialog = opened(page)
     fill(dialog, service, "alpha")
     dialog.get_by_label("API key").blur()
@@ -148,9 +161,9 @@ def test_a_key_goes_nowhere_unasked_but_where_it_was_typed_for(
 
 
 def test_each_service_proposes_an_address_of_its_own_and_an_empty_one_is_asked_for(
-    app: AppProcess, open_page: Callable[..., Page]
+    server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
-    dialog = opened(open_page(app))
+    dialog = opened(open_page(server))
     address, note = dialog.get_by_label("Address"), dialog.locator("#p-models-note")
     for service, port in (("ollama", 11434), ("lm_studio", 1234), ("vllm", 8000), ("llama_server", 8080)):
         dialog.get_by_label("Service").select_option(service)
@@ -165,8 +178,10 @@ def test_each_service_proposes_an_address_of_its_own_and_an_empty_one_is_asked_f
     expect(dialog.get_by_role("status")).to_have_text("Give the server’s address.")
 
 
-def test_a_model_of_this_machine_that_is_not_there_is_not_used(app: AppProcess, open_page: Callable[..., Page]) -> None:
-    dialog = opened(open_page(app))
+def test_a_model_of_this_machine_that_is_not_there_is_not_used(
+    server: AppProcess, open_page: Callable[..., Page]
+) -> None:
+    dialog = opened(open_page(server))
     dialog.get_by_label("Service").select_option("llama_cpp")
     dialog.get_by_label("Model").fill("/nowhere/my.gguf")
     for name in ("Test", "Use"):
@@ -193,8 +208,9 @@ def test_on_a_shared_page_nothing_of_this_machine_is_proposed(
 
 
 def test_a_choice_shows_in_the_other_tab_and_after_a_restart(
-    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+    start_app: Callable[..., AppProcess], open_page: Callable[..., Page], service: ModelServer
 ) -> None:
+    app = start_app(behave)
     page = open_page(app)
     other = open_page(app, context=page.context)
     dialog = opened(page)
@@ -275,9 +291,9 @@ def test_nothing_can_be_typed_before_the_choices_are_there_to_be_written_over_by
 
 
 def test_the_dialog_is_worked_with_the_keyboard_alone(
-    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+    server: AppProcess, open_page: Callable[..., Page], service: ModelServer
 ) -> None:
-    page = open_page(app)
+    page = open_page(server)
     focus(page.get_by_role("button", name="Model settings"))
     page.keyboard.press("Enter")
     dialog = page.get_by_role("dialog", name="Which model answers")
@@ -301,9 +317,9 @@ def test_the_dialog_is_worked_with_the_keyboard_alone(
 
 @pytest.mark.parametrize(("locale", "title"), [("en-US", "Which model answers"), ("zh-CN", "由哪个模型回答")])
 def test_on_a_phone_it_fits_and_nothing_moves_when_the_service_changes(
-    app: AppProcess, open_page: Callable[..., Page], locale: str, title: str
+    server: AppProcess, open_page: Callable[..., Page], locale: str, title: str
 ) -> None:
-    page = open_page(app, viewport=PHONE, locale=locale, has_touch=True)
+    page = open_page(server, viewport=PHONE, locale=locale, has_touch=True)
     page.locator("#top .p-open-models").click()
     dialog = page.get_by_role("dialog", name=title)
     service = dialog.locator("#p-models-service")
