@@ -131,21 +131,18 @@ class ToolRunner:
         tool.verify(arguments)
         decision = await self._decided(tool, _call_id(call), arguments, turn)
         if decision.allowed is not True:
-            _log.info("The tool %r was not run: %s.", tool.name, decision.why)
-            return refusal(decision.why, turn.lang)
-        if decision.arguments is not None:
-            arguments = read_arguments(decision.arguments)
-            tool.verify(arguments)
-            about["arguments"] = arguments
+            return _refused(tool, decision, turn)
+        arguments = _as_edited(tool, decision, arguments, about)
         is_late = turn.places.locked()
         async with turn.places:
             if is_late and decision.why != "user":  # what let it run may have been taken back while others worked
                 decision = await self._decided(tool, _call_id(call), arguments, turn)
                 if decision.allowed is not True:
-                    return refusal(decision.why, turn.lang)
+                    return _refused(tool, decision, turn)
+                arguments = _as_edited(tool, decision, arguments, about)
             turn.events.put_nowait(ToolStarted(_call_id(call)))
             result = await self._within_deadline(tool, arguments, _call_id(call), turn)
-        return result if decision.arguments is None else with_note(result, arguments, turn.lang)
+        return with_note(result, arguments, turn.lang) if "arguments" in about else result
 
     async def _decided(self, tool: BaseTool, call_id: str, arguments: dict[str, Any], turn: _Turn) -> Decision:
         if turn.guard is None:
@@ -241,6 +238,21 @@ async def _call(
         return await result if inspect.isawaitable(result) else result
     except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: it would end the loop with all that runs on it
         raise ToolError(f"The tool {tool.name!r} tried to end the program.", tool=tool.name) from error
+
+
+def _refused(tool: BaseTool, decision: Decision, turn: _Turn) -> ToolResult:
+    _log.info("The tool %r was not run: %s.", tool.name, decision.why)
+    return refusal(decision.why, turn.lang)
+
+
+def _as_edited(tool: BaseTool, decision: Decision, arguments: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    """The arguments as whoever decided wants them; edited ones go into `about`. Raises BadArgumentsError."""
+    if decision.arguments is None:
+        return arguments
+    edited = read_arguments(decision.arguments)
+    tool.verify(edited)
+    about["arguments"] = edited
+    return edited
 
 
 def _wanted(tool: BaseTool, context: Mapping[str, Any]) -> dict[str, Any]:

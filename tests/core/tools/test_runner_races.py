@@ -14,7 +14,7 @@ import pytest
 from core.bridge.sync import run
 from core.messages.events import Event, ToolFinished
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Guard, Policy
+from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.base import BaseTool
 from core.tools.guarded import guard_for
 from core.tools.runner import ToolRunner
@@ -43,8 +43,8 @@ class Note(BaseTool):
 class Changing(Guard):
     """Rules that are set anew while calls run."""
 
-    def __init__(self, policy: Policy) -> None:
-        super().__init__(policy)
+    def __init__(self, policy: Policy, ask: Any = None) -> None:
+        super().__init__(policy, ask)
         self.now = policy
 
     async def rules(self) -> Policy:
@@ -81,6 +81,41 @@ async def test_what_the_user_allowed_is_not_asked_again_when_its_place_comes() -
     guard = Guard(Policy(), lambda asking: not asked.append(asking.call_id))
     assert texts(await events_of(ToolRunner({"note": note}, guard=guard, at_once=1), 3, "note")) == ["written"] * 3
     assert sorted(asked) == ["0", "1", "2"]
+
+
+class Sums(BaseTool):
+    name = "sums"
+    description = "Writes a number."
+    writes = True
+    parameters = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    async def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return f"wrote {self._verify_json_format_args(params)['n']}"
+
+
+async def test_a_call_that_is_asked_about_when_its_place_comes_runs_as_the_user_changed_it() -> None:
+    note = Note()
+    asked: list[Asking] = []
+
+    def user(asking: Asking) -> Decision:
+        asked.append(asking)
+        return Decision(allowed=True, arguments={"n": 2}, why="user")
+
+    guard = Changing(Policy(lasting=("note", "sums")), user)
+    calls = [call_message("0", "note", "{}"), call_message("1", "sums", '{"n": 1}')]
+    runner = ToolRunner({"note": note, "sums": Sums()}, guard=guard, at_once=1)
+
+    async def all_of_it() -> list[Event]:
+        return [event async for event in runner.run(calls)]
+
+    task = asyncio.create_task(all_of_it())
+    await note.began.wait()
+    guard.now = Policy()
+    note.go_on.set()
+    last = [event.message for event in await task if isinstance(event, ToolFinished)][-1]
+    assert [one.call_id for one in asked] == ["1"]
+    assert "wrote 2" in last.get_text_content()
+    assert (last.extra or {})["arguments"] == {"n": 2}
 
 
 class LeftBehind(BaseTool):
