@@ -13,14 +13,15 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.errors import ConflictError, NotFoundError, ToolError, ToolTimeoutError
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.runs.asking import RunGuard
 from core.storage.owner_settings import OwnerSettings
-from core.tools.approval import Guard, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.libraries import Libraries
     from core.storage.database import Database
+    from core.tools.approval import Policy
 
 PATH = "/mcp"
 _KEPT = "mcp_token"  # the name of the owner's setting: {"hash", "made"}
@@ -60,7 +62,7 @@ class Outward:
         libraries: The owners' libraries.
         index: The index of an owner's documents.
         agent: Makes who answers: given an owner and the documents within reach.
-        policy: The rules of an owner about tools.
+        policy: The rules of an owner about tools, read anew for each call of one.
         seconds: How long an answer may take.
     """
 
@@ -174,7 +176,7 @@ class Outward:
 
     async def _answered(self, owner: str, question: str) -> str:
         agent = await self._agent(owner, await self._documents(owner, None))
-        guard = Guard(await self._policy(owner))  # without anybody to ask
+        guard = RunGuard(await self._policy(owner), None, partial(self._policy, owner))  # without anybody to ask
         transcript = Transcript()
         async with aclosing(agent.stream([Message("user", question)], approval=guard)) as events:
             async for event in events:
