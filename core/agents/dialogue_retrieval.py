@@ -7,12 +7,12 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
 from core.agents.assistant import Assistant
+from core.agents.bounds import whole
 from core.agents.document_prompts import EARLIER, WHO_SPOKE
 from core.agents.follow_up import asked_together
 from core.agents.hub import as_private
 from core.agents.pending import this_turn
 from core.agents.telling import with_more
-from core.errors import SettingsError
 from core.messages.content import ContentItem
 from core.messages.message import SYSTEM, USER, Message
 from core.rag.sentences import sentence_spans
@@ -50,9 +50,7 @@ class DialogueRetrievalAgent(Assistant):
 
     def __init__(self, *arguments: Any, dialogue_tokens: int = _ROOM, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if dialogue_tokens < _LEAST_ROOM:
-            raise SettingsError(f"dialogue_tokens must be at least {_LEAST_ROOM}, not {dialogue_tokens}.")
-        self._room = dialogue_tokens
+        self._room = whole("dialogue_tokens", dialogue_tokens, _LEAST_ROOM)
         cfg = {"embedding_model": self._rag.embedding_model, "pdf_reader": self._rag.pdf_reader}
         self._dialogue = Shelf(dialogue_tokens // 2, cfg, self._rag.retrieval_type)
 

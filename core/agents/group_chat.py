@@ -9,6 +9,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.agents.base import Agent
+from core.agents.bounds import whole
 from core.agents.budget import Budget
 from core.agents.group_config import group_of
 from core.agents.group_view import as_dialogue, read_by, speaker_of
@@ -151,9 +152,7 @@ class GroupChat(Agent, MultiAgentHub):
             raise BadMessagesError(
                 code="400", message="Nobody has said anything to the group.", hint="Ask it something."
             )
-        most = len(self._agents) if max_round is None else max_round
-        if type(most) is not int or not 1 <= most <= _MOST_ROUNDS:
-            raise SettingsError(f"max_round must be 1 to {_MOST_ROUNDS}, not {most!r}.")
+        most = whole("max_round", len(self._agents) if max_round is None else max_round, 1, _MOST_ROUNDS)
         wanted = list(mentioned_agents_name or ())
         if unknown := [one for one in wanted if one not in self.agent_names]:
             hint = f"Members: {', '.join(self.agent_names)}."

@@ -9,11 +9,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core.agents.assistant import Assistant
+from core.agents.bounds import whole
 from core.agents.budget import Budget
 from core.agents.document_prompts import FOUND_IN_PARTS, NOTHING, NOTHING_IN_PARTS, PARTS_FAILED, READ_PART
 from core.agents.retrieval import is_small_talk
 from core.agents.tool_loop import Opening, ToolLoop
-from core.errors import ParlourError, SettingsError
+from core.errors import ParlourError
 from core.llm.batch import in_order
 from core.llm.request import ChatRequest
 from core.messages.message import SYSTEM, USER, Message
@@ -60,11 +61,8 @@ class ParallelDocQA(Assistant):
 
     def __init__(self, *arguments: Any, part_tokens: int = 2000, at_once: int = 4, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if not _PART[0] <= part_tokens <= _PART[1]:
-            raise SettingsError(f"part_tokens must be {_PART[0]} to {_PART[1]}, not {part_tokens}.")
-        if not 1 <= at_once <= 64:
-            raise SettingsError(f"at_once must be 1 to 64, not {at_once}.")
-        self._part, self._at_once = part_tokens, at_once
+        self._part = whole("part_tokens", part_tokens, *_PART)
+        self._at_once = whole("at_once", at_once, 1, 64)
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         library, documents = await self._opened(messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.errors import SettingsError
+from core.agents.bounds import whole
 from core.llm.layers.costs import Costs
 from core.llm.open_model import get_chat_model
 from core.messages.message import FUNCTION, Message
@@ -27,10 +27,8 @@ class TokenBufferMemory:
     """
 
     def __init__(self, model: BaseChatModel | Mapping[str, Any] | str, max_tokens: int = 2000) -> None:
-        if max_tokens < 1:
-            raise SettingsError(f"max_tokens must be above 0, not {max_tokens}.")
+        self.max_tokens = whole("max_tokens", max_tokens, 1)
         self.model = get_chat_model(model)
-        self.max_tokens = max_tokens
         self.history_messages: list[Message] = []
 
     def add_message(self, message: Message | Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.agents.bounds import whole
 from core.agents.budget import Budget
 from core.agents.citing import cited
 from core.agents.pending import call_id, found_before, has_called, without_result
@@ -23,7 +24,7 @@ from core.agents.prompts import (
     STOPPED_UNREADABLE,
 )
 from core.agents.repeats import Repeats
-from core.errors import BadArgumentsError, SettingsError
+from core.errors import BadArgumentsError
 from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
 from core.llm.request import ChatRequest, Lang, Stream, named_choice
@@ -319,9 +320,7 @@ class ToolLoop:
 
 def most_model_calls(wanted: int) -> int:
     """How often a model may be asked for one reply. Raises SettingsError."""
-    if not 1 <= wanted <= _MOST_ITERATIONS:
-        raise SettingsError(f"max_iteration must be 1 to {_MOST_ITERATIONS}, not {wanted}.")
-    return wanted
+    return whole("max_iteration", wanted, 1, _MOST_ITERATIONS)
 
 
 def _unasked(guard: Guard | None) -> Guard | None:
