@@ -8,12 +8,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
+from core.agents.bounds import whole
 from core.agents.running_away import ended
 from core.agents.tool_loop import MOST_MODEL_CALLS
 from core.agents.writing import ExpandWriting, OutlineWriting
 from core.agents.writing_prompts import MOST_CHAPTERS
-from core.agents.written_so_far import AROUND, CHAPTER, SoFar, chapters_of, heading_of, place_in
-from core.errors import LimitReachedError, SettingsError
+from core.agents.written_so_far import AROUND, CHAPTER, ShownPlan, SoFar, chapters_of, heading_of, place_in, up_to
+from core.errors import LimitReachedError
 from core.messages.events import Event, ItemAdded, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, Message
 from core.messages.transcript import Transcript
@@ -51,9 +52,7 @@ class WriteFromScratch(Agent):
 
     def __init__(self, *arguments: Any, most_chapters: int = MOST_CHAPTERS, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        if not 1 <= most_chapters <= 30:
-            raise SettingsError(f"most_chapters must be 1 to 30, not {most_chapters}.")
-        self._most = most_chapters
+        self._most = whole("most_chapters", most_chapters, 1, 30)
 
     async def _stream_reply(
         self,
@@ -98,19 +97,26 @@ class WriteFromScratch(Agent):
             raise text.over
 
     async def _planned(self, messages: list[Message], text: _Text, context: dict[str, Any]) -> Stream:
-        """The plan as a thought; what its model thinks before is one of its own, so that the plan can be told apart."""
-        thought = False
+        """The plan as a thought, as far as it will be written.
+
+        What its model thinks before is a thought of its own, so that the plan can be told apart.
+        """
+        thought, shown = False, ShownPlan(self._most)
         text.asks()
         plan = self._step(OutlineWriting).stream(messages, most=self._most, **context)
         async with aclosing(self._bounded(plan, messages, context)) as events:
             async for event in events:
                 text.note(event)
-                if isinstance(event, TextDelta) and thought:
-                    yield MessageStarted(self.name)
-                thought = isinstance(event, ReasoningDelta)
-                if isinstance(event, TextDelta | ReasoningDelta):
-                    yield ReasoningDelta(event.text)
-        text.outline = "\n".join(message.get_text_content() for message in text.told.messages()).strip()
+                if isinstance(event, ReasoningDelta):
+                    thought = True
+                    yield event
+                elif more := shown.after(event):
+                    if thought:
+                        yield MessageStarted(self.name)
+                    thought = False
+                    yield ReasoningDelta(more)
+        planned = "\n".join(message.get_text_content() for message in text.told.messages())
+        text.outline = up_to(self._most, planned).strip()
 
     async def _all(self, messages: list[Message], text: _Text, context: dict[str, Any]) -> Stream:
         """What is still to be written."""

@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from core.agents.pending import this_turn
-from core.agents.writing_prompts import MOST_CHAPTERS
+from core.messages.events import MessageFinished, TextDelta
 from core.messages.message import ASSISTANT, USER
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.messages.events import Event
     from core.messages.message import Message
 
 _NUMBER = (
@@ -57,8 +58,38 @@ class SoFar:
 
 def chapters_of(outline: str) -> list[str]:
     """The names of the chapters in a plan: its numbered lines, else its headings; none where it has neither."""
-    found = CHAPTER.findall(outline) or _SECTION.findall(outline)
-    return [name for one in found if (name := one.strip(AROUND))]
+    return [one[1].strip(AROUND) for one in _found(outline)]
+
+
+def up_to(most: int, outline: str) -> str:
+    """The plan without the chapters that are too many."""
+    found = _found(outline)
+    return outline[: found[most].start()] if len(found) > most else outline
+
+
+class ShownPlan:
+    """What can be shown of a plan while it is written: whole lines, and none of the chapters that are too many.
+
+    Args:
+        most: How many chapters are written.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._text, self._shown = most, "", 0
+
+    def after(self, event: Event) -> str:
+        """What more can be shown."""
+        if isinstance(event, TextDelta):
+            self._text += event.text
+        is_over = isinstance(event, MessageFinished)
+        shown = up_to(self._most, self._text if is_over else self._text[: self._text.rfind("\n") + 1])
+        more, self._shown = shown[self._shown :], len(shown)
+        return more
+
+
+def _found(outline: str) -> list[re.Match[str]]:
+    lines = list(CHAPTER.finditer(outline)) or list(_SECTION.finditer(outline))
+    return [line for line in lines if line[1].strip(AROUND)]
 
 
 def heading_of(chapter: str) -> str:
@@ -80,7 +111,7 @@ def how_far(outline: str, text: str) -> tuple[int, int]:
     """The number of the chapter of the plan that the text ends in, and how many there are; 0 where it follows none."""
     if "\n## " not in f"\n{text}":  # most texts, and quickly seen
         return 0, 0
-    chapters = chapters_of(outline)[:MOST_CHAPTERS]
+    chapters = chapters_of(outline)
     return place_in(text, chapters)[0], len(chapters)
 
 

@@ -13,11 +13,14 @@ import pytest
 from core.agents.agent_tool import AgentTool
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
+from core.agents.dialogue_retrieval import DialogueRetrievalAgent
 from core.agents.fn_call import FnCallAgent
 from core.agents.group_chat import GroupChat
 from core.agents.memory import Memory
+from core.agents.parallel_doc_qa import ParallelDocQA
 from core.agents.react import ReActChat
 from core.agents.router import Router
+from core.agents.write_from_scratch import WriteFromScratch
 from core.errors import ModelMisbehavedError, SettingsError
 from core.messages.message import Message
 from core.testing.script import Reply
@@ -152,6 +155,27 @@ def test_what_is_said_of_an_agent_is_text(field: str):
 
 
 @pytest.mark.parametrize("kind", [Assistant, Memory])
-def test_one_path_is_not_taken_for_a_list_of_letters(kind: Any):
+@pytest.mark.parametrize("given", ["policy.pdf", 5])
+def test_one_path_is_not_taken_for_a_list_of_letters(kind: Any, given: Any):
     with pytest.raises(SettingsError, match="files must be a list of paths"):
-        kind(files="policy.pdf")
+        kind(files=given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "bounds"),
+    [
+        (FnCallAgent, "max_iteration", "1 to 99"),
+        (ReActChat, "max_iteration", "1 to 99"),
+        (WriteFromScratch, "most_chapters", "1 to 30"),
+        (ParallelDocQA, "part_tokens", "200 to 100000"),
+        (ParallelDocQA, "at_once", "1 to 64"),
+        (DialogueRetrievalAgent, "dialogue_tokens", "200 or more"),
+    ],
+)
+@pytest.mark.parametrize("given", ["5", None, 2.5, True, 0, 1_000_000])
+def test_a_number_that_an_agent_is_given_is_whole_and_in_its_bounds(kind: Any, field: str, bounds: str, given: Any):
+    if field == "dialogue_tokens" and given == 1_000_000:
+        kind(**{field: given})
+        return
+    with pytest.raises(SettingsError, match=f"{field} must be {bounds}, as a whole number, not {given!r}"):
+        kind(**{field: given})

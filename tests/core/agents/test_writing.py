@@ -14,7 +14,8 @@ from core.agents.mapping import Answer
 from core.agents.running_away import LONGEST_CHAPTER
 from core.agents.write_from_scratch import WriteFromScratch
 from core.agents.writing import ContinueWriting, ExpandWriting, OutlineWriting
-from core.errors import LimitReachedError, ModelServiceError, SettingsError
+from core.agents.written_so_far import how_far
+from core.errors import LimitReachedError, ModelServiceError
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import Message, Usage
@@ -138,8 +139,28 @@ def test_a_plan_of_many_chapters_is_cut_and_what_all_of_it_cost_is_told():
     assert isinstance(answer, Answer)
     assert answer.usage is not None
     assert answer.usage.total_tokens == 10 + 3 * 11
-    with pytest.raises(SettingsError):
-        WriteFromScratch(most_chapters=0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("plan", "written"),
+    [
+        ("# A\n\n1. One\n- a point\n2. Two\n3. Three\n- of three", "# A\n\n1. One\n- a point\n2. Two\n"),
+        ("## One\n## Two\n## Three", "## One\n## Two\n"),
+        ("## Parts\n## Of it\n## Are\n1. One\n2. Two", "## Parts\n## Of it\n## Are\n1. One\n2. Two"),
+    ],
+)
+async def test_the_plan_that_is_shown_has_the_chapters_that_are_written_and_no_others(plan: str, written: str):
+    parts = [MessageStarted(), ReasoningDelta("Hm."), *map(TextDelta, plan), MessageFinished("stop")]
+    model = ScriptedModel(parts, "Text.")
+    events = [event async for event in WriteFromScratch(llm=model, most_chapters=2).stream(ASKED)]
+    shown = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
+    assert shown == f"Hm.{written}"
+    assert all(
+        "Three" not in message.get_text_content() for request in model.requests[1:] for message in request.messages
+    )
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert how_far(written, text) == (2, 2)
 
 
 @pytest.mark.anyio
