@@ -217,18 +217,19 @@ def _document_checks(config: AgentConfig, place: str) -> list[Callable[[], objec
 
 def _check_document(path: Path, field: str) -> None:
     """Raises ConfigError where it cannot be read, as far as its first bytes show."""
+    where = str(path.absolute())  # a relative one is sought where the program runs, or beside its file
     try:
         if not path.exists():
-            raise ConfigError([problem("config_document_gone", field=field, file=path.name)])
+            raise ConfigError([problem("config_document_gone", field=field, file=where)])
         if not path.is_file():
-            raise ConfigError([problem("config_document_no_file", field=field, file=path.name)])
+            raise ConfigError([problem("config_document_no_file", field=field, file=where)])
         with path.open("rb") as stream:
             parser_for(path.name, stream.read(HEAD))
     except OSError as error:
         why = error.strerror or type(error).__name__
-        raise ConfigError([problem("config_document_closed", field=field, file=path.name, why=why)]) from error
+        raise ConfigError([problem("config_document_closed", field=field, file=where, why=why)]) from error
     except DocumentError as error:
-        raise ConfigError([problem("config_document_unread", field=field, file=path.name)]) from error
+        raise ConfigError([problem("config_document_unread", field=field, file=where)]) from error
 
 
 def _tools(config: AgentConfig) -> list[Any]:

@@ -7,8 +7,9 @@ import shutil
 import tempfile
 import threading
 import weakref
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BrokenDocumentError, FetchError, SettingsError, UnsupportedFormatError
@@ -17,8 +18,6 @@ from core.rag.library import Library
 from core.rag.web import is_web_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from core.messages.message import Message
     from core.rag.config import RAGConfig
 
@@ -33,11 +32,11 @@ class OwnLibrary:
         config: `rag_cfg`.
 
     Raises:
-        SettingsError: `files` is one path, not a list.
+        SettingsError: `files` is no list.
     """
 
     def __init__(self, files: Iterable[str | Path] | str, config: RAGConfig) -> None:
-        if isinstance(files, str | Path):
+        if isinstance(files, str | Path) or not isinstance(cast("object", files), Iterable):
             raise SettingsError("files must be a list of paths.", hint=f"Write files=[{str(files)!r}].")
         self._files = [str(file) for file in files]
         self._config = config
@@ -96,7 +95,8 @@ class OwnLibrary:
             return self._read[key]
         file = local_path(path)
         if not file.is_file():
-            raise BrokenDocumentError(f"There is no file {file.name!r}.", key="document_missing", name=file.name)
+            said = f"There is no file {file.name!r} in {str(file.absolute().parent)!r}."
+            raise BrokenDocumentError(said, key="document_missing", name=file.name)
         found = file.stat()
         key = (str(file), found.st_size, found.st_mtime_ns)
         if key not in self._read:

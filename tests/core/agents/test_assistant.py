@@ -249,7 +249,8 @@ async def test_a_file_in_a_message_is_read_too(tmp_path: Path):
     assert any(isinstance(event, ToolFinished) for event in events)
 
 
-async def test_a_missing_file_is_one_clear_error():
-    agent = Assistant(llm=ScriptedModel("ok"), files=["/nowhere/gone.pdf"])
-    with pytest.raises(BrokenDocumentError, match=r"There is no file 'gone.pdf'"):
+@pytest.mark.parametrize("given", ["gone.pdf", "/nowhere/gone.pdf"])
+async def test_a_missing_file_is_one_clear_error_that_says_where_it_was_sought(given: str):
+    agent = Assistant(llm=ScriptedModel("ok"), files=[given])
+    with pytest.raises(BrokenDocumentError, match=rf"There is no file 'gone.pdf' in '{Path(given).absolute().parent}'"):
         await events_of(agent, Message("user", "What is it?"))

@@ -84,7 +84,9 @@ def test_two_agents_of_one_name_are_told(tmp_path: Path, capsys: pytest.CaptureF
     assert lines[-1].endswith(f"Two agents are named Ann: {files[0]} and {files[1]}.")
 
 
-def test_documents_that_cannot_be_read_are_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_documents_that_cannot_be_read_are_named_with_where_they_were_sought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty.txt").touch()
     (tmp_path / "song.mp3").write_bytes(b"ID3\x04\x00\x00\x00")
@@ -94,16 +96,20 @@ def test_documents_that_cannot_be_read_are_named(tmp_path: Path, capsys: pytest.
     code, lines = checked(capsys, path)
     assert code == 1
     assert lines == [
-        f"{path}: The field files[2] names a document that is not there: gone.pdf.",
-        f"{path}: The field files[3] names what is no file: folder.",
+        f"{path}: The field files[2] names a document that is not there: {tmp_path / 'gone.pdf'}.",
+        f"{path}: The field files[3] names what is no file: {tmp_path / 'folder'}.",
         *(
-            f"{path}: The field files[{n}] names a document that is empty, locked or of no kind that is read: {name}."
+            f"{path}: The field files[{n}] names a document that is empty, locked or of no kind that is read: "
+            f"{tmp_path / name}."
             for n, name in ((4, "empty.txt"), (5, "song.mp3"))
         ),
     ]
     chinese = checked(capsys, path, "--lang", "zh")[1]
-    assert chinese[0] == f"{path}: 字段 files[2] 指定的文档不存在：gone.pdf。"
-    assert chinese[2] == f"{path}: 字段 files[4] 指定的文档是空的、有密码保护，或是无法读取的类型：empty.txt。"
+    assert chinese[0] == f"{path}: 字段 files[2] 指定的文档不存在：{tmp_path / 'gone.pdf'}。"
+    assert (
+        chinese[2]
+        == f"{path}: 字段 files[4] 指定的文档是空的、有密码保护，或是无法读取的类型：{tmp_path / 'empty.txt'}。"
+    )
 
 
 def test_a_document_of_a_member_is_looked_at_and_one_of_the_home_folder_found(
@@ -113,7 +119,7 @@ def test_a_document_of_a_member_is_looked_at_and_one_of_the_home_folder_found(
     written(tmp_path, "What storms do.\n", "there.md")
     path = written(tmp_path, "type: router\nmodel: scripted\nagents: [{name: Ann, files: ['~/there.md', b.md]}]\n")
     assert checked(capsys, path)[1] == [
-        f"{path}: The field agents[0].files[1] names a document that is not there: b.md."
+        f"{path}: The field agents[0].files[1] names a document that is not there: {tmp_path / 'b.md'}."
     ]
 
 

@@ -207,6 +207,6 @@ def test_an_agent_that_is_wrong_is_told_before_anything_runs(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 2
     assert "Did you mean 'calculator'" in said[0]
-    assert said[1].endswith("names a document that is not there: gone.md.")
+    assert said[1].endswith(f"names a document that is not there: {tmp_path / 'gone.md'}.")
     assert service.requests == []
     assert not (tmp_path / "o" / "report.md").exists()
