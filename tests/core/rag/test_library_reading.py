@@ -90,7 +90,10 @@ def until(what: Callable[[], Any]) -> None:
         threading.Event().wait(0.01)
 
 
-def test_the_first_pages_are_found_and_shown_while_the_rest_is_read(library: Library, long_pdf: Path) -> None:
+def test_the_first_pages_are_found_and_shown_while_the_rest_is_read(
+    library: Library, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.rag.reading._LONGEST_WAIT", float("inf"))  # however slow the machine is
     said: list[ReadingProgress] = []
     seen: list[tuple[str, int | None, bool]] = []
 
