@@ -15,6 +15,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import httpx2
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
+from mcp.client.auth.utils import extract_field_from_www_auth
 from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthClientMetadata
 from pydantic import AnyUrl
 
@@ -38,7 +39,7 @@ _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _WHY = re.compile(r'"error"\s*:\s*"([a-z_]{1,40})"')
 _WORD = re.compile(r"[a-z_]{1,40}")
 _TOO_MUCH, _BROKEN = 429, 500
-_REFUSED = 401
+_REFUSED, _FORBIDDEN = 401, 403
 
 
 class _NoTraces(logging.Filter):
@@ -105,43 +106,70 @@ class Authorization(OAuthClientProvider):
         super().__init__(url, metadata, storage, self._to_open, self._answer)
 
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
-        """The package's flow. What it asks besides the request itself goes through a guarded client of its own.
+        """Send a request, signed; where it is refused, once more with a token that is new.
+
+        It is sent outside of the package's lock, within which every call would wait for the end of all others.
 
         Raises:
             SignInNeededError: Nobody has signed in, nobody is there, or it did not work; its key says which.
             ServerUnreachableError: The service that signs in cannot be reached.
         """
-        async with AsyncExitStack() as opened:
-            attempt = _Attempt(opened)
-            flow = super().async_auth_flow(request)
-            try:
-                outgoing = await anext(flow)
-                self._attempt = attempt  # from here on the package holds its lock: there is one attempt at a time
-                while True:
-                    if outgoing is request:
-                        response = yield outgoing
-                        await self._challenged(response, attempt)
-                    elif attempt.renewed is not None and outgoing is attempt.renewed.request:
-                        response = attempt.renewed
-                    else:
-                        response = await self._beside(outgoing)
-                    try:
-                        outgoing = await flow.asend(response)
-                    except _RefreshRefusedError:
-                        flow = super().async_auth_flow(request)
-                        outgoing = await anext(flow)
-            except StopAsyncIteration:
+        refused: httpx2.Response | None = None
+        while not await self._is_signed_anew(request, refused):
+            refused = yield request
+            if not _wants_sign_in(refused):
                 return
+        yield request
+
+    async def _is_signed_anew(self, request: httpx2.Request, refused: httpx2.Response | None) -> bool:
+        """Sign a request, and say whether that was by a token that came for it: if that is refused, so be it.
+
+        Args:
+            request: Gets its header.
+            refused: What came of it before.
+        """
+        context = self.context
+        if refused is None and self._initialized and (context.is_token_valid() or not context.can_refresh_token()):
+            if context.is_token_valid():
+                self._add_auth_header(request)
+            return False
+        async with AsyncExitStack() as opened:
+            try:
+                return await self._through(request, refused, _Attempt(opened))
             except (OAuthFlowError, httpx2.InvalidURL, ValueError) as error:
                 raise self._failure(error) from None  # without its cause, which may hold tokens
-            finally:
-                await flow.aclose()
+
+    async def _through(self, request: httpx2.Request, refused: httpx2.Response | None, attempt: _Attempt) -> bool:
+        """The package's flow up to where it sends the request, or further where that was refused with its last token.
+
+        What it asks besides goes through a guarded client of its own.
+        """
+        sent = request.headers.get("authorization")
+        flow = super().async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            self._attempt = attempt  # from here on the package holds its lock: there is one attempt at a time
+            while outgoing is not request or not attempt.done:
+                if outgoing is request:
+                    if refused is None or request.headers.get("authorization") != sent:
+                        return False  # another request has got a token meanwhile
+                    await self._challenged(refused, attempt)
+                    response = refused
+                elif attempt.renewed is not None and outgoing is attempt.renewed.request:
+                    response = attempt.renewed
+                else:
+                    response = await self._beside(outgoing)
+                try:
+                    outgoing = await flow.asend(response)
+                except _RefreshRefusedError:
+                    flow = super().async_auth_flow(request)
+                    outgoing = await anext(flow)
+            return True
+        finally:
+            await flow.aclose()
 
     async def _challenged(self, response: httpx2.Response, attempt: _Attempt) -> None:
         """The server wants a sign-in, or more rights: find out whether somebody can be asked, before anything else."""
-        more = response.status_code == 403 and "insufficient_scope" in response.headers.get("www-authenticate", "")
-        if attempt.done or (response.status_code != _REFUSED and not more):
-            return
         self._is_own = self._reach is None and await _answered_here(response)
         if response.status_code == _REFUSED and self.context.can_refresh_token():
             return
@@ -302,6 +330,13 @@ class _Storage:
     def _hide(self, tokens: OAuthToken | None) -> None:
         if tokens is not None:
             self._journal.hide(tokens.access_token, tokens.refresh_token or "")
+
+
+def _wants_sign_in(response: httpx2.Response) -> bool:
+    """Whether nobody, or somebody with less rights, is signed in; as the package sees it."""
+    if response.status_code == _FORBIDDEN:
+        return extract_field_from_www_auth(response, "error") == "insufficient_scope"
+    return response.status_code == _REFUSED
 
 
 async def _answered_here(response: httpx2.Response) -> bool:

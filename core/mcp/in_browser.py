@@ -64,9 +64,7 @@ class BrowserSignIn(SignIn):
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             path = await _asked_for(reader)
             fits = bool(expected) and _is_answer(path, expected[0]) and not back.done()
-            writer.write(
-                _page() if fits else b"HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
-            )
+            writer.write(_page() if fits else _NOTHING)
             if fits:
                 back.set_result(path)
             writer.close()

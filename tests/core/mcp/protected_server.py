@@ -5,6 +5,7 @@ Both are the `mcp` package's; here stands what it leaves to its user: who is kno
 
 from __future__ import annotations
 
+import asyncio
 import json
 import secrets
 import threading
@@ -161,9 +162,16 @@ def protected() -> Iterator[Protected]:
     )
     server = MCPServer("notes", token_verifier=accounts, auth=wanted)
 
+    here_now: list[str] = []
+    met = asyncio.Event()
+
     @server.tool()
-    def whose(word: str) -> str:
-        """Says it again, and how the caller signed in."""
+    async def whose(word: str, others: int = 1) -> str:
+        """Says it again, and how the caller signed in; once so many calls are under way."""
+        here_now.append(word)
+        if len(here_now) >= others:
+            met.set()
+        await met.wait()
         return f"{word}: {', '.join(accounts.access)}"
 
     registration = ClientRegistrationOptions(enabled=True, valid_scopes=["notes"], default_scopes=["notes"])

@@ -109,6 +109,16 @@ async def test_a_token_that_has_ended_is_renewed_after_a_restart(notes: Protecte
     assert (len(user.asked), notes.accounts.renewed) == (1, 1)
 
 
+async def test_calls_at_once_wait_for_no_other_and_renew_once(notes: Protected) -> None:
+    user = User(notes)
+    async with user.client(timeout=20) as client:
+        notes.accounts.forget(access_alone=True)
+        words = ["one", "two", "three"]
+        answers = await asyncio.gather(*(client.call("whose", {"word": word, "others": 3}) for word in words))
+        assert [word in str(answer) for word, answer in zip(words, answers, strict=True)] == [True] * 3
+    assert (len(user.asked), notes.accounts.renewed) == (1, 1)
+
+
 async def test_a_sign_in_that_is_worth_nothing_any_more_is_asked_for_again(notes: Protected) -> None:
     user = User(notes)
     async with user.client():

@@ -27,7 +27,7 @@ async def why(settings: dict[str, Any]) -> McpError:
     ("answer", "key", "said"),
     [
         (b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", "mcp_status", "“far” answers with the status 503."),
-        (b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", "mcp_login", "“far” wants a login (status 401)."),
+        (b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", "mcp_sign_in", "“far” wants you to sign in."),
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<p/>",
             "mcp_none",
