@@ -132,9 +132,10 @@ class Library:
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
         "document_damaged".
 
-        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS) a copy without encryption is kept as the original,
-        readable by its owner only, like the passages in the library's file: its pages can be shown later without asking
-        again. The password itself is neither kept nor logged, and reaches the reader through its standard input.
+        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS, ODS) a copy without encryption is kept as the
+        original, readable by its owner only, like the passages in the library's file: its pages can be shown later
+        without asking again. The password itself is neither kept nor logged, and reaches the reader through its
+        standard input.
 
         Args:
             path: A file of this machine, or the address of a page or file on the web, which is fetched.

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, LockedDocumentError, UnsupportedFormatError
 from core.rag.parsers.base import Parser, ending
+from core.rag.parsers.zip_limits import zip_kind
 from core.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ def unlocker_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
     """The module that takes the password off such a file, or "" if none does; `head` and `pdf_reader` as above."""
     if head.startswith(_OLD_OFFICE):
         return "core.rag.parsers.office_lock"
+    if zip_kind("a.ods", head) == ".ods":
+        return "core.rag.parsers.open_document_lock"
     return PDF_READERS[pdf_reader][1] if b"%PDF-" in head[:1024] else ""
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers import workbook_lock
+from core.rag.parsers import open_document_lock, workbook_lock
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
 from core.rag.parsers.zip_limits import check_zip, zip_kind
 
@@ -60,18 +60,24 @@ class WorkbookParser:
                 for number, title in enumerate(sheets, 1):
                     yield from _sheet(book.get_sheet_by_name(title), title, number)
         except calamine.PasswordError as error:
-            raise _locked(can_be_opened=is_old) from error
-        except (calamine.CalamineError, OSError, ValueError) as error:
-            if is_old and workbook_lock.asks(path.read_bytes()):  # calamine says so of a name in .xls only
-                raise _locked(can_be_opened=True) from error
+            raise _locked() from error
+        except BaseException as error:
+            if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not _is_panic(error):
+                raise
+            if workbook_lock.asks(path.read_bytes()) if is_old else open_document_lock.asks(path):
+                raise _locked() from error  # calamine says so of names in .xls and .ods only
             raise BrokenDocumentError("The workbook is damaged.") from error
 
 
-def _locked(*, can_be_opened: bool) -> LockedDocumentError:
-    said = "The workbook asks for a password."
-    if not can_be_opened:  # an ODS
-        return LockedDocumentError(said, hint="Save a copy without one.")
-    return LockedDocumentError(said, hint="Give its password, or save a copy without one.", asks=True)
+def _is_panic(error: BaseException) -> bool:
+    """Whether calamine gave up half-way, as at some damage: that is no `Exception`, of a class that is nowhere."""
+    return type(error).__name__ == "PanicException"
+
+
+def _locked() -> LockedDocumentError:
+    return LockedDocumentError(
+        "The workbook asks for a password.", hint="Give its password, or save a copy without one.", asks=True
+    )
 
 
 def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:

@@ -9,7 +9,7 @@ from core.errors import BrokenDocumentError
 from core.rag.parsers.base import ending
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _ENTRIES = 2_000
@@ -65,6 +65,11 @@ def check_zip(path: Path) -> None:
             entries = archive.infolist()
     except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
         raise BrokenDocumentError("The file is damaged: its archive cannot be opened.") from error
+    check_sizes(entries)
+
+
+def check_sizes(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse what grows too large when it is unpacked, by what its entries say; errors as in `check_zip`."""
     total = sum(entry.file_size for entry in entries)
     packed = max(1, sum(entry.compress_size for entry in entries))
     text = max((entry.file_size for entry in entries if entry.filename.lower().endswith(_TEXTS)), default=0)

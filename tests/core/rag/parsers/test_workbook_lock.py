@@ -17,8 +17,10 @@ import pytest
 
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.library import Library
+from core.rag.parsers import process
 from core.rag.parsers.compound import Compound
 from core.rag.parsers.office_lock import unlock
+from core.rag.parsers.process import Limits
 from core.rag.parsers.workbook_lock import opened
 from tests.core.rag.parsers.compound_file import compound
 
@@ -217,3 +219,17 @@ def test_flipped_and_missing_bytes_cost_that_file_only(tmp_path: Path, seed: int
     (tmp_path / "a").write_bytes(data[: dice.choice([len(data), len(data) // 2, 600])])
     with suppress(BrokenDocumentError, LockedDocumentError):
         unlock(tmp_path / "a", tmp_path / "b", PASSWORD)
+
+
+def test_a_library_that_gives_up_half_way_costs_that_file_only(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "a.xls"
+    assert unlock(SAVED, path, PASSWORD)
+    data = bytearray(path.read_bytes())
+    data[1616] = 93  # a chain of small sectors leaves the stream; calamine panics
+    path.write_bytes(data)
+    with pytest.raises(BrokenDocumentError, match="damaged") as caught:
+        process.parse(path, path.name, "workbook", Limits())
+    assert str(caught.value) == "The workbook is damaged."
+    assert caplog.text == ""
