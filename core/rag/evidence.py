@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from core.rag.document import numbered_as
 from core.rag.markup import Markup
-from core.rag.sentences import ends_in_abbreviation
+from core.rag.sentences import ends_in_abbreviation, goes_on_after
 from core.rag.support import Support
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def _harmless(text: str) -> str:
     return _FOREIGN_MARK.sub(r"(\1)", _TAGS.sub("‹", text))
 
 
+_QUOTING = ("<passages>", "</passages>")
 _BEGUN = re.compile(r"\[(?:\^?(?:\d[\d ,，、;–-]{0,20}\]?)?)?|【(?:\d[\d ,，、;–-]{0,20}(?:†[^】\n]{0,40})?】?)?")
 _NUMBERS = re.compile(r"(?<!\d)(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?(?!\d)")
 _WIDE_ENDS = frozenset("。！？")
@@ -73,15 +74,16 @@ _CLOSING = frozenset("\"'”’」』）)]*_")
 _NO_SPACE_BEFORE = frozenset(".,;:!?。，；：！？、)）")
 _NO_CLAIM = (",", "，", ":", "：")  # a greeting, or words before a list
 _MOST_IN_RANGE = 5
+_TAIL = 40  # letters of a sentence, by which it is known whether a full stop ends it
 
 
 class CitingStream:
     """Text passes through; sentences that a passage bears out get ` [n]`.
 
-    The model's own marks (`[1]`, `[2][3]`, `[1, 2]`, `【1】`) become ` [1]`; those that point nowhere are left out;
-    from the first that points somewhere on, the model is trusted to set them, and no more are added. Code, formulas
-    and links stay as they are; headings and tables get no marks of ours. However the text is split, what comes out is
-    the same.
+    What a model copies of the tags that passages stand in is left out. Its own marks (`[1]`, `[2][3]`, `[1, 2]`,
+    `【1】`) become ` [1]`; those that point nowhere are left out; from the first that points somewhere on, the model is
+    trusted to set them, and no more are added. Code, formulas and links stay as they are; headings and tables get no
+    marks of ours. However the text is split, what comes out is the same.
 
     Args:
         passages: As they were put before the model.
@@ -124,7 +126,7 @@ class CitingStream:
 
     def _step(self, letter: str) -> None:
         if self._held:
-            if _BEGUN.fullmatch(self._held + letter):
+            if _is_begun(self._held + letter):
                 self._markup.is_literal(letter)
                 self._held += letter
                 return
@@ -132,7 +134,7 @@ class CitingStream:
         if letter == "\n":
             self._end_sentence()  # while the line's markup is still known
         literal = self._markup.is_literal(letter)
-        if letter in "[【" and not literal:
+        if letter in "[【<" and not literal:
             self._held = letter
         else:
             self._pass(letter, literal=literal)
@@ -141,6 +143,9 @@ class CitingStream:
         """Decide what the held letters are, now that it is known what follows them."""
         held, self._held = self._held, ""
         if not held:
+            return
+        if held in _QUOTING:
+            self._dropped = True
             return
         is_link = held[0] == "[" and (following == "(" or (following == ":" and self._line_is_empty))
         numbers = _numbers(held) if held[-1] in "]】" and not is_link else []
@@ -192,8 +197,10 @@ class CitingStream:
         """After a full stop: does this letter belong to the same sentence?"""
         if not self._ended:
             return
-        if self._gap:
+        if self._gap and not goes_on_after(self._tail(), letter):
             self._end_sentence()
+        elif self._gap:
+            self._ended = ""
         elif letter not in _CLOSING and letter not in _ENDS and letter not in _WIDE_ENDS:
             if self._ended == "wide":
                 self._end_sentence()
@@ -203,8 +210,11 @@ class CitingStream:
     def _note_end(self, letter: str) -> None:
         if letter in _WIDE_ENDS:
             self._ended = "wide"
-        elif letter in _ENDS and not self._ended and not ends_in_abbreviation("".join(self._sentence[-24:])):
+        elif letter in _ENDS and not self._ended and not ends_in_abbreviation(self._tail()):
             self._ended = "narrow"
+
+    def _tail(self) -> str:
+        return "".join(self._sentence[-_TAIL:])
 
     def _end_line(self) -> None:
         self._out.append("\n" if self._dropped else self._gap + "\n")
@@ -220,6 +230,11 @@ class CitingStream:
         self._sentence.clear()
         self._marks.clear()
         self._ended = ""
+
+
+def _is_begun(held: str) -> bool:
+    """Whether this may become a mark, or a tag that is left out."""
+    return bool(_BEGUN.fullmatch(held)) or any(tag.startswith(held) for tag in _QUOTING)
 
 
 def _numbers(held: str) -> list[int]:

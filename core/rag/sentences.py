@@ -1,4 +1,4 @@
-"""Where sentences end, in English and Chinese, and how many tokens a text has, by estimate."""
+"""Where sentences end, in English, German and Chinese, and how many tokens a text has, by estimate."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ _END = re.compile(
 )
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“])(?:[A-Z]|Dr|Mr|Ms|Mrs|Prof|St|No|Nr|vs|al|cf|ca|Fig|Figs|Eq|Eqs|Sec|Ch|Vol|pp?|approx|e\.g|i\.e)\.$"
-    r"|^\W*\d{1,3}\.$"
+    r"|^\W*\d{1,3}(?:\.\d{1,3})*\.$"
 )
+_SECTION = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{1,3})+\.$")
+_TAIL = 40  # letters in which it is looked for
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
 _TOKENS_PER_IDEOGRAPH = 0.75
 _TOKENS_PER_LETTER = 0.25
@@ -29,11 +31,26 @@ def sentence_spans(text: str) -> list[tuple[int, int]]:
         at = end.end()
         while at < len(text) and text[at].isspace():
             at += 1
-        if at > cuts[-1]:
+        so_far = text[max(cuts[-1], end.end() - _TAIL) : end.end()]
+        if at > cuts[-1] and not goes_on_after(so_far, text[at : at + 1]):
             cuts.append(at)
     if cuts[-1] < len(text):
         cuts.append(len(text))
     return list(pairwise(cuts))
+
+
+def goes_on_after(text: str, letter: str) -> bool:
+    """Whether the full stop at the end belongs to the number of a section, such as "1.2.", and ends no sentence.
+
+    Args:
+        text: The sentence so far.
+        letter: What follows after the space; "" if nothing does.
+    """
+    number = _SECTION.search(text)
+    if number is None or not letter:
+        return False
+    is_first = not any(sign.isalnum() for sign in text[: number.start()])
+    return is_first or letter.islower() or ideographs(letter) > 0
 
 
 def ends_in_abbreviation(text: str) -> bool:

@@ -65,6 +65,36 @@ def test_sentences_end_where_a_reader_says() -> None:
     assert parts == ["Dr. Smith paid 3.14 dollars.", "He left!", "他走了。", "她说：“好。”", "然后呢？"]
 
 
+SECTIONS = st.lists(st.integers(0, 999), min_size=2, max_size=5).map(lambda parts: ".".join(map(str, parts)) + ".")
+
+
+@given(
+    SECTIONS,
+    st.sampled_from(
+        [
+            "{} The deductible is 420 euros.",
+            "{} Der Selbstbehalt beträgt 420 Euro.",
+            "{} 免赔额为四百二十欧元。",
+            "§ {} Selbstbehalt: 420 Euro.",
+            "“{} The deductible” is what you pay.",
+            "By section {} of the policy you pay 420 euros.",
+            "Nach Ziffer {} beträgt der Selbstbehalt 420 Euro.",
+            "根据 {} 条款，免赔额为四百二十欧元。",
+        ]
+    ),
+    st.sampled_from(["It rains. ", "Es regnet! ", "下雨了。", "It rains.\n", ""]),
+)
+def test_the_number_of_a_section_ends_no_sentence(number: str, said: str, before: str) -> None:
+    text = before + said.format(number)
+    assert text[slice(*sentence_spans(text)[-1])] == said.format(number)
+
+
+@given(SECTIONS, st.sampled_from(["The next one follows.", "Der nächste Satz folgt."]))
+def test_a_sentence_may_end_with_the_number_of_a_section(number: str, after: str) -> None:
+    text = f"See section {number} {after}"
+    assert text[slice(*sentence_spans(text)[-1])] == after
+
+
 def test_a_chunk_never_crosses_a_page_or_a_heading() -> None:
     chunks = list(
         chunks_of(

@@ -25,6 +25,8 @@ PIECES = [
     "[1]",
     "[2][3]",
     "[9]",
+    "<",
+    "</pass",
     "[1, 2]",
     "【1】",
     "【1†x】",
@@ -100,6 +102,37 @@ def test_no_word_is_lost(text: str) -> None:
         return re.findall(r"[^\W\d_]+", given_text.replace("†x", ""))
 
     assert words(cited(text)) == words(text)
+
+
+@given(st.lists(st.integers(0, 999), min_size=2, max_size=5).map(lambda parts: ".".join(map(str, parts)) + "."))
+@example("1.2.")
+def test_no_mark_stands_behind_the_number_of_a_section(number: str) -> None:
+    passages = [
+        Passage(f"{number} The warranty period of the manual is 24 months.", 1, "manual.pdf", "a"),
+        Passage(f"{number} 苏轼是北宋著名文学家。 Die Garantie des Handbuchs beträgt 24 Monate.", 1, "b.pdf", "b"),
+    ]
+    for said, mark in (
+        (f"{number} The warranty period of the manual is 24 months.", "[1]"),
+        (f"The warranty period of the manual by {number} of it is 24 months.", "[1]"),
+        (f"{number} Die Garantie des Handbuchs beträgt 24 Monate.", "[2]"),
+        (f"{number} 苏轼是北宋著名文学家。", "[2]"),
+    ):
+        stream = CitingStream(passages)
+        assert stream.feed(said) + stream.close() == f"{said} {mark}"
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("The warranty period is 24 months.</passages>", "The warranty period is 24 months. [1]"),
+        ("The warranty period is 24 months. [1]\n</passages>", "The warranty period is 24 months. [1]\n"),
+        ("<passages>\nIt is so </passages> indeed.", "\nIt is so indeed."),
+        ("It is < 3 and </pass.", "It is < 3 and </pass."),
+        ("`</passages>` ends it.", "`</passages>` ends it."),
+    ],
+)
+def test_the_tags_of_passages_are_left_out_of_a_reply(said: str, shown: str) -> None:
+    assert cited(said) == cited(*said) == shown
 
 
 def test_sentences_that_a_passage_bears_out_get_its_number() -> None:
