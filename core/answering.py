@@ -110,12 +110,13 @@ class Answering:
             raise _trouble(records[0])
 
     async def _missing(self) -> list[dict[str, Any]]:
-        """What the answer does not know: the question's documents that failed, and what is still being read."""
+        """What the answer does not know: the question's documents that failed, and the rest of what is read in part."""
         reading = self._intake.being_read(self._owner, self._conversation_id)
         records = await self._intake.records(self._owner, self._needed)
         unread = [record for record in records if record.status in {"failed", "cancelled"}]
-        shelved = await self._intake.shelved_and_unread(self._owner, self._conversation_id)
-        return [self._told(record) for record in [*unread, *reading, *shelved]]
+        in_part = await self._intake.known_in_part(self._owner, self._conversation_id)
+        each = {record.id: record for record in [*unread, *reading, *in_part]}
+        return [self._told(record) for record in each.values()]
 
     def _told(self, record: DocumentRecord) -> dict[str, Any]:
         progress = self._intake.progress(record.id)

@@ -144,9 +144,12 @@ class Intake:
                     one.cancel()
         return await self.records(owner, document_ids)
 
-    async def shelved_and_unread(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
-        """The first few documents of the conversation's named libraries that are still being read."""
-        return await self._documents.still_read(owner, conversation_id, _NAMED)
+    async def known_in_part(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+        """The first few documents that were stopped, or belong to a named library and are still being read.
+
+        Of those within reach of the conversation. Raises NotFoundError.
+        """
+        return await self._documents.known_in_part(owner, conversation_id, _NAMED)
 
     async def records(self, owner: str, document_ids: Collection[str]) -> list[DocumentRecord]:
         """Documents as they are now. Raises NotFoundError."""

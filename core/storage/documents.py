@@ -186,8 +186,10 @@ class DocumentStore:
 
         return await self._database.read(load)
 
-    async def still_read(self, owner: str, conversation_id: str, most: int) -> list[DocumentRecord]:
-        """Documents of the libraries that a conversation uses, which are still being read; `most` at most.
+    async def known_in_part(self, owner: str, conversation_id: str, most: int) -> list[DocumentRecord]:
+        """Documents of a conversation or its libraries that were stopped, or of its libraries and still being read.
+
+        The oldest `most` of them.
 
         Raises:
             NotFoundError: The conversation is not the owner's.
@@ -195,8 +197,10 @@ class DocumentStore:
 
         def load(connection: Connection) -> list[DocumentRecord]:
             conversation_of(connection, owner, conversation_id)
-            reading = documents.c.status == "reading"
-            return documents_where(connection, _is_shelved_for(conversation_id) & reading, most)
+            is_shelved, is_own = _is_shelved_for(conversation_id), documents.c.conversation_id == conversation_id
+            is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
+            is_read = (documents.c.status == "reading") & is_shelved
+            return documents_where(connection, is_read | (is_stopped & (is_shelved | is_own)), most)
 
         return await self._database.read(load)
 

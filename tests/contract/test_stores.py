@@ -97,7 +97,7 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "add document": lambda h: h.documents.add("bob", h.talk_id, h.file.id, "mine"),
     "update document": lambda h: h.documents.update("bob", h.document.id, "ready"),
     "within reach": lambda h: h.documents.within_reach("bob", h.talk_id),
-    "still read": lambda h: h.documents.still_read("bob", h.talk_id, 1),
+    "known in part": lambda h: h.documents.known_in_part("bob", h.talk_id, 1),
     "library": lambda h: h.libraries.get("bob", h.library_id),
     "documents of a library": lambda h: h.documents.list_shelved("bob", h.library_id),
     "add to a library": lambda h: h.documents.add("bob", None, h.file.id, "mine", collection_id=h.library_id),

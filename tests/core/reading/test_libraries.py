@@ -88,7 +88,19 @@ async def test_a_reply_is_found_in_a_library_that_the_conversation_uses_and_only
     assert await passages() == []
 
 
-async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_read(engine: Engine) -> None:
+async def left_out(engine: Engine, conversation_id: str) -> dict[str, Any]:
+    """The one document of which an answer says that it did not know all of it."""
+    run = await engine.send("alice", conversation_id, "What is the deductible for water damage?")
+    assert await run.wait() == "complete", run.error
+    (result,) = [block.result for block in run.reply().blocks if block.kind == "call"]
+    assert result is not None
+    (told,) = (result.extra or {})["left_out"]
+    return told
+
+
+async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_read_or_were_stopped(
+    engine: Engine,
+) -> None:
     gate = Gate(await engine.library("alice"))
     library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
     await engine.libraries.use("alice", talk.id, library.id, on=True)
@@ -99,13 +111,13 @@ async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_re
         while not await engine.documents.within_reach("alice", talk.id):
             await change.wait()
             change.clear()
-    run = await engine.send("alice", talk.id, "What is the deductible for water damage?")
-    assert await run.wait() == "complete", run.error
-    (result,) = [block.result for block in run.reply().blocks if block.kind == "call"]
-    assert result is not None
-    (told,) = (result.extra or {})["left_out"]
+    told = await left_out(engine, talk.id)
     assert (told["name"], told["status"], told["total"]) == ("policy.pdf", "reading", PAGES)
+    await engine.libraries.cancel("alice", record.id)
+    told = await left_out(engine, talk.id)
+    assert (told["name"], told["status"], told["found"], told["total"]) == ("policy.pdf", "cancelled", True, PAGES)
     gate.opened.set()
+    await engine.libraries.read_again("alice", record.id)
     assert (await is_read(engine, record.id)).status == "ready"
 
 

@@ -100,9 +100,17 @@ async def test_a_conversation_is_answered_from_its_own_documents_and_those_of_th
     assert opened.documents == [own]
     file = await stores.files.put("alice", "c.txt", b"unread")
     unread = await stores.documents.add("alice", None, file.id, file.name, collection_id=library.id)
-    assert await stores.documents.still_read("alice", talk.id, 3) == [unread]
+    assert await stores.documents.known_in_part("alice", talk.id, 3) == [unread]
+    own = await stores.documents.update("alice", own.id, "cancelled", library_id=own.library_id)
+    stopped = await stores.documents.update("alice", unread.id, "cancelled", library_id="begun")
+    assert await stores.documents.known_in_part("alice", talk.id, 3) == [own, stopped]
+    assert await stores.documents.known_in_part("alice", talk.id, 1) == [own]
+    await stores.documents.update("alice", own.id, "ready", library_id=own.library_id)
+    await stores.documents.update("alice", unread.id, "cancelled")  # called off before anything of it was found
+    assert await stores.documents.known_in_part("alice", talk.id, 3) == []
+    await stores.documents.update("alice", unread.id, "cancelled", library_id="begun")
     await stores.libraries.use("alice", talk.id, library.id, on=False)
-    assert await stores.documents.still_read("alice", talk.id, 3) == []
+    assert await stores.documents.known_in_part("alice", talk.id, 3) == []
     assert await stores.documents.within_reach("alice", talk.id) == [own.library_id]
 
 
