@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.agents.config_problems import ConfigError
 from core.errors import ParlourError
+from core.export.file_names import file_name
 from core.judging.figures import changes
 from core.judging.markdown import markdown
 from core.judging.page import page
@@ -27,8 +29,6 @@ if TYPE_CHECKING:
     from core.batch.job import Tally
     from core.judging.result import SuiteRun
     from webui.words import Words
-
-REPORTS = ("report.md", "report.html")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,7 +60,8 @@ def _parser() -> Parser:
     parser = Parser(
         prog="parlour eval",
         description="Ask an agent the questions of a suite and judge its answers. The folder that it writes holds "
-        "report.md and report.html, and every run, which the next one is compared with. Interrupted, it goes on when "
+        "a report in Markdown and one in HTML, named after the suite, and every run, which the next one is compared "
+        "with. Interrupted, it goes on when "
         "it is started again.",
         allow_abbrev=False,
     )
@@ -115,15 +116,24 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
         return INTERRUPTED
     line.end()
     told = _told(run, words)
-    for name, text in zip(REPORTS, (markdown(told, words.lang), page(told, words.lang)), strict=True):
-        _written(out / name, text)
+    in_text, to_see = (out / name for name in report_names(run.suite))
+    _written(in_text, markdown(told, words.lang))
+    _written(to_see, page(told, words.lang))
     there = tallies[0].there if tallies else len(run.rows)
-    for said in summary(told, out / REPORTS[1], words, there=there):
+    for said in summary(told, to_see, words, there=there):
         sys.stderr.write(f"{said}\n")
     if run.total.share >= given.at_least:
         return 0
     sys.stderr.write(words("eval.below", least=f"{given.at_least:.0%}") + "\n")
     return 1
+
+
+def report_names(suite: str) -> tuple[str, str]:
+    """The files of a suite's reports, in Markdown and HTML; no other suite of the folder has them."""
+    stem = file_name(suite, "md").removesuffix(".md")
+    if stem != suite:  # another name may come out the same
+        stem += f"-{sha256(suite.encode()).hexdigest()[:8]}"
+    return f"report-{stem}.md", f"report-{stem}.html"
 
 
 def _told(run: SuiteRun, words: Words) -> SuiteRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import ParlourError
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 _SAYS_LITTLE: Final = frozenset({"settings", "unexpected", "mcp_settings"})
 """Sentences for readers of the page, who are told to look into the terminal."""
+_OF_THE_PAGE: Final = re.compile("你的消息|点[击“它]|顶部|页面")
+"""What a remedy names that no terminal has: buttons, the line at the top, a message that is kept."""
 
 
 def words_for(lang: str | None) -> Words:
@@ -51,7 +54,8 @@ def _sentence(error: ParlourError, words: Words) -> str:
     told = {"key": key, "details": details}
     if said := details.get("message"):  # a service's own words say more than what to press on the page
         return words("check.service", what=words.error_parts(told)[0], said=said.rstrip("."))
-    return words.error(told)
+    happened, remedy = words.error_parts(told)
+    return words.line(happened, "" if _OF_THE_PAGE.search(remedy) else remedy)
 
 
 def _chinese(value: object) -> str:

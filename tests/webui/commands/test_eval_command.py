@@ -10,12 +10,14 @@ from typing import Any
 
 import pytest
 
+from core.errors import ParlourError
 from core.judging.problems import SENTENCES
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request, refusal
 from tests.webui.commands.own_terminal import Terminal
 from webui.__main__ import main
-from webui.commands.eval import REPORTS
+from webui.commands.eval import report_names
+from webui.commands.saying import sentence
 from webui.words import Words
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -59,12 +61,12 @@ def test_the_share_that_passes_decides_the_exit_code(
     given = [path, "--agent", agent(tmp_path, service), "--out", tmp_path / "o"]
     assert evaluated(*given) == 1
     said = capsys.readouterr().err
-    assert f"1 of 2 passed (50%): {tmp_path / 'o' / 'report.html'}" in said
+    assert f"1 of 2 passed (50%): {tmp_path / 'o' / 'report-s.html'}" in said
     assert "That is less than 100%." in said
     assert evaluated(*given, "--at-least", 0.5, lang="zh") == 0
     assert "2 个任务中通过 1 个（50%）" in capsys.readouterr().err
     assert len(service.requests) == 2  # the second run had its replies from the folder
-    report = (tmp_path / "o" / "report.md").read_text(encoding="utf-8")
+    report = (tmp_path / "o" / "report-s.md").read_text(encoding="utf-8")
     assert report.startswith("# s: 1 / 2 通过 (50%)")
     assert "没有变化。" in report
     suite(tmp_path, task("one", "one"), task("three", "three"))
@@ -123,7 +125,7 @@ def test_a_report_that_cannot_be_written_leaves_the_one_before_whole(
 ) -> None:
     given = [suite(tmp_path, task("one", "one")), "--agent", agent(tmp_path, service), "--out", tmp_path / "o"]
     assert evaluated(*given) == 0
-    before = {name: (tmp_path / "o" / name).read_bytes() for name in REPORTS}
+    before = {name: (tmp_path / "o" / name).read_bytes() for name in report_names("s")}
     write = Path.write_text
 
     def half(path: Path, text: str, **more: Any) -> int:
@@ -136,6 +138,29 @@ def test_a_report_that_cannot_be_written_leaves_the_one_before_whole(
     assert evaluated(*given, lang="zh") == 1
     assert "No space left on device" in capsys.readouterr().err
     assert {path.name: path.read_bytes() for path in (tmp_path / "o").glob("*report*")} == before
+
+
+def test_reports_of_suites_that_share_a_folder_stay_apart(tmp_path: Path, service: ModelServer) -> None:
+    for name, asked in (("storms", "one"), ("floods", "two")):
+        path = suite(tmp_path, task(asked, asked), name=name)
+        assert evaluated(path, "--agent", agent(tmp_path, service), "--out", tmp_path / "o") == 0
+    for name, other in (("storms", "floods"), ("floods", "storms")):
+        for report in report_names(name):
+            text = (tmp_path / "o" / report).read_text(encoding="utf-8")
+            assert name in text
+            assert other not in text
+    assert report_names("samples") == ("report-samples.md", "report-samples.html")
+    assert len({name for suite in ("a/b", "a b", "a:b", "", "x" * 99, "x" * 98) for name in report_names(suite)}) == 12
+    assert all(Path(name).name == name for name in report_names("../a"))
+
+
+def test_a_failure_in_the_terminal_names_nothing_of_the_page() -> None:
+    for key in ("model_slow", "model_cut_off", "document_cancelled", "key_unreadable", "busy", "conflict"):
+        said = sentence(ParlourError("It.", key=key, host="h", name="n"), Words("zh"))
+        assert said == f"{Words('zh')(f'error.{key}', host='h', name='n')}。"
+    assert sentence(ParlourError("It.", key="no_space"), Words("zh")).endswith(
+        "请腾出空间后重新发送。已保存的内容都在。"
+    )
 
 
 def test_every_sentence_is_there_in_both_languages() -> None:
@@ -186,12 +211,12 @@ def test_a_report_says_what_failed_in_its_own_language(tmp_path: Path, capsys: p
     with ModelServer(lambda _: refusal(400, "No such model.")) as server:
         given = [path, "--agent", agent(tmp_path, server), "--out", tmp_path / "o"]
         assert evaluated(*given) == 1
-        assert "Error code: 400. No such model." in (tmp_path / "o" / "report.md").read_text(encoding="utf-8")
+        assert "Error code: 400. No such model." in (tmp_path / "o" / "report-s.md").read_text(encoding="utf-8")
         capsys.readouterr()
         assert evaluated(*given, lang="zh") == 1
     said = "模型服务拒绝了请求（No such model）。"
     assert f"第一个失败：{said}" in capsys.readouterr().err
-    for report in REPORTS:
+    for report in report_names("s"):
         assert f"失败：{said}" in (tmp_path / "o" / report).read_text(encoding="utf-8")
 
 
@@ -209,4 +234,4 @@ def test_an_agent_that_is_wrong_is_told_before_anything_runs(
     assert "Did you mean 'calculator'" in said[0]
     assert said[1].endswith(f"names a document that is not there: {tmp_path / 'gone.md'}.")
     assert service.requests == []
-    assert not (tmp_path / "o" / "report.md").exists()
+    assert not (tmp_path / "o" / "report-s.md").exists()
