@@ -186,7 +186,7 @@ class Keeping:
             closing(
                 process.stream(path, known.name, parser, self._limits, Wishes(first_page=first), stopped=job.stopped)
             ) as found,
-            closing(self._written_down(_wanted(chain(there, found), job), document_id, media_type, job)) as noted,
+            closing(self._written_down(_wanted(chain(there, found), job), draft, media_type, job)) as noted,
         ):
             return self._drawn(draft, noted, job, at_once=at_once)
 
@@ -197,13 +197,13 @@ class Keeping:
         found = self._pages.before(document_id, last)
         return found, last if found else 1
 
-    def _written_down(self, found: Iterable[Found], document_id: str, media_type: str, job: Job) -> Generator[Found]:
+    def _written_down(self, found: Iterable[Found], draft: Draft, media_type: str, job: Job) -> Generator[Found]:
         """The same; what will be shown of its pages is kept on the way, so that it is not read again for that."""
         if kind_of(media_type) in _SHOWN_OTHERWISE:
             yield from found
             return
         try:
-            opened = self._pages.writer(document_id, media_type)
+            opened = self._pages.writer(draft.document_id, media_type)
         except OSError as error:
             _log.warning("What stands on pages is not kept: %s", error)
             yield from found
@@ -215,7 +215,7 @@ class Keeping:
                     is_whole = is_whole and _done(partial(writer.take, one))
                     yield one
             except DocumentError:
-                if is_whole and job.keeps():
+                if is_whole and job.keeps() and draft.is_worth_keeping():  # else there was more than this before
                     _done(writer.finish)
                 raise
             if is_whole:

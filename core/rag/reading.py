@@ -57,6 +57,7 @@ class Draft:
     ) -> None:
         fresh = Document(document_id, name, media_type, None, 0, "reading", size=size)
         self._document = replace(before, status="reading", tables=0) if before else fresh
+        self.document_id = document_id
         self._there, self._earlier = (before.chunks, before.seconds) if before else (0, 0.0)
         self._cutter = Cutter(config.chunk_size, config.chunk_overlap)
         self._chunks: list[Chunk] = []
@@ -105,8 +106,8 @@ class Draft:
         return self._document.chunks > 0
 
     def is_worth_keeping(self) -> bool:
-        """Whether any of it can be found, or could be."""
-        return self._found > 0 or self.is_found()
+        """Whether any of it can be found, or could be, that could not before."""
+        return self._found > self._there
 
     def piece(self) -> Piece:
         """What was read since the last time."""

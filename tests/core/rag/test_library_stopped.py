@@ -148,6 +148,25 @@ def test_what_goes_wrong_with_the_rest_leaves_what_was_there(library: Library, l
     assert library.add(long_pdf).chunks == PAGES
 
 
+@pytest.mark.parametrize("kind", ["pdf", "md"])
+def test_what_is_stopped_again_before_anything_new_is_found_is_as_it_was(
+    library: Library, tmp_path: Path, long_pdf: Path, kind: str
+) -> None:
+    text = tmp_path / "long.md"
+    text.write_text("\n\n".join(f"# Lamp {n}\n\nIt burns {n} hours." for n in range(60)))
+    path = long_pdf if kind == "pdf" else text
+    document, _ = stopped_at(library, path)
+    page = 7 if kind == "pdf" else None
+    shown = library.pages.content(document.id, page)
+    for _ in range(2):
+        with pytest.raises(DocumentError) as caught:
+            stopped_at(library, path, 0)
+        assert caught.value.words_key == "document_cancelled"
+        assert [(one.status, one.chunks) for one in library.documents()] == [("stopped", document.chunks)]
+        assert library.pages.content(document.id, page) == shown
+    assert library.add(path).status == "ready"
+
+
 def test_what_is_stopped_before_anything_is_found_leaves_nothing(library: Library, long_pdf: Path) -> None:
     enough = threading.Event()
     enough.set()
