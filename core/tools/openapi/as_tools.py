@@ -82,7 +82,7 @@ class ApiTool(BaseTool):
         self.name = f"{service}-{operation.name}"[:64] if service else operation.name
         self.description = operation.description
         self.parameters = operation.schema
-        self.reads = operation.method in _READS
+        self.reads = operation.method in _READS and not operation.files  # what takes a file away is asked about
         self.writes = not self.reads
         self.destructive = operation.method == "DELETE"
         self.idempotent = operation.method not in {"POST", "PATCH"}

@@ -207,6 +207,15 @@ async def test_whoever_is_asked_sees_the_name_and_the_size(service: Service) -> 
     assert heard[1].wants["en"] == "send to Shop: Upload, with gone.pdf (not here)"
 
 
+async def test_a_file_never_leaves_unasked_whatever_the_service_calls_it(service: Service) -> None:
+    heard: list[Asking] = []
+    tool = tool_of(service, form(file=BINARY), method="get").with_files({"bill.pdf": pdf()})
+    guard = Guard(Policy(), lambda asking: bool(heard.append(asking)))
+    decision = await guard.decide(tool, "c1", {"body": {"file": "bill.pdf"}}, [])
+    assert (decision.allowed, len(heard)) == (False, 1)
+    assert heard[0].wants["en"].startswith("send to Shop")
+
+
 async def test_a_form_without_anything_in_it_is_told(service: Service) -> None:
     assert "empty" in (await call(upload(service, form(file=BINARY), pdf()), body={})).get_text_content()
 
