@@ -126,7 +126,7 @@ class Libraries:
         await self.put_out(owner, *await self._store.remove_document(owner, document_id))
 
     async def cancel(self, owner: str, document_id: str) -> None:
-        """Stop reading a document; it stays in the list, unread. Raises NotFoundError."""
+        """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""
         await self._call_off(owner, await self._shelved(owner, document_id))
 
     async def read_again(self, owner: str, document_id: str, password: str = "") -> None:

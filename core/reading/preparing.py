@@ -33,9 +33,12 @@ class Preparing:
         self._waiting: dict[str, dict[str, str]] = {}
         self._made: dict[str, Made] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._is_closed = False
 
     def watch(self, owner: str, document_id: str, library: Library, library_id: str) -> None:
         """A document was read: note it until its vectors are made."""
+        if self._is_closed:  # a library may be opened to its end while all is closed
+            return
         self._waiting.setdefault(owner, {})[document_id] = library_id
         if owner not in self._tasks:
             task = asyncio.create_task(self._wait(owner, library), name="vectors")
@@ -83,7 +86,8 @@ class Preparing:
         return {one: self._made.get(library_id, (0, 0)) for one, library_id in self._waiting.get(owner, {}).items()}
 
     async def aclose(self) -> None:
-        """Stop watching."""
+        """Stop watching, for good."""
+        self._is_closed = True
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()

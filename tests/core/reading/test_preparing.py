@@ -66,6 +66,9 @@ async def test_nobody_waits_when_the_house_closes() -> None:
     await preparing.aclose()
     await until(lambda: not preparing.of("alice"), change)
     library.over.set()
+    library.come = {"late": (1, 2)}
+    await preparing.resume("alice", cast("Any", library), {"two": "late"})  # its opening came to its end after that
+    assert not preparing.of("alice")
 
 
 async def test_a_document_that_comes_when_all_was_just_said_to_be_made_waits_for_the_next_look() -> None:
