@@ -17,7 +17,7 @@ from core.storage.base import new_id
 from core.storage.typed_keys import in_address
 from core.toolbox.service_keys import ServiceKey, opened_key, sealed_key, shown_key
 from core.tools.openapi.as_tools import ApiTool, tools_of
-from core.tools.openapi.document import Document, fetched_text, parsed
+from core.tools.openapi.document import Document, fetched_text, parsed, plain
 from core.tools.openapi.operations import servers_of
 from core.tools.openapi.trying import Trial, tried
 from core.tools.openapi.ways import Way, ways_of
@@ -62,6 +62,13 @@ class OwnService:
     off: frozenset[str] = frozenset()
     error: ParlourError | None = None
     ways: tuple[Way, ...] = ()
+
+    @property
+    def wants_together(self) -> tuple[str, ...]:
+        """The keys that one of its operations wants at once, by the document's names: one alone may be too few."""
+        wanted = (tool.operation.security for tool in self.tools)
+        fewest = (min(each, key=len) for each in wanted if each)
+        return next((tuple(plain(name, 40) for name in sorted(names)) for names in fewest if len(names) > 1), ())
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ def service_data(service: OwnService, words: Words) -> dict[str, Any]:
     """A service with its operations."""
     offered = sum(1 for tool in service.tools if tool.operation.name not in service.off)
     said = words("services.offered", n=offered, all=len(service.tools))
+    if service.wants_together:
+        said = f"{said} · {words('services.together', names=', '.join(service.wants_together))}"
     if service.error is not None:
         said = words.error(service.error)
     return {

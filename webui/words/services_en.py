@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SERVICES: dict[str, str] = {
     "services.offered": "{n} of {all} operations offered",
+    "services.together": "It wants several keys at once ({names}), and only one is sent: it may refuse",
     "services.added": "“{name}” added, with {n} operations.",
     "services.tried": "“{what}” answered within {seconds}.",
     "services.tried_token": "A token came, and “{what}” answered within {seconds}.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 SERVICES: dict[str, str] = {
     "services.offered": "{all} 个操作，已启用 {n} 个",
+    "services.together": "它要求同时提供多个密钥（{names}），但只会发送一个，可能会被拒绝",
     "services.added": "已添加“{name}”，共 {n} 个操作。",
     "services.tried": "“{what}”已应答，用时 {seconds}。",
     "services.tried_token": "已取得令牌，“{what}”已应答，用时 {seconds}。",

@@ -17,6 +17,8 @@ from core.storage.sealing import Sealer
 from core.toolbox.own_services import OwnServices
 from core.toolbox.service_keys import ServiceKey
 from tests.core.tools.openapi.test_openapi_calls import Service
+from webui.panels.services import service_data
+from webui.words import Words
 
 pytestmark = pytest.mark.anyio
 
@@ -156,6 +158,17 @@ async def test_a_client_that_is_not_whole_is_refused_with_a_reason(
     assert caught.value.words_key == key
     assert SECRET not in str(caught.value)
     assert shop.heads == []
+
+
+async def test_a_service_that_wants_several_keys_at_once_says_so(services: OwnServices, shop: Service) -> None:
+    root = json.loads(document(shop))
+    root["components"]["securitySchemes"]["id"] = {"type": "apiKey", "in": "header", "name": "X-Id"}
+    for security, expected in (([{"app": [], "id": []}], ("app", "id")), ([{"app": [], "id": []}, {"app": []}], ())):
+        made = await services.add("home", json.dumps({**root, "security": security}), key=client(shop))
+        assert made.wants_together == expected
+        for words, said in ((Words("en"), "several keys at once (app, id)"), (Words("zh"), "多个密钥（app, id）")):
+            assert (said in service_data(made, words)["said"]) is bool(expected)
+        await services.remove("home", made.id)
 
 
 async def test_another_key_that_cannot_be_sent_is_refused_and_the_one_there_stays(
