@@ -65,6 +65,9 @@ class PdfParser:
             recognising = scans.MOST if wishes.pictures and ocr.is_here() else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
             margins = Margins([(page.shape, page.runs) for page in known.values()])
+            for number in range(1, wishes.first_page):  # heads that stood there are no first ones any more
+                if page := known.pop(number, None):
+                    margins.without(page.shape, page.runs)
             # What was read before speaks for the file.
             any_page = any_text = wishes.first_page > 1
             whole = True

@@ -9,12 +9,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pymupdf
 import pytest
 
 from core.errors import DocumentError
-from core.rag.document import Document
+from core.rag.document import Block, Document
 from core.rag.library import Library
 from core.rag.parsers import process
+from core.rag.parsers.base import Wishes
+from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 from core.rag.progress import ReadingProgress
 
 Make = Callable[..., Path]
@@ -192,3 +195,22 @@ def test_what_is_read_anew_and_stopped_stays_whole(library: Library, long_pdf: P
     assert caught.value.words_key == "document_cancelled"
     assert library.documents() == [document]
     assert len(library.find("lamp", 100)) == PAGES
+
+
+@pytest.mark.parametrize("reader", PDF_READERS)
+def test_the_rest_of_a_pdf_does_not_begin_with_the_head_that_runs_over_its_pages(tmp_path: Path, reader: str) -> None:
+    path = tmp_path / "heads.pdf"
+    document: Any = pymupdf.open()
+    for number in range(1, PAGES + 1):
+        page = document.new_page(width=400, height=500)
+        page.insert_text((40, 24), f"Of lamps and their oil | {number}", fontsize=8)
+        page.insert_text((40, 120), f"Page {number} tells of lamp {number}.", fontsize=10)
+    document.save(path)
+    parser = PARSER_REGISTRY[PDF_READERS[reader][0]]()
+
+    def texts(first: int) -> list[str]:
+        found = parser.parse(path, path.name, Wishes(first_page=first))
+        return [one.text for one in found if isinstance(one, Block)]
+
+    assert texts(1)[:2] == ["Of lamps and their oil | 1", "Page 1 tells of lamp 1."]
+    assert texts(20) == [f"Page {number} tells of lamp {number}." for number in range(20, PAGES + 1)]
