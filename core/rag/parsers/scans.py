@@ -90,7 +90,9 @@ def lines_of(picture: Pixels, zoom: float, read: Callable[[bytes, int, int], ocr
 
 
 def _with_headings(lines: list[Line]) -> list[Line]:
-    usual = median(_height(line) for line in lines) if lines else 0.0
+    if not lines:  # a blank page
+        return lines
+    usual = median(map(_height, lines))
     pairs = zip([None, *lines[:-1]], lines, [*lines[1:], None], strict=True)
     found = [replace(line, bold=_is_heading(before, line, after, usual)) for before, line, after in pairs]
     return found if sum(line.bold for line in found) <= _MOST_HEADINGS * len(lines) else lines
