@@ -80,6 +80,7 @@ class Draft:
                     self._know(one)
                 case PageShape():
                     self._shapes.append(one)
+                    self._is_damaged = self._is_damaged or not one.width  # lost, maybe before reading was stopped
                     yield from self._take(self._cutter.turn(one.page))
                     self._page = max(self._page, one.page)
                 case Block():

@@ -154,3 +154,13 @@ def test_a_scan_that_is_stopped_counts_the_pages_that_were_recognised_to_their_e
     assert [chunk.page for chunk in piece.chunks] == [1, 2, 3]
     assert (told.pages, told.total, told.scanned, told.chunks) == (3, 5, 3, 3)
     assert (piece.document.status, piece.document.scanned) == ("stopped", 2)  # the last page is read once more
+
+
+def test_a_page_that_was_lost_before_reading_was_stopped_is_told_of_after_the_rest() -> None:
+    growing, lost = draft(), [PageShape(1, 0.0, 0.0), PageShape(2, 400, 500), Block("paragraph", "The lamp.", 2)]
+    list(growing.steps([About(3), *lost]))
+    before = growing.stopped().document
+    rest = Draft("id", "a.pdf", "application/pdf", 5, CONFIG, before=before)
+    list(rest.steps([*lost, About(3), PageShape(3, 400, 500), Block("paragraph", "The oil.", 3)]))
+    document = rest.last().document
+    assert (document.status, document.note, document.chunks) == ("ready", "document_damaged", 2)
