@@ -9,6 +9,7 @@ const phone = matchMedia('(max-width: 839.98px)');
 let fresh = true;
 let wanted = null;  // the conversation that was asked for and has not come yet
 let returnTo = null;
+let covered = false;  // by the evidence
 
 const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
@@ -37,21 +38,39 @@ function followAddress() {
   if (document.title !== page) document.title = page;
 }
 
-// What an open drawer lies on takes neither the keyboard nor a finger; closed, it gives the keyboard back.
+// What an open drawer or the evidence lies on takes neither the keyboard nor a finger. The page of the evidence comes
+// after it was asked for, and nothing is covered until then.
+function cover() {
+  const drawn = root.dataset.drawer === 'open';
+  const close = document.querySelector('#page .p-evidence .p-close');
+  const over = Boolean(close) && !drawn && !wide.matches && root.dataset.evidence === 'open';
+  const inert = { side: over, talk: over || drawn, evidence: drawn };
+  for (const [id, still] of Object.entries(inert)) {
+    const part = document.getElementById(id);
+    if (part && part.inert !== still) part.inert = still;
+  }
+  if (over && !covered && !document.querySelector('dialog[open]')) close.focus();
+  covered = over;
+}
+
+// Closed, it gives the keyboard back.
 export function drawer(open) {
   if (!phone.matches && open) return;
   const within = document.activeElement?.closest('#side');
   root.dataset.drawer = open ? 'open' : 'closed';
-  for (const part of document.querySelectorAll('#talk, #evidence')) part.inert = open;
+  cover();
   if (open) document.querySelector('#history .p-new')?.focus();
   else if (within && phone.matches) document.querySelector('#top .p-open-menu')?.focus();
 }
 
 export function evidence(open) {
+  const from = document.activeElement;
   root.dataset.evidence = open ? 'open' : 'closed';
-  if (wide.matches) return;
-  if (open) returnTo = document.activeElement;
-  else { returnTo?.focus?.(); returnTo = null; }
+  if (open && !from?.closest('#evidence')) returnTo = from;
+  cover();
+  if (wide.matches || open) return;
+  (returnTo?.isConnected ? returnTo : document.querySelector('#top .p-open-evidence'))?.focus();
+  returnTo = null;
 }
 
 // On a wide page the cross empties the column; on a narrow one the sheet goes down and can come back.
@@ -105,11 +124,12 @@ export function start() {
   setInterval(tellHour, 600_000);
   system.addEventListener('change', paintTheme);
   phone.addEventListener('change', () => drawer(false));
+  wide.addEventListener('change', cover);
   new MutationObserver(paintTheme).observe(document.body, { attributes: true, attributeFilter: ['class'] });
   const scrim = Object.assign(document.createElement('button'), { className: 'p-scrim', type: 'button', tabIndex: -1 });
   scrim.setAttribute('aria-hidden', 'true');
   scrim.addEventListener('click', escape);
   document.body.append(scrim);
   addEventListener('popstate', () => { if (status() && named() !== status().conversation) openConversation(named()); });
-  onChange(() => { speak(); followAddress(); paintTheme(); });
+  onChange(() => { speak(); followAddress(); paintTheme(); cover(); });
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.chat_steps import focus
@@ -99,6 +100,26 @@ def test_an_open_drawer_keeps_the_keyboard_and_gives_it_back(show: Show) -> None
     page.locator("#history .p-new").focus()
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
+
+
+@pytest.mark.parametrize(("width", "height"), [(1024, 768), (390, 780)])
+def test_evidence_over_the_page_has_the_keyboard_keeps_it_and_gives_it_back(
+    show: Show, width: int, height: int
+) -> None:
+    page = show("answered", width=width, height=height)
+    mark = page.locator("#chat sup > a.cite").first
+    focus(mark)
+    page.keyboard.press("Enter")
+    expect(page.locator("#page .p-close")).to_be_focused()
+    for _ in range(page.locator("#page :is(a, button, summary)").count() + 3):
+        page.keyboard.press("Tab")
+        assert not page.evaluate("document.activeElement.closest('#talk, #side')")
+    page.locator("#page .p-close").focus()
+    page.keyboard.press("Escape")
+    expect(mark).to_be_focused()
+    page.set_viewport_size({"width": 1280, "height": 800})
+    focus(page.locator("#composer textarea"))
+    expect(page.locator("#composer textarea")).to_be_focused()
 
 
 def test_a_page_that_grows_wide_while_the_drawer_is_open_can_be_used(show: Show) -> None:
