@@ -78,7 +78,8 @@ class Uploads:
         Raises:
             BadUploadError: It is not a multipart request with files.
             TooLargeError: A file is larger than the limit; nothing of the request is kept.
-            UnsupportedFormatError: Neither picture, sound nor film, and no document that can be read.
+            UnsupportedFormatError: None of the files is a picture, sound, film, or a document that can be read. One
+                such file among others comes in with them, and the reply says why it went without it.
             NoSpaceError: The disk is full; nothing of the request is kept.
         """
         self._sweep()
@@ -178,18 +179,24 @@ class Uploads:
 
 
 def _check_kinds(paths: Sequence[Path]) -> None:
-    for path in paths:
-        if media_type_of(path, path.name).startswith(_FOR_THE_MODEL):
-            continue
-        with path.open("rb") as file:
-            head = file.read(HEAD)
-        try:
-            parser_for(path.name, head)
-        except UnsupportedFormatError as error:
-            error.details["name"] = path.name
-            raise
-        except DocumentError:  # of a kind that is read, but this one cannot be: the reply says why
-            continue
+    unread = [error for path in paths if (error := _unread(path)) is not None]
+    if unread and len(unread) == len(paths):
+        raise unread[0]
+
+
+def _unread(path: Path) -> UnsupportedFormatError | None:
+    if media_type_of(path, path.name).startswith(_FOR_THE_MODEL):
+        return None
+    with path.open("rb") as file:
+        head = file.read(HEAD)
+    try:
+        parser_for(path.name, head)
+    except UnsupportedFormatError as error:
+        error.details["name"] = path.name
+        return error
+    except DocumentError:  # of a kind that is read, but this one cannot be: the reply says why
+        pass
+    return None
 
 
 def _move(progress: _Progress, size: int, name: str) -> None:

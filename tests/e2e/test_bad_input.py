@@ -104,14 +104,21 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
         still_works(page, "What does it say?")
 
 
-def test_a_kind_that_is_not_read_is_refused_when_it_is_added(
+def test_a_kind_that_is_not_read_is_refused_when_it_is_added_and_holds_up_no_other(
     server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
     page = open_page(server, expected=("400",))
     page.locator("#composer input[type=file]").first.set_input_files(unsupported(tmp_path))
     expect(page.get_by_text("program.exe is of a kind that Parlour does not read. It reads PDF")).to_be_visible()
     page.get_by_role("button", name="Remove program.exe").click()
-    still_works(page)
+    lamp = make_pdf(tmp_path / "lamp.pdf", "The lamp glows amber.")
+    page.locator("#composer input[type=file]").first.set_input_files([unsupported(tmp_path), lamp])
+    expect(page.locator("#composer .thumbnail-wrapper")).to_have_count(2)
+    ask(page, "What glows?")
+    expect(page.get_by_text("program.exe is of a kind that Parlour does not read").first).to_be_visible()
+    expect(chat(page)).to_contain_text("Answered without program.exe, which could not be read.")
+    expect(chat(page)).to_contain_text("The lamp glows amber.")
+    wait_for_state(page, "idle")
 
 
 def test_a_file_over_the_limit_is_refused(server: AppProcess, open_page: Callable[..., Page], tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.errors import NoSpaceError, NotFoundError
+from core.errors import NoSpaceError, NotFoundError, UnsupportedFormatError
 from webui import incoming
 from webui.incoming import BadUploadError, TooLargeError, harmless_name
 from webui.uploads import Uploads
@@ -47,6 +47,21 @@ async def test_files_arrive_whole_and_in_order_however_they_are_cut(uploads: Upl
         ("文件 😀.pdf", b"%PDF"),
     ]
     assert len({upload.path.parent for upload in taken}) == 3
+
+
+PROGRAM = b"MZ\x90\x00" + b"\0" * 99
+
+
+async def test_what_nobody_reads_is_refused_by_its_name(uploads: Uploads) -> None:
+    with pytest.raises(UnsupportedFormatError) as refused:
+        await uploads.receive("alice", KIND, pieces(form(("prog.exe", PROGRAM), ("tool.exe", PROGRAM))))
+    assert refused.value.details["name"] == "prog.exe"
+    assert list(uploads.folder.iterdir()) == []
+
+
+async def test_what_nobody_reads_does_not_keep_out_what_comes_with_it(uploads: Uploads) -> None:
+    taken = await uploads.receive("alice", KIND, pieces(form(("prog.exe", PROGRAM), ("a.txt", b"A lamp."))))
+    assert [upload.name for upload in taken] == ["prog.exe", "a.txt"]
 
 
 async def test_an_upload_belongs_to_who_sent_it(uploads: Uploads) -> None:
