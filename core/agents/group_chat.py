@@ -115,7 +115,7 @@ class GroupChat(Agent, MultiAgentHub):
         if isinstance(agents, Mapping):
             self._background, made = group_of(agents, self.llm, function_list or ())
         else:
-            made = list(agents)
+            made = agents
         self._agents = checked_members(self, made)
         persons = [agent.name for agent in self._agents if isinstance(agent, UserAgent)]
         self._person = persons[0] if len(persons) == 1 else None

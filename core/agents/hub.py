@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.agents.base import Agent
 from core.errors import SettingsError
@@ -11,7 +12,7 @@ from core.messages.events import CallStarted, MessageFinished, MessageStarted, T
 from core.messages.message import SYSTEM, USER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from core.llm.request import Lang, Stream
     from core.messages.events import Event
@@ -45,13 +46,17 @@ class MultiAgentHub:
         return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
 
 
-def checked_members(owner: object, given: Iterable[Any]) -> list[Agent]:
+def checked_members(owner: object, given: object) -> list[Agent]:
     """The agents that somebody leads, in a list of its own.
 
     Raises:
-        SettingsError: There are none, one is no agent, has no name or the owner's or another one's, or is the owner.
+        SettingsError: It is no list, there are none, one is no agent, has no name or the owner's or another one's, or
+            is the owner.
     """
-    what, members = type(owner).__name__, list(given)
+    what = type(owner).__name__
+    if not isinstance(given, Iterable):
+        raise SettingsError(f"{what} takes a list of agents, not {given!r}.", hint="Pass agents=[...].")
+    members = list(cast("Iterable[object]", given))
     if not members:
         raise SettingsError(f"{what} has no agents.", hint="Pass agents=[...].")
     taken = {getattr(owner, "name", None)} - {None}

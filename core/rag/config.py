@@ -74,10 +74,12 @@ class RAGConfig(BaseModel):
         """The typed form of `value`, which is not changed.
 
         Raises:
-            SettingsError: A field is unknown or out of range; the message names it.
+            SettingsError: A field is unknown or out of range, and the message names it; or these are no settings.
         """
         if isinstance(value, RAGConfig):
             return value
+        if not isinstance(cast("object", value), Mapping | None):
+            raise SettingsError(f"The settings for documents are a dict, not {value!r}.")
         given = {_QWEN_NAMES.get(name, name): setting for name, setting in (value or {}).items()}
         try:
             return cls.model_validate(_translated(given))

@@ -126,6 +126,13 @@ async def test_one_that_never_comes_to_its_first_word_can_be_left_at_once(which:
     assert await asyncio.to_thread(stuck.left.wait, 20), "its thread ends once it can"
 
 
+@pytest.mark.parametrize("given", [None, 3, Breaks(name="Bob")])
+def test_agents_that_are_no_list_are_one_clear_error(given: Any) -> None:
+    for make in (lambda: GroupChat(given, "round_robin"), lambda: Router(ScriptedModel(), given)):
+        with pytest.raises(SettingsError, match="takes a list of agents"):
+            make()
+
+
 def test_one_that_says_nothing_at_all_has_an_empty_reply() -> None:
     class Mute(Agent):
         def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:

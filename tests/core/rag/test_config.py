@@ -68,6 +68,12 @@ def test_what_is_wrong_is_named(given: dict[str, Any], named: str) -> None:
     assert given == before
 
 
+@pytest.mark.parametrize("given", [3, "keyword", ["keyword"]])
+def test_settings_that_are_no_dict_are_one_clear_error(given: Any) -> None:
+    with pytest.raises(SettingsError, match="are a dict"):
+        RAGConfig.of(given)
+
+
 def test_the_whole_of_a_rag_cfg_is_kept() -> None:
     config = RAGConfig.of(
         {

@@ -64,7 +64,7 @@ class House:
         """The first frame that says this."""
         async with asyncio.timeout(60), aclosing(self.frames.follow(self.view)) as frames:
             async for frame in frames:
-                if frame is not None and text in str(frame.chat):
+                if frame is not None and text in unescape(str(frame.chat)):
                     return frame
         raise AssertionError(f"No frame says {text!r}.")
 
@@ -80,7 +80,8 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
+async def house(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
+    monkeypatch.setattr("core.rag.readings._OFTEN", 0.0001)  # a fast machine leaves nothing to hold else
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
     async with Engine(settings, model=ScriptedModel()) as engine:
         yield House(engine, tmp_path)
