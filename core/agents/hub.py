@@ -56,7 +56,7 @@ def checked_members(owner: object, given: object) -> list[Agent]:
     what = type(owner).__name__
     if not isinstance(given, Iterable):
         raise SettingsError(f"{what} takes a list of agents, not {given!r}.", hint="Pass agents=[...].")
-    members = list(cast("Iterable[object]", given))
+    members = list(cast("Iterable[Any]", given))
     if not members:
         raise SettingsError(f"{what} has no agents.", hint="Pass agents=[...].")
     taken = {getattr(owner, "name", None)} - {None}
