@@ -19,7 +19,8 @@ AWAY = {
 }
 
 
-@pytest.mark.parametrize("locale", AWAY)
+# One language in the gate: that both have each sentence is held by tests of the words.
+@pytest.mark.parametrize("locale", ["zh-CN", pytest.param("en-US", marks=pytest.mark.slow)])
 def test_a_lost_connection_is_said_in_the_pages_language_and_the_text_comes_back(
     start_app: Callable[..., AppProcess], open_page: Callable[..., Page], locale: str
 ) -> None:

@@ -6,6 +6,7 @@ import signal
 import time
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.e2e.app_process import AppProcess
@@ -63,6 +64,7 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
     ask_and_wait(page, "Are you back?", "You said: Are you back?")
 
 
+@pytest.mark.slow
 def test_the_second_start_of_two_takes_the_next_port(start_app: Callable[..., AppProcess]) -> None:
     first = start_app()
     second = AppProcess(first.home.parent / "second", first.model, port=first.port)
