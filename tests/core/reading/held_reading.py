@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pymupdf
 
+from core.engine import Engine
 from core.rag.library import Library
 from core.rag.progress import ReadingProgress
+from core.storage.base import DocumentRecord
 
 CLAUSE = "The deductible for water damage is four hundred and twenty euros."
 PAGES = 60
@@ -29,6 +32,18 @@ def pdf(*pages: str, password: str = "") -> bytes:
 def long_pdf() -> bytes:
     filler = "This policy covers the contents of one flat. " * 12
     return pdf(f"Section 1. {CLAUSE}", *(f"Section {n}. {filler}" for n in range(2, PAGES + 1)))
+
+
+async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
+    """Alice's document, once it is no longer being read."""
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while (record := await engine.documents.get("alice", document_id)).status == "reading":
+            await change.wait()
+            change.clear()
+    leave()
+    return record
 
 
 class Gate:

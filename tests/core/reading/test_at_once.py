@@ -16,7 +16,7 @@ from core.rag.parsers import process
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, Gate, is_read, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -28,15 +28,18 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
         yield running
 
 
-async def settled(engine: Engine, document_id: str) -> DocumentRecord:
-    change = asyncio.Event()
-    leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
-        while (record := await engine.documents.get("alice", document_id)).status == "reading":
-            await change.wait()
-            change.clear()
-    leave()
-    return record
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the documents that were given to a reader, in order."""
+    names: list[str] = []
+    stream = process.stream
+
+    def counted(path: Path, name: str, *args: Any, **options: Any) -> Any:
+        names.append(name)
+        return stream(path, name, *args, **options)
+
+    monkeypatch.setattr(process, "stream", counted)
+    return names
 
 
 def stored(engine: Engine) -> int:
@@ -44,50 +47,34 @@ def stored(engine: Engine) -> int:
 
 
 async def test_two_tabs_that_give_a_library_the_same_file_at_once_make_one_document(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, read: list[str]
 ) -> None:
-    read: list[str] = []
-    stream = process.stream
-
-    def counted(path: Path, name: str, *args: Any, **options: Any) -> Any:
-        read.append(name)
-        return stream(path, name, *args, **options)
-
-    monkeypatch.setattr(process, "stream", counted)
     library, data = await engine.libraries.create("alice", "Policies"), pdf(CLAUSE)
     both = [engine.libraries.add("alice", library.id, data, name) for name in ("one.pdf", "two.pdf")]
     first, second = await asyncio.gather(*both)
     assert first.id == second.id
-    assert (await settled(engine, first.id)).status == "ready"
+    assert (await is_read(engine, first.id)).status == "ready"
     assert len(read) == 1
     assert len((await engine.libraries.opened("alice", library.id)).documents) == 1
     assert stored(engine) == 1
 
 
 async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_once(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+    engine: Engine, read: list[str]
 ) -> None:
-    read: list[str] = []
-    stream = process.stream
-
-    def counted(path: Path, name: str, *args: Any, **options: Any) -> Any:
-        read.append(name)
-        return stream(path, name, *args, **options)
-
-    monkeypatch.setattr(process, "stream", counted)
     data = long_pdf()
     records: list[DocumentRecord] = []
     for _ in range(2):
         talk = await engine.conversations.create("alice")
         file = await engine.files.put("alice", "policy.pdf", data)
         records.append(await engine.add_document("alice", talk.id, file))
-    assert [(await settled(engine, one.id)).status for one in records] == ["ready", "ready"]
+    assert [(await is_read(engine, one.id)).status for one in records] == ["ready", "ready"]
     assert len(read) == 1
 
 
 async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine: Engine) -> None:
     library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
-    await settled(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
+    await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
     await engine.libraries.use("alice", talk.id, library.id, on=True)
     index = await engine.library("alice")
     find, was_asked, is_gone = index.afind, asyncio.Event(), asyncio.Event()
@@ -112,7 +99,7 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     library = await engine.libraries.create("alice", "Policies")
-    kept = await settled(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
+    kept = await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
     gate = Gate(await engine.library("alice"))
     record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
     await asyncio.to_thread(gate.held.wait, 60)
@@ -123,11 +110,11 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
 
         full.setattr(IndexFile, "writing", no_room)
         gate.opened.set()
-        failed = await settled(engine, record.id)
+        failed = await is_read(engine, record.id)
     assert (failed.status, (failed.error or {})["key"]) == ("failed", "no_space")
     assert await engine.libraries.tried("alice", library.id, "deductible for water damage")
     await engine.libraries.read_again("alice", record.id)
-    assert (await settled(engine, record.id)).status == "ready"
+    assert (await is_read(engine, record.id)).status == "ready"
     assert (await engine.documents.get("alice", kept.id)) == kept
 
 

@@ -14,7 +14,7 @@ from core.errors import ConflictError, NoSpaceError, NotFoundError, ParlourError
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, is_read, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -26,18 +26,6 @@ BREAD = b"# Bread\n\nThe baker of Brenn sells rye bread on Tuesdays and plum cak
 async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
     async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as running:
         yield running
-
-
-async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
-    """The document, once it is no longer being read."""
-    change = asyncio.Event()
-    leave = engine.on_change(lambda _owner, _talk: change.set())
-    async with asyncio.timeout(60):
-        while (record := await engine.documents.get("alice", document_id)).status == "reading":
-            await change.wait()
-            change.clear()
-    leave()
-    return record
 
 
 async def shelved(engine: Engine, library_id: str, content: bytes, name: str = "a.md") -> DocumentRecord:

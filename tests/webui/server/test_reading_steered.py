@@ -80,8 +80,7 @@ class House:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
-    monkeypatch.setattr("core.rag.readings._OFTEN", 0.0001)  # a fast machine leaves nothing to hold else
+async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
     async with Engine(settings, model=ScriptedModel()) as engine:
         yield House(engine, tmp_path)
