@@ -148,12 +148,14 @@ class Hosted(Engine):
         if not 0 <= place < len(self.names):
             raise NotFoundError("There is no such agent.", kind="agent")
         await self.conversations.get(owner, conversation_id)
-        chosen = await self.approving.choices.get(owner, _CHOSEN, {})
-        kept = dict(cast("dict[str, Any]", chosen)) if isinstance(chosen, dict) else {}
-        kept.pop(conversation_id, None)
-        kept[conversation_id] = self.names[place]
-        latest = dict(list(kept.items())[-_REMEMBERED:])
-        await self.approving.choices.set(owner, _CHOSEN, latest)
+
+        def changed(chosen: object) -> dict[str, str]:
+            kept = dict(cast("dict[str, str]", chosen)) if isinstance(chosen, dict) else {}
+            kept.pop(conversation_id, None)
+            kept[conversation_id] = self.names[place]
+            return dict(list(kept.items())[-_REMEMBERED:])
+
+        await self.approving.choices.change(owner, _CHOSEN, changed)
         self._changed(owner, conversation_id)
 
     async def begun(self, owner: str) -> str:

@@ -114,12 +114,13 @@ class Outward:
         """A new token, to be shown once; the one before no longer counts. Raises StorageError."""
         name = urlsafe_b64encode(owner.encode()).decode("ascii").rstrip("=")
         token = f"{_BEGINNING}.{name}.{secrets.token_urlsafe(32)}"
-        await self._settings.set(owner, _KEPT, {"hash": _print(token), "made": time.time()})
+        kept = {"hash": _print(token), "made": time.time()}
+        await self._settings.change(owner, _KEPT, lambda _: kept)
         return token
 
     async def revoke_token(self, owner: str) -> None:
         """Let no other program in any more. Raises StorageError."""
-        await self._settings.set(owner, _KEPT, None)
+        await self._settings.change(owner, _KEPT, lambda _: None)
 
     async def owner_of(self, token: str) -> str | None:
         """Whose token it is; `None` for nobody's."""

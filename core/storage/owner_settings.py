@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlalchemy import Connection, delete, select
 from sqlalchemy.dialects.sqlite import insert as insert_or
@@ -11,7 +11,11 @@ from core.storage.conversations import know_owner
 from core.storage.tables import owner_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from core.storage.database import Database
+
+T = TypeVar("T")
 
 
 class OwnerSettings:
@@ -30,25 +34,65 @@ class OwnerSettings:
         )
         return default if found is None else found.value
 
-    async def set(self, owner: str, name: str, value: Any) -> None:
-        """Keep a choice, in place of the one before; `None` forgets it.
+    async def change(self, owner: str, name: str, change: Callable[[Any], Any]) -> Any:
+        """Change a choice: it is read and written in one transaction, so that no other change is lost.
 
         Args:
             owner: Whose it is; need not be known yet.
             name: What was chosen.
-            value: Anything that is JSON.
+            change: Given the choice so far (`None` where nothing was chosen), returns the one that replaces it:
+                anything that is JSON, `None` to forget it. It runs in the thread of the database: quick, and free of
+                side effects. What it raises leaves everything as it was.
+
+        Returns:
+            The new choice.
+
+        Raises:
+            StorageError: The database failed.
         """
 
-        def keep(connection: Connection) -> None:
-            if value is None:
-                connection.execute(delete(owner_settings).where(*_is(owner, name)))
-                return
-            know_owner(connection, owner)
-            adding = insert_or(owner_settings).values(owner_id=owner, name=name, value=value)
-            changed = adding.on_conflict_do_update(index_elements=["owner_id", "name"], set_={"value": value})
-            connection.execute(changed)
+        def changed(choices: Choices) -> Any:
+            value = change(choices.get(name))
+            choices.put(name, value)
+            return value
 
-        await self._database.write(keep)
+        return await self.change_together(owner, changed)
+
+    async def change_together(self, owner: str, change: Callable[[Choices], T]) -> T:
+        """Change several choices of an owner in one transaction; as `change` otherwise.
+
+        Args:
+            owner: Whose they are.
+            change: Given all of the owner's choices, to read and write; what it returns is returned.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        return await self._database.write(lambda connection: change(Choices(connection, owner)))
+
+
+class Choices:
+    """All choices of an owner inside one transaction."""
+
+    def __init__(self, connection: Connection, owner: str) -> None:
+        self._connection = connection
+        self._owner = owner
+
+    def get(self, name: str) -> Any:
+        """What was chosen; `None` where nothing was."""
+        query = select(owner_settings.c.value).where(*_is(self._owner, name))
+        return self._connection.execute(query).scalar()
+
+    def put(self, name: str, value: Any) -> None:
+        """Replace a choice; `None` forgets it."""
+        if value is None:
+            self._connection.execute(delete(owner_settings).where(*_is(self._owner, name)))
+            return
+        know_owner(self._connection, self._owner)
+        adding = insert_or(owner_settings).values(owner_id=self._owner, name=name, value=value)
+        self._connection.execute(
+            adding.on_conflict_do_update(index_elements=["owner_id", "name"], set_={"value": value})
+        )
 
 
 def _is(owner: str, name: str) -> tuple[Any, Any]:

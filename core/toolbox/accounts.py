@@ -77,7 +77,10 @@ class ToolAccounts:
 
     async def of(self, owner: str, tool: str) -> ToolAccount:
         """The owner's account for a tool. One whose key cannot be read any more has none. Raises StorageError."""
-        kept = await self._kept(owner, tool)
+        return self._of(owner, tool, await self._choices.get(owner, _place(tool)))
+
+    def _of(self, owner: str, tool: str, chosen: object) -> ToolAccount:
+        kept = cast("dict[str, Any]", chosen) if isinstance(chosen, dict) else {}
         known = TOOL_SERVICES[tool]
         service = str(kept.get("service") or "")
         if service not in known:
@@ -106,24 +109,27 @@ class ToolAccounts:
         known = TOOL_SERVICES.get(tool, {}).get(service)
         if known is None:
             raise NotFoundError("There is no such service.", key="tool_unknown")
-        before = await self.of(owner, tool)
         place = address.strip() if known.usual else ""
-        keeps = key is None and (before.service, before.address) == (service, place)
-        whole = before.key if keeps else (key or "").strip()
-        if not whole and not place:
-            raise SettingsError("This service wants a key.", hint="Type its key.", key="tool_key_missing")
-        value = {
-            "service": service,
-            "address": place,
-            "model": model.strip() if known.model else "",
-            "key": self._sealer.seal(whole, owner, tool, service) if whole else "",
-            "end": end_of(whole),
-        }
-        await self._choices.set(owner, _place(tool), value)
+
+        def changed(kept: object) -> dict[str, str]:
+            before = self._of(owner, tool, kept)
+            keeps = key is None and (before.service, before.address) == (service, place)
+            whole = before.key if keeps else (key or "").strip()
+            if not whole and not place:
+                raise SettingsError("This service wants a key.", hint="Type its key.", key="tool_key_missing")
+            return {
+                "service": service,
+                "address": place,
+                "model": model.strip() if known.model else "",
+                "key": self._sealer.seal(whole, owner, tool, service) if whole else "",
+                "end": end_of(whole),
+            }
+
+        await self._choices.change(owner, _place(tool), changed)
 
     async def forget(self, owner: str, tool: str) -> None:
         """Forget an account with its key. Raises StorageError."""
-        await self._choices.set(owner, _place(tool), None)
+        await self._choices.change(owner, _place(tool), lambda _: None)
 
     def _opened(self, owner: str, tool: str, kept: Mapping[str, Any]) -> str:
         sealed = str(kept.get("key") or "")
@@ -131,10 +137,6 @@ class ToolAccounts:
             return self._sealer.open(sealed, owner, tool, str(kept.get("service"))) if sealed else ""
         except StorageError:
             return ""
-
-    async def _kept(self, owner: str, tool: str) -> dict[str, Any]:
-        kept: object = await self._choices.get(owner, _place(tool))
-        return cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
 
 
 def _place(tool: str) -> str:

@@ -55,17 +55,19 @@ class ToolChoices:
 
     async def switched(self, owner: str) -> tuple[set[str], set[str]]:
         """What the owner switched off, and what on. Raises StorageError."""
-        kept = await self._kept(owner, "tools")
-        return set(kept.get("off") or ()), set(kept.get("on") or ())
+        return _switched(await self._choices.get(owner, "tools"))
 
     async def switch(self, owner: str, name: str, *, on: bool) -> None:
         """Offer a tool from the next question on, or no more. Raises StorageError."""
-        was_off, was_on = await self.switched(owner)
-        value = {
-            "off": sorted(was_off - {name} if on else was_off | {name}),
-            "on": sorted(was_on | {name} if on else was_on - {name}),
-        }
-        await self._choices.set(owner, "tools", value)
+
+        def switched(kept: object) -> dict[str, list[str]]:
+            was_off, was_on = _switched(kept)
+            return {
+                "off": sorted(was_off - {name} if on else was_off | {name}),
+                "on": sorted(was_on | {name} if on else was_on - {name}),
+            }
+
+        await self._choices.change(owner, "tools", switched)
 
     # ---- who is asked
 
@@ -82,20 +84,26 @@ class ToolChoices:
             SettingsError: There is no such mode.
             StorageError: The database failed.
         """
-        before = await self.approval(owner)
-        after = Policy(cast("Any", mode or before.mode), before.allow, before.ask, before.deny)
         given = {name: _patterns(values) for name, values in (lists or {}).items() if name in _LISTS}
-        so_far: dict[str, tuple[str, ...]] = {"allow": after.allow, "ask": after.ask, "deny": after.deny}
-        value = {"mode": after.mode, **{name: list(given.get(name, kept)) for name, kept in so_far.items()}}
-        await self._choices.set(owner, "approval", value)
+
+        def changed(kept: object) -> dict[str, Any]:
+            before = policy_of(kept)
+            after = Policy(cast("Any", mode or before.mode), before.allow, before.ask, before.deny)
+            so_far: dict[str, tuple[str, ...]] = {"allow": after.allow, "ask": after.ask, "deny": after.deny}
+            return {"mode": after.mode, **{name: list(given.get(name, rules)) for name, rules in so_far.items()}}
+
+        await self._choices.change(owner, "approval", changed)
 
     # ---- searching the web
 
     async def engine(self, owner: str) -> SearchEngine:
         """Which engine searches for the owner. Raises StorageError, key `key_unreadable`."""
+        return self._engine(owner, await self._choices.get(owner, SEARCH))
+
+    def _engine(self, owner: str, chosen: object) -> SearchEngine:
         from core.tools.web.catalog import DEFAULT
 
-        kept = await self._kept(owner, SEARCH)
+        kept = _as_dict(chosen)
         provider = str(kept.get("provider") or DEFAULT)
         sealed = str(kept.get("key") or "")
         key = self._sealer.open(sealed, owner, SEARCH, provider) if sealed else ""
@@ -103,12 +111,15 @@ class ToolChoices:
 
     async def shown_engine(self, owner: str) -> SearchEngine:
         """The same, to be shown: a key that cannot be read any more is none. Raises StorageError."""
+        return self._shown_engine(owner, await self._choices.get(owner, SEARCH))
+
+    def _shown_engine(self, owner: str, chosen: object) -> SearchEngine:
         try:
-            return await self.engine(owner)
+            return self._engine(owner, chosen)
         except StorageError as error:
             if error.words_key != "key_unreadable":
                 raise
-            kept = await self._kept(owner, SEARCH)
+            kept = _as_dict(chosen)
             return SearchEngine(str(kept.get("provider") or ""), str(kept.get("address") or ""))
 
     async def choose_engine(self, owner: str, provider: str, address: str, key: str | None) -> None:
@@ -126,29 +137,38 @@ class ToolChoices:
             StorageError: The database failed.
         """
         service = _service(provider)
-        before = await self.shown_engine(owner)
         place = "" if service.home else address.strip()
-        keeps = key is None and before.provider == provider and before.address == place
-        whole = before.key if keeps else (key or "").strip()
-        if service.needs_key and not whole:
-            raise SettingsError("This search service wants a key.", hint="Type it.", key="search_key_missing")
-        if not service.home and not place:
-            raise SettingsError("It has no address.", hint="Type one.", key="search_address_missing")
-        value = {
-            "provider": provider,
-            "address": place,
-            "key": self._sealer.seal(whole, owner, SEARCH, provider) if whole else "",
-            "end": end_of(whole),
-        }
-        await self._choices.set(owner, SEARCH, value)
+
+        def changed(kept: object) -> dict[str, str]:
+            before = self._shown_engine(owner, kept)
+            keeps = key is None and before.provider == provider and before.address == place
+            whole = before.key if keeps else (key or "").strip()
+            if service.needs_key and not whole:
+                raise SettingsError("This search service wants a key.", hint="Type it.", key="search_key_missing")
+            if not service.home and not place:
+                raise SettingsError("It has no address.", hint="Type one.", key="search_address_missing")
+            return {
+                "provider": provider,
+                "address": place,
+                "key": self._sealer.seal(whole, owner, SEARCH, provider) if whole else "",
+                "end": end_of(whole),
+            }
+
+        await self._choices.change(owner, SEARCH, changed)
 
     async def forget_engine(self, owner: str) -> None:
         """Search with the usual engine, and forget the key. Raises StorageError."""
-        await self._choices.set(owner, SEARCH, None)
+        await self._choices.change(owner, SEARCH, lambda _: None)
 
-    async def _kept(self, owner: str, name: str) -> dict[str, Any]:
-        kept: object = await self._choices.get(owner, name)
-        return cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
+
+def _as_dict(kept: object) -> dict[str, Any]:
+    return cast("dict[str, Any]", kept) if isinstance(kept, dict) else {}
+
+
+def _switched(kept: object) -> tuple[set[str], set[str]]:
+    """What is off, and what is on."""
+    switched = _as_dict(kept)
+    return set(switched.get("off") or ()), set(switched.get("on") or ())
 
 
 def search_services() -> dict[str, type[SearchService]]:

@@ -25,7 +25,7 @@ from core.tools.openapi.ways import Way, ways_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from core.storage.owner_settings import OwnerSettings
+    from core.storage.owner_settings import Choices, OwnerSettings
     from core.storage.sealing import Sealer
     from core.toolbox.given_files import GivenFiles
 
@@ -115,8 +115,6 @@ class OwnServices:
         self._choices = choices
         self._sealer = sealer
         self._at_home = at_home
-        # The list is read, and written again with one more in it: two that come together would lose one.
-        self._changing = asyncio.Lock()  # noqa: TID251 - said above
         self._known: dict[tuple[str, str, str], _Made] = {}
 
     async def list(self, owner: str) -> list[OwnService]:
@@ -226,15 +224,18 @@ class OwnServices:
         row["address"] = made.tools[0].operation.server or ""
         row["off"] = [tool.operation.name for tool in made.tools[_MOST_ON:]]
         _check(made.tools)
-        async with self._changing:
-            ids = await self._ids(owner)
+
+        def added(choices: Choices) -> None:
+            ids = _ids(choices.get(_ALL))
             if len(ids) >= _MOST:
                 raise SettingsError(f"There are {_MOST} services already.", key="openapi_many", most=_MOST)
-            names = [str((await self._row(owner, one)).get("name")).casefold() for one in ids]
+            names = [str(_row(choices.get(_place(one))).get("name")).casefold() for one in ids]
             if short.casefold() in names:
                 raise ConflictError("There is a service of that name.", key="server_name_taken", name=short)
-            await self._choices.set(owner, _place(service_id), row)
-            await self._choices.set(owner, _ALL, [*ids, service_id])
+            choices.put(_place(service_id), row)
+            choices.put(_ALL, [*ids, service_id])
+
+        await self._choices.change_together(owner, added)
         return self._standing_as(service_id, row, made)
 
     async def set_key(self, owner: str, service_id: str, key: ServiceKey) -> None:
@@ -245,10 +246,8 @@ class OwnServices:
             SettingsError: It is not whole, or cannot be sent.
             StorageError: key `key_unreadable`: the one that is kept cannot be read any more.
         """
-        async with self._changing:
-            row = await self._row(owner, service_id)
-            changed, _ = await self._with_key(owner, service_id, row, key)
-            await self._choices.set(owner, _place(service_id), changed)
+        changed, _ = await self._with_key(owner, service_id, await self._row(owner, service_id), key)
+        await self._change(owner, service_id, lambda row: row | {"key": changed["key"]})
 
     async def enable(self, owner: str, service_id: str, *, on: bool) -> None:
         """Offer its tools, or no more. Raises NotFoundError."""
@@ -265,11 +264,14 @@ class OwnServices:
 
     async def remove(self, owner: str, service_id: str) -> None:
         """Forget it, and its key. Raises NotFoundError."""
-        async with self._changing:
-            ids = await self._ids(owner)
-            await self._row(owner, service_id)
-            await self._choices.set(owner, _ALL, [one for one in ids if one != service_id] or None)
-            await self._choices.set(owner, _place(service_id), None)
+
+        def removed(choices: Choices) -> None:
+            _row(choices.get(_place(service_id)))
+            ids = _ids(choices.get(_ALL))
+            choices.put(_ALL, [one for one in ids if one != service_id] or None)
+            choices.put(_place(service_id), None)
+
+        await self._choices.change_together(owner, removed)
 
     # ---- inside
 
@@ -297,18 +299,13 @@ class OwnServices:
         return changed, made
 
     async def _ids(self, owner: str) -> list[str]:
-        kept: object = await self._choices.get(owner, _ALL)
-        return [str(one) for one in cast("list[object]", kept)] if isinstance(kept, list) else []
+        return _ids(await self._choices.get(owner, _ALL))
 
     async def _row(self, owner: str, service_id: str) -> dict[str, Any]:
-        kept: object = await self._choices.get(owner, _place(service_id))
-        if not isinstance(kept, dict):
-            raise NotFoundError("There is no such service.", kind="service")
-        return cast("dict[str, Any]", kept)
+        return _row(await self._choices.get(owner, _place(service_id)))
 
     async def _change(self, owner: str, service_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        async with self._changing:
-            await self._choices.set(owner, _place(service_id), change(await self._row(owner, service_id)))
+        await self._choices.change(owner, _place(service_id), lambda kept: change(_row(kept)))
 
     async def _standing(self, owner: str, service_id: str) -> OwnService | None:
         try:
@@ -363,6 +360,17 @@ class OwnServices:
             frozenset(str(one) for one in row.get("off") or ()),
             ways=made.ways,
         )
+
+
+def _ids(kept: object) -> list[str]:
+    return [str(one) for one in cast("list[object]", kept)] if isinstance(kept, list) else []
+
+
+def _row(kept: object) -> dict[str, Any]:
+    """A service as it is kept. Raises NotFoundError."""
+    if not isinstance(kept, dict):
+        raise NotFoundError("There is no such service.", kind="service")
+    return cast("dict[str, Any]", kept)
 
 
 def _check(tools: Sequence[ApiTool]) -> None:

@@ -109,9 +109,11 @@ async def test_for_what_may_destroy_always_is_not_kept(open_engine: Any, note: N
 
 async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, note: Note) -> None:
     engine = await open_engine(writes("a"), "1", writes("b"), "2")
-    await choices(engine).set("alice", "approval", {"mode": "never"})
+    await choices(engine).change("alice", "approval", lambda _: {"mode": "never"})
     assert await (await ask(engine)).wait() == "complete"
-    await choices(engine).set("alice", "approval", {"mode": "never", "deny": ["write_*"], "ask": "nonsense"})
+    await choices(engine).change(
+        "alice", "approval", lambda _: {"mode": "never", "deny": ["write_*"], "ask": "nonsense"}
+    )
     run = await ask(engine)
     assert await run.wait() == "complete"
     assert (note.written, calls(run)[0].state) == (["a"], "refused")
@@ -120,14 +122,14 @@ async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, 
 @pytest.mark.parametrize("nonsense", [{"mode": "whatever"}, "never", ["never"], {"mode": None}])
 async def test_rules_that_make_no_sense_ask_about_everything(open_engine: Any, nonsense: Any) -> None:
     engine = await open_engine("x")
-    await choices(engine).set("alice", "approval", nonsense)
+    await choices(engine).change("alice", "approval", lambda _: nonsense)
     assert (await engine.policy("alice")).mode == "always"
     assert (await engine.policy("bob")).mode == "writes"
 
 
 async def test_a_rule_that_forbids_holds_where_it_is_no_list(open_engine: Any) -> None:
     engine = await open_engine("x")
-    await choices(engine).set("alice", "approval", {"deny": "mcp:*", "ask": "storage", "allow": "*"})
+    await choices(engine).change("alice", "approval", lambda _: {"deny": "mcp:*", "ask": "storage", "allow": "*"})
     assert await engine.policy("alice") == Policy(deny=("mcp:*",), ask=("storage",))
 
 

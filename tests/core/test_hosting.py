@@ -106,6 +106,14 @@ async def test_of_several_the_chosen_one_answers_and_a_mention_turns_to_another(
     assert [first, chosen, named, after] == ["I am Ann.", "I am 李雷.", "I am Anna.", "I am 李雷."]
 
 
+async def test_agents_chosen_in_two_conversations_at_the_same_moment_both_stay(tmp_path: Path) -> None:
+    agents = [FnCallAgent(llm=ScriptedModel("Hello."), name=name) for name in ("Ann", "Ben")]
+    async with Hosted(settings(tmp_path), agents) as house:
+        talks = [(await house.conversations.create("alice")).id for _ in range(10)]
+        await asyncio.gather(*(house.choose_agent("alice", talk, 1) for talk in talks))
+        assert [await house.chosen_agent("alice", talk) for talk in talks] == [1] * 10
+
+
 async def test_nobody_chooses_an_agent_that_is_not_there_or_for_somebody_else(tmp_path: Path) -> None:
     async with Hosted(settings(tmp_path), [Echo(name="Echo")]) as house:
         _, talk = await asked(house, "Hello")

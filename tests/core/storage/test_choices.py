@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
-from core.errors import NotFoundError
+from core.errors import NotFoundError, SettingsError
 from core.storage.allowances import Allowances
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.owner_settings import OwnerSettings
+from core.storage.owner_settings import Choices, OwnerSettings
 
 pytestmark = pytest.mark.anyio
 
@@ -17,27 +19,60 @@ async def test_a_choice_is_kept_replaced_and_forgotten(database: Database) -> No
     settings = OwnerSettings(database)
     assert await settings.get("alice", "approval") is None
     assert await settings.get("alice", "approval", {"mode": "writes"}) == {"mode": "writes"}
-    await settings.set("alice", "approval", {"mode": "always", "deny": ["mcp:*:delete_*"]})
-    await settings.set("alice", "approval", {"mode": "never"})
-    await settings.set("alice", "tools", {"off": ["calculator"]})
+    await settings.change("alice", "approval", lambda _: {"mode": "always", "deny": ["mcp:*:delete_*"]})
+    await settings.change("alice", "approval", lambda _: {"mode": "never"})
+    await settings.change("alice", "tools", lambda _: {"off": ["calculator"]})
     assert await settings.get("alice", "approval") == {"mode": "never"}
-    await settings.set("alice", "approval", None)
+    await settings.change("alice", "approval", lambda _: None)
     assert await settings.get("alice", "approval") is None
     assert await settings.get("alice", "tools") == {"off": ["calculator"]}
 
 
 async def test_somebody_elses_choice_is_not_seen_and_not_changed(database: Database) -> None:
     settings = OwnerSettings(database)
-    await settings.set("alice", "approval", {"mode": "never"})
+    await settings.change("alice", "approval", lambda _: {"mode": "never"})
     assert await settings.get("bob", "approval") is None
-    await settings.set("bob", "approval", {"mode": "always"})
+    await settings.change("bob", "approval", lambda _: {"mode": "always"})
     assert await settings.get("alice", "approval") == {"mode": "never"}
 
 
 async def test_an_owner_need_not_be_known_to_choose(database: Database) -> None:
     settings = OwnerSettings(database)
-    await settings.set("carol", "web_search", ["anything", 1, True])
+    await settings.change("carol", "web_search", lambda _: ["anything", 1, True])
     assert await settings.get("carol", "web_search") == ["anything", 1, True]
+
+
+async def test_changes_at_the_same_time_are_all_kept(database: Database) -> None:
+    settings = OwnerSettings(database)
+    changes = [settings.change("alice", "tools", lambda kept, n=n: [*(kept or []), n]) for n in range(40)]
+    await asyncio.gather(*changes)
+    assert sorted(await settings.get("alice", "tools")) == list(range(40))
+
+
+async def test_changes_by_two_processes_are_all_kept(database: Database) -> None:
+    other = await Database.open(database.path)
+    try:
+        stores = [OwnerSettings(database), OwnerSettings(other)]
+        changes = [stores[n % 2].change("alice", "tools", lambda kept, n=n: [*(kept or []), n]) for n in range(40)]
+        await asyncio.gather(*changes)
+        assert sorted(await stores[0].get("alice", "tools")) == list(range(40))
+    finally:
+        await other.aclose()
+
+
+async def test_a_change_that_fails_leaves_all_as_it_was(database: Database) -> None:
+    settings = OwnerSettings(database)
+    await settings.change("alice", "tools", lambda _: ["kept"])
+
+    def fails(choices: Choices) -> None:
+        choices.put("tools", ["half"])
+        choices.put("approval", {"mode": "never"})
+        raise SettingsError("No.")
+
+    with pytest.raises(SettingsError):
+        await settings.change_together("alice", fails)
+    assert await settings.get("alice", "tools") == ["kept"]
+    assert await settings.get("alice", "approval") is None
 
 
 async def test_an_allowance_holds_for_one_conversation_and_once(database: Database) -> None:

@@ -55,7 +55,7 @@ async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> N
             return
         file = await engine.files.put("alice", "sales.csv", b"a,1\nb,2\n")
         files: Any = engine.files
-        await OwnerSettings(files._database).set("alice", "approval", {"mode": "never"})
+        await OwnerSettings(files._database).change("alice", "approval", lambda _: {"mode": "never"})
         run = await engine.send("alice", talk.id, "Plot it.", [file.id])
         assert await run.wait() == "complete", run.error
         reply = (await engine.conversations.thread("alice", talk.id))[-1]

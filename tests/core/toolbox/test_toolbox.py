@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from importlib.metadata import EntryPoint
@@ -74,6 +75,26 @@ async def test_switches_are_an_owners_own(toolbox: Toolbox) -> None:
     assert await names(toolbox) == ["calculator", "current_time"]
     with pytest.raises(NotFoundError):
         await toolbox.switch("alice", "martian", on=True)
+
+
+async def test_a_rule_that_forbids_survives_another_choice_made_at_the_same_moment(toolbox: Toolbox) -> None:
+    choices = toolbox.choices
+    for _ in range(10):
+        await choices.set_approval("alice", mode="writes", lists={"deny": []})
+        await asyncio.gather(
+            choices.set_approval("alice", lists={"deny": ["mcp:*:delete_*"]}),
+            choices.set_approval("alice", mode="always"),
+        )
+        policy = await choices.approval("alice")
+        assert (policy.mode, policy.deny) == ("always", ("mcp:*:delete_*",))
+
+
+async def test_two_tools_can_be_switched_off_at_the_same_moment(toolbox: Toolbox) -> None:
+    switches = [toolbox.choices.switch("alice", f"tool_{n}", on=n % 2 == 0) for n in range(20)]
+    await asyncio.gather(*switches)
+    off, on = await toolbox.choices.switched("alice")
+    assert off == {f"tool_{n}" for n in range(1, 20, 2)}
+    assert on == {f"tool_{n}" for n in range(0, 20, 2)}
 
 
 async def test_code_runs_where_a_sandbox_holds_for_each_conversation_by_itself(
