@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 from functools import partial
-from importlib import import_module
 from typing import Any, cast
 
+from core.messages.json_repairing import repaired
 from core.messages.loose_json import finite, read_loose
 
 _FENCE = re.compile(r"\A```[\w-]*[ \t]*\n(.*?)\n?```\Z", re.DOTALL)
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
-_LONGEST_REPAIR = 1_000_000
+_LONGEST_LOOSE = 1_000_000
 _ESCAPE = re.compile(r"\\(?:u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _COMMENTS = ("//", "/*", "#")
 
@@ -56,13 +56,13 @@ def _read(text: str) -> object:
     try:
         return json.loads(text, strict=False, parse_constant=_no_number, parse_float=finite)
     except json.JSONDecodeError:
-        return _repaired(text)
+        return _mended(text)
     except RecursionError as error:
         raise ValueError("The JSON is nested too deeply.") from error
 
 
-def _repaired(text: str) -> object:
-    if not text.startswith(("{", "[")) or len(text) > _LONGEST_REPAIR:
+def _mended(text: str) -> object:
+    if not text.startswith(("{", "[")) or len(text) > _LONGEST_LOOSE:
         raise ValueError(f"This is not JSON: {text[:80]!r}.")
     try:
         return read_loose(text)
@@ -70,14 +70,10 @@ def _repaired(text: str) -> object:
         pass
     except RecursionError as error:
         raise ValueError("The JSON is nested too deeply.") from error
-    repair: Any = import_module("json_repair")
-    try:
-        found = repair.loads(text, skip_json_loads=True)
-    except RecursionError as error:
-        raise ValueError("The JSON is nested too deeply.") from error
-    if _letters(compact(found)) < _letters(text) and not any(mark in text for mark in _COMMENTS):
+    found = repaired(text)
+    if _letters(found) < _letters(text) and not any(mark in text for mark in _COMMENTS):
         raise ValueError(f"This cannot be mended without losing something: {text[:80]!r}.")
-    return found
+    return json.loads(found, parse_constant=_no_number, parse_float=finite)
 
 
 def _letters(text: str) -> int:

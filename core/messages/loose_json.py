@@ -29,6 +29,7 @@ _WORDS: Final[dict[str, Any]] = {
     **dict.fromkeys(("null", "None", "NULL", "undefined", "NaN", "nan", "Infinity", "-Infinity", "inf")),
 }
 _CLOSING: Final = "}]) \t\r\n,;"
+_MOST: Final = 50_000  # values: each costs some microseconds
 
 
 def read_loose(text: str) -> Any:
@@ -51,6 +52,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = 0
+        self.values = 0
 
     def fail(self) -> NoReturn:
         raise ValueError(f"This is not nearly JSON, at character {self.at}: {self.text[self.at : self.at + 40]!r}.")
@@ -98,6 +100,9 @@ class _Reader:
             self.fail()
 
     def _value(self) -> Any:
+        self.values += 1
+        if self.values > _MOST:
+            raise ValueError(f"This is not JSON, and has more than {_MOST:,} values.")
         following = self.skip()
         if following in {"{", "["}:
             return self.container()

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from webui.render.delimiters import MARKS, NOTE, note_mark
+from webui.render.diagrams import LONGEST, drawable
 from webui.render.inline import Inline
 
 if TYPE_CHECKING:
@@ -27,16 +28,6 @@ _LANGUAGE = re.compile(r"[\w+#.-]+")
 _TICKS = re.compile(r"`+")
 _FORBIDDEN = re.compile(f"[{MARKS}\0]|{NOTE}")
 _NOTE = re.compile(NOTE)
-_MERMAID_TAG = re.compile(r"<(?!br ?/?>)(?=[a-zA-Z/!?])")
-# To Mermaid a label is HTML, and what stands there as an entity becomes a tag of the page.
-_MERMAID_ENTITY = re.compile(r"&(?=[#a-zA-Z])")
-# Links, callbacks, classes of one's own and pictures from elsewhere: what reaches out of a drawing is not drawn.
-# Nor is one with a directive inside a line: Mermaid cuts it out, and what stood around it may be a tag then.
-_MERMAID_REACHES = re.compile(
-    r"(?:^|;)[ \t]*(?:click|callback|links?|properties|details)[ \t]+[\"'\w]|@[ \t]*\{[^}]*(?:img|\\)"
-    r"|\S[ \t]*%%\{",
-    re.MULTILINE | re.IGNORECASE,
-)
 _DEPTH = 6
 
 
@@ -60,7 +51,7 @@ def markdown(
 
     inline = Inline(cite, picture, [markup for _, markup in notes])
     lines = _with_marks(text, [end for end, _ in notes]).split("\n")
-    made = "\n".join(_blocks(lines, _Way(inline, draws=not growing), _DEPTH))
+    made = "\n".join(_blocks(lines, _Way(inline, not growing, words("reply.drawing_long")), _DEPTH))
     return _NOTE.sub("", made) if notes else made
 
 
@@ -73,10 +64,11 @@ def _with_marks(text: str, ends: Sequence[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Way:
-    """How text between code is made safe, and whether drawings are drawn."""
+    """How text between code is made safe, whether drawings are drawn, and what is said of one that is too long."""
 
     inline: Inline
     draws: bool
+    too_long: str
 
 
 def fenced(text: str, language: str = "", indent: str = "") -> list[str]:
@@ -102,7 +94,7 @@ def _blocks(lines: list[str], way: _Way, depth: int) -> list[str]:
         fence = _opened(lines[at])
         if fence:
             flush()
-            at = _code(lines, at, fence, out, draws=way.draws)
+            at = _code(lines, at, fence, out, way)
         elif _QUOTE.match(lines[at]):
             flush()
             at = _quote(lines, at, way, depth, out)
@@ -118,7 +110,7 @@ def _opened(line: str) -> re.Match[str] | None:
     return match if match and not (match["fence"][0] == "`" and "`" in match["info"]) else None
 
 
-def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str], *, draws: bool) -> int:
+def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str], way: _Way) -> int:
     """Write the code block that opens at `at` in its one form; returns the line after it."""
     column = len(fence["indent"].expandtabs(4))
     if fence["item"]:
@@ -134,18 +126,20 @@ def _code(lines: list[str], at: int, fence: re.Match[str], out: list[str], *, dr
     language = _LANGUAGE.match(fence["info"].strip())
     if out and out[-1].strip():
         out.append("")
-    out.extend(_written(body, language[0] if language else "", " " * column, draws=draws and closed))
+    out.extend(_written(body, language[0] if language else "", " " * column, way, closed=closed))
     return end + 1
 
 
-def _written(body: str, language: str, indent: str, *, draws: bool) -> list[str]:
+def _written(body: str, language: str, indent: str, way: _Way, *, closed: bool) -> list[str]:
     if language != "mermaid":
         return fenced(body, language, indent)
     # A drawing is drawn when it is whole; until then, and where it cannot be told from its end, it is code.
-    if not draws or indent or "```" in body or _MERMAID_REACHES.search(body):
+    if not (way.draws and closed) or indent or "```" in body:
         return fenced(body, "", indent)
-    safe = _MERMAID_TAG.sub("#lt;", _MERMAID_ENTITY.sub("#amp;", body)).replace("<", "&lt;")
-    return ["```mermaid", safe, "```"]
+    if len(body) > LONGEST:
+        return [f'<p class="p-cap">{way.too_long}</p>', "", *fenced(body)]
+    safe = drawable(body)
+    return ["```mermaid", safe, "```"] if safe is not None else fenced(body)
 
 
 def _outdented(line: str, column: int) -> str:

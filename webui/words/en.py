@@ -142,6 +142,7 @@ WORDS: dict[str, str] = {
     "reply.cut_text": "The text goes on; all {n} characters of it are kept.",
     "reply.picture": "Picture",
     "reply.picture_of": "{alt}, picture at {host}",
+    "reply.drawing_long": "This diagram is too long to be drawn, so its source is shown.",
     "reply.video": "Video",
     "reply.sound": "Recording",
     "reply.file": "File",

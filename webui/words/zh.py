@@ -141,6 +141,7 @@ WORDS: dict[str, str] = {
     "reply.cut_text": "后面还有，全部 {n} 个字都已保存。",
     "reply.picture": "图片",
     "reply.picture_of": "{alt}，图片在 {host}",
+    "reply.drawing_long": "图表过长，无法绘制，以下为其源代码。",
     "reply.video": "视频",
     "reply.sound": "录音",
     "reply.file": "文件",

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
 from webui.render.delimiters import DISPLAY, INLINE, MARKS
+from webui.render.diagrams import drawable
 from webui.render.html import escaped
 from webui.render.markdown import fenced, markdown
 from webui.words import Words
@@ -195,6 +196,60 @@ def test_an_entity_in_a_drawing_does_not_become_a_tag(sign: str) -> None:
 def test_what_reaches_out_of_a_drawing_is_shown_as_code(line: str) -> None:
     assert "mermaid" not in markdown(f"```mermaid\ngraph LR\nA-->B\n{line}\n```", WORDS)
     assert "mermaid" in markdown("```mermaid\ngraph LR\nlink --> click\nlinkStyle 0 color:red\n```", WORDS)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        'A@{ label: "a@b", img: "https://evil.example/x.png" }',
+        'A@{ label: "}", img: "https://evil.example/x.png" }',
+        "%%{init: {}",
+        "A %%{init: {}}%%",
+    ],
+)
+def test_neither_signs_within_properties_nor_half_a_directive_hide_what_reaches_out(line: str) -> None:
+    assert "mermaid" not in markdown(f"```mermaid\ngraph LR\nA-->B\n{line}\n```", WORDS)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "%%{init: {'themeCSS': '@keyframes p-turn {}'}}%%\n",
+        "  %%{\n  init: {'themeCSS': '*{}'}\n}%%\n%%{wrap}%%\n",
+        "---\nconfig:\n  themeCSS: '* { color: red }'\n---\n",
+        "---\ntitle: a\n---\n---\nconfig: {themeCSS: '*{}'}\n---\n",
+        "%%{wrap}%%\n---\nconfig: {themeCSS: '*{}'}\n---\n",
+        "---\ntitle: a\n%%{init: {'themeCSS': '*{}'}}%%\n---\n",
+    ],
+)
+def test_directives_and_front_matter_of_a_drawing_are_dropped_and_it_is_drawn(before: str) -> None:
+    shown = markdown(f"```mermaid\n{before}graph LR\nA-->B\n```", WORDS)
+    assert shown.startswith("```mermaid\n")
+    assert shown.endswith("graph LR\nA-->B\n```")
+    assert not any(word in shown for word in ("themeCSS", "%%{", "---\n", "title"))
+
+
+@given(st.lists(st.sampled_from(["%%{", "}%%", "%", "{", "}", "---", "\n", " ", "a", "%%", "\n---\n"]), max_size=14))
+def test_no_directive_and_no_front_matter_reaches_a_drawing(pieces: list[str]) -> None:
+    shown = markdown("```mermaid\n" + "".join(pieces) + "\n```", WORDS)
+    source = shown.removeprefix("```mermaid\n")
+    assert source == shown or ("%%{" not in source and not source.lstrip().startswith("---"))
+
+
+def test_a_drawing_of_too_much_source_is_code_with_a_note() -> None:
+    long = "```mermaid\ngraph LR\n" + "A-->B\n" * 4_000 + "```"
+    shown = markdown(long, WORDS)
+    assert "mermaid" not in shown
+    assert WORDS("reply.drawing_long") in shown
+    assert "A-->B" in shown
+
+
+def test_a_drawing_is_looked_through_once_whatever_opens_in_it() -> None:
+    for unit in ("@{", "@", "%%{", "}%%", "---\n", ";", "; click", "<", "&", "@{\\", "click ", " "):
+        began = time.process_time()
+        drawable(unit * (150_000 // len(unit)))
+        markdown(f"```mermaid\n{unit * (19_000 // len(unit))}\n```", WORDS)
+        assert time.process_time() - began < 0.5, unit
 
 
 @given(st.text(max_size=300))
