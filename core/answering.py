@@ -13,7 +13,8 @@ from core.reading.attachments import for_model
 from core.storage.base import file_ids
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from core.agents.assistant import Assistant
@@ -38,7 +39,7 @@ class Answering:
     Args:
         owner: Whose conversation it is.
         conversation_id: The conversation.
-        agent: Makes the assistant with a model, once that and the documents are there.
+        agent: Makes the assistant with a model, once that and the documents are there, and lets go of what it needed.
         loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         intake: Where documents are being read.
         files: Where attachments are.
@@ -53,7 +54,7 @@ class Answering:
         owner: str,
         conversation_id: str,
         *,
-        agent: Callable[[BaseChatModel], Awaitable[Assistant]],
+        agent: Callable[[BaseChatModel], AbstractAsyncContextManager[Assistant]],
         loader: ModelLoader,
         intake: Intake,
         files: FileStore,
@@ -89,13 +90,12 @@ class Answering:
         await self._read()
         model = await self._loader.ready()
         missing = await self._missing()
-        agent = await self._agent(model)
         short, made = await self._remembering.fitted(self._owner, self._thread, messages, model, self._lang)
         if made is not None:
             yield made
         given = for_model(short, model, await self._here(short), self._lang)
         try:
-            async with aclosing(agent.stream(given, **kwargs)) as events:
+            async with self._agent(model) as agent, aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:
                     yield await kept(_telling(event, missing), self._owner, self._files)
         except ModelServiceError as error:

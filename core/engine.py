@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import time
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from core.errors import StorageError
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
 from core.outward import Outward
 from core.readiness import Readiness
 from core.reading.attachments import not_taken
-from core.reading.intake import Intake, take_out
+from core.reading.indices import Indices
+from core.reading.intake import Intake
 from core.reading.libraries import Libraries
 from core.runs.checking import Checking
 from core.runs.manager import Runs
 from core.runs.remembering import Remembering
 from core.runs.run import as_dict
-from core.storage.base import folder_name
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
@@ -40,7 +38,8 @@ from core.toolbox.toolbox import Toolbox
 from core.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
 
@@ -52,8 +51,7 @@ if TYPE_CHECKING:
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord
     from core.tools.approval import Policy
-
-_LOG = logging.getLogger(__name__)
+    from core.tools.base import BaseTool
 
 _UNUSED_FILES_STAY = 24 * 3600.0
 
@@ -80,7 +78,6 @@ class Engine:
         self.settings = settings
         self.readiness = Readiness(changed=partial(self._changed, None, None))
         self._callbacks: list[Callable[[str | None, str | None], None]] = []
-        self._libraries: dict[str, asyncio.Task[Library]] = {}
         self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
         self._open = AsyncExitStack()
 
@@ -97,7 +94,7 @@ class Engine:
             opening.push_async_callback(database.aclose)
             self.conversations, self.documents = ConversationStore(database), DocumentStore(database)
             self.files = FileStore(database, home / "files")
-            opening.push_async_callback(self._close_libraries)
+            self._indices = await opening.enter_async_context(self._indices_in(home / "libraries"))
             opening.push_async_callback(self._loader.aclose)
             sealer = Sealer(self.settings.signing_secret())
             services = ModelServiceStore(database, sealer)
@@ -108,14 +105,14 @@ class Engine:
             self._code = await opening.enter_async_context(Interpreting(self.settings, given, self._sandbox_known))
             self.toolbox = Toolbox.over(database, sealer, self.settings, self._code.interpreter, given)
             opening.push_async_callback(self.toolbox.aclose)
-            self.intake = Intake(self.files, self.documents, self.library, self._changed)
+            self.intake = Intake(self.files, self.documents, self.index, self._changed)
             opening.push_async_callback(self.intake.aclose)
             self.libraries = Libraries(
                 LibraryStore(database),
                 self.documents,
                 self.files,
                 intake=self.intake,
-                index=self.library,
+                index=self.index,
                 changed=self._changed,
             )
             by_meaning = self.settings.retrieval == "hybrid"
@@ -187,19 +184,18 @@ class Engine:
 
         return leave
 
-    async def library(self, owner: str) -> Library:
-        """The index of all the owner's documents, opened when first asked for.
+    def index(self, owner: str) -> AbstractAsyncContextManager[Library]:
+        """The index of all the owner's documents, open to the end of an `async with` block.
 
         Raises:
             StorageError: Its folder cannot be used.
         """
-        opening = self._libraries.get(owner)
-        if opening is None or (opening.done() and opening.exception() is not None):
-            opening = asyncio.create_task(self._opened(owner))
-            self._libraries[owner] = opening
-        return await asyncio.shield(opening)
+        return self._indices.use(owner)
 
-    async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> Assistant:
+    @asynccontextmanager
+    async def agent(
+        self, owner: str, conversation_id: str, model: BaseChatModel | None = None
+    ) -> AsyncGenerator[Assistant]:
         """Who answers in a conversation: a model with its tools, the conversation's documents and libraries.
 
         Args:
@@ -212,13 +208,9 @@ class Engine:
             ParlourError: The model cannot be had.
         """
         model = model or await (await self._models.loader(owner)).ready()
-        within_reach = await self.documents.within_reach(owner, conversation_id)
-        library = await self.library(owner)
-        from core.agents.assistant import Assistant  # brings the document readers with it
-
         tools = await self.toolbox.tools(owner, conversation_id, small=model.small)
-        most = self.settings.max_iteration
-        return Assistant(tools, model, library=library, documents=within_reach, max_iteration=most)
+        async with self._within_reach(owner, conversation_id) as (library, documents):
+            yield self._assistant(tools, model, library, documents)
 
     # ---- documents and attachments
 
@@ -338,21 +330,47 @@ class Engine:
         return Outward(
             database,
             libraries=self.libraries,
-            index=self.library,
+            index=self.index,
             agent=self._agent_outside,
             policy=self.policy,
             seconds=self.settings.reply_seconds,
         )
 
-    async def _agent_outside(self, owner: str, documents: list[str]) -> Assistant:
+    @asynccontextmanager
+    async def _agent_outside(self, owner: str, documents: list[str]) -> AsyncGenerator[Assistant]:
         """Who answers an owner's other programs; without a conversation there is nothing to run code in."""
         model = await (await self._models.loader(owner)).ready()
-        library = await self.library(owner)
+        tools = [tool for tool in await self.toolbox.tools(owner, "", small=model.small) if not tool.runs_code]
+        async with self._with_index(owner, documents) as library:
+            yield self._assistant(tools, model, library, documents)
+
+    def _assistant(
+        self, tools: Sequence[BaseTool], model: BaseChatModel, library: Library | None, documents: Sequence[str]
+    ) -> Assistant:
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        tools = [tool for tool in await self.toolbox.tools(owner, "", small=model.small) if not tool.runs_code]
         most = self.settings.max_iteration
         return Assistant(tools, model, library=library, documents=documents, max_iteration=most)
+
+    @asynccontextmanager
+    async def _within_reach(
+        self, owner: str, conversation_id: str
+    ) -> AsyncGenerator[tuple[Library | None, Sequence[str]]]:
+        """The ids of the documents that a conversation is answered from, and the index that they are in."""
+        documents = await self.documents.within_reach(owner, conversation_id)
+        async with self._with_index(owner, documents) as library:
+            if await self.intake.restored(owner, conversation_id, documents):
+                documents = await self.documents.within_reach(owner, conversation_id)
+            yield library, documents
+
+    @asynccontextmanager
+    async def _with_index(self, owner: str, documents: Sequence[str]) -> AsyncGenerator[Library | None]:
+        """The owner's index; `None` where there are no documents to look into, so that nothing is opened for them."""
+        if not documents:
+            yield None
+            return
+        async with self.index(owner) as library:
+            yield library
 
     def _make_model(self) -> BaseChatModel:
         from core.llm.open_model import get_chat_model
@@ -369,32 +387,13 @@ class Engine:
         for callback in tuple(self._callbacks):
             callback(owner, conversation_id)
 
-    async def _opened(self, owner: str) -> Library:
-        """The owner's index, without what a process left there that was killed, or that could not take it out."""
-        folder = self.settings.home / "libraries" / folder_name(owner)
-        library = await asyncio.to_thread(_open_library, folder, self.settings)
-        try:
-            texts = [document.id for document in await asyncio.to_thread(library.documents)]
-            await take_out(library, await self.documents.unneeded(owner, texts))
-            await self.intake.opened(owner, library)
-        except StorageError as error:
-            _LOG.warning("Texts that nobody needs stay in an index, or nobody says how far it is: %s", error)
-        return library
+    def _indices_in(self, folder: Path) -> Indices:
+        async def opened(owner: str, library: Library) -> None:
+            await self.intake.opened(owner, library)  # which is made after this
 
-    async def _close_libraries(self) -> None:
-        for opening in self._libraries.values():
-            await asyncio.wait({opening})
-            if opening.exception() is None:
-                await asyncio.to_thread(opening.result().close)
+        return Indices(folder, self.settings, opened)
 
 
 def _warm_up() -> None:
     import_module("core.agents.assistant")  # brings the document readers with it
     import_module("core.llm.tokens").vocabulary_at_hand()
-
-
-def _open_library(folder: Path, settings: Settings) -> Library:
-    from core.rag.library import Library  # brings the document readers with it
-
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Library.open(folder, {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader})

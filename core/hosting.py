@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
-from contextlib import aclosing, nullcontext, suppress
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -24,7 +24,7 @@ from core.messages.message import USER
 from core.storage.typed_keys import among, in_address, in_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
     from types import TracebackType
 
     from core.llm.request import ChatRequest, Stream
@@ -100,18 +100,20 @@ class Hosted(Engine):
         finally:
             await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
 
-    async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> Any:
+    @asynccontextmanager
+    async def agent(self, owner: str, conversation_id: str, model: BaseChatModel | None = None) -> AsyncGenerator[Any]:
         """Who answers in a conversation. Raises NotFoundError."""
         model = model or await (await self._models.loader(owner)).ready()
-        documents = await self.documents.within_reach(owner, conversation_id)
-        library = await self.library(owner)
         chosen = await self.chosen_agent(owner, conversation_id)
-        return _Guest(self, owner, chosen, model, library, documents)
+        async with self._within_reach(owner, conversation_id) as (library, documents):
+            yield _Guest(self, owner, chosen, model, library, documents)
 
-    async def _agent_outside(self, owner: str, documents: list[str]) -> Any:
+    @asynccontextmanager
+    async def _agent_outside(self, owner: str, documents: list[str]) -> AsyncGenerator[Any]:
         """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
         model = await (await self._models.loader(owner)).ready()
-        return _placed(self.agents[0], model, await self.library(owner), documents)
+        async with self._with_index(owner, documents) as library:
+            yield _placed(self.agents[0], model, library, documents)
 
     def own_tools(self) -> list[BaseTool]:
         """The tools that the program has given its agents and those that these lead or can call, by full name once."""
@@ -195,7 +197,7 @@ class _Guest:
         owner: str,
         chosen: int,
         model: BaseChatModel,
-        library: Library,
+        library: Library | None,
         documents: Collection[str],
     ) -> None:
         self._house = house
@@ -265,7 +267,7 @@ def _model_of(agent: Agent) -> BaseChatModel | None:
     return _Nobody({"model": agent.name or type(agent).__name__}) if _is_code(agent) else agent.llm
 
 
-def _placed(agent: Agent, model: BaseChatModel, library: Library, documents: Collection[str]) -> Agent:
+def _placed(agent: Agent, model: BaseChatModel, library: Library | None, documents: Collection[str]) -> Agent:
     """The agent, with what it lacks: a model, and the documents of the conversation."""
     from core.agents.assistant import Assistant  # brings the document readers with it
 

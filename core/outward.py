@@ -25,6 +25,7 @@ from core.storage.owner_settings import OwnerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
     from starlette.types import Receive, Scope, Send
@@ -71,8 +72,8 @@ class Outward:
         database: Database,
         *,
         libraries: Libraries,
-        index: Callable[[str], Awaitable[Library]],
-        agent: Callable[[str, list[str]], Awaitable[Assistant]],
+        index: Callable[[str], AbstractAsyncContextManager[Library]],
+        agent: Callable[[str, list[str]], AbstractAsyncContextManager[Assistant]],
         policy: Callable[[str], Awaitable[Policy]],
         seconds: float,
     ) -> None:
@@ -149,7 +150,8 @@ class Outward:
         documents = await self._documents(owner, library)
         if not documents or not question.strip():
             return []
-        found = await (await self._index(owner)).afind(question, k, documents=documents)
+        async with self._index(owner) as index:
+            found = await index.afind(question, k, documents=documents)
         return [passage.as_dict() for passage in found]
 
     async def ask(self, owner: str, question: str) -> str:
@@ -176,10 +178,12 @@ class Outward:
     # ---- inside
 
     async def _answered(self, owner: str, question: str) -> str:
-        agent = await self._agent(owner, await self._documents(owner, None))
         guard = RunGuard(await self._policy(owner), None, partial(self._policy, owner))  # without anybody to ask
         transcript = Transcript()
-        async with aclosing(agent.stream([Message("user", question)], approval=guard)) as events:
+        async with (
+            self._agent(owner, await self._documents(owner, None)) as agent,
+            aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
+        ):
             async for event in events:
                 transcript.apply(event)
         reply = transcript.messages()

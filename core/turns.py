@@ -19,6 +19,7 @@ from core.storage.base import busy, file_ids
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from core.agents.assistant import Assistant
     from core.llm.base import BaseChatModel
@@ -60,7 +61,7 @@ class Turns:
         *,
         intake: Intake,
         loader: Callable[[str], Awaitable[ModelLoader]],
-        agent: Callable[[str, str, BaseChatModel], Awaitable[Assistant]],
+        agent: Callable[[str, str, BaseChatModel], AbstractAsyncContextManager[Assistant]],
         terms: Callable[[str, str], Awaitable[Terms]],
         remembering: Remembering,
     ) -> None:

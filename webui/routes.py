@@ -117,8 +117,8 @@ class Routes:
             # Asked first: a library is opened for whoever has documents in it, not for whoever knows an address.
             if not await self._engine.documents.owns_library_document(owner, document):
                 raise NotFoundError("There is no such document.")
-            library = await self._engine.library(owner)
-            picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
+            async with self._engine.index(owner) as library:
+                picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
         except (NotFoundError, DocumentError) as error:
             return self._refused(request, 404, error)
         return Response(picture, media_type="image/png", headers=_LONG)

@@ -47,7 +47,7 @@ class Assistant(FnCallAgent):
         files: Documents, as paths or addresses on the web; they are read when the first question comes.
         rag_cfg: How documents are cut and searched; `index_path` keeps the index in that folder.
         library: Documents that are in a library already.
-        documents: Those of the library that count, by id; all of them by default.
+        documents: Those of the library that count, by id; all of them by default. An empty list needs no library.
         max_iteration: The most model calls of one reply, 1 to 99.
 
     Raises:
@@ -78,12 +78,17 @@ class Assistant(FnCallAgent):
 
     @property
     def has_library(self) -> bool:
-        """Whether it answers from a library that somebody else fills."""
-        return self._library is not None
+        """Whether it answers from a library that somebody else fills, or would if there were documents in it."""
+        return self._library is not None or self._documents is not None
 
-    def over(self, library: Library, documents: Collection[str]) -> Self:
-        """The same assistant over `documents`, ids in `library`; itself where it has files or a library of its own."""
-        if self._has_files or self._library is not None:
+    def over(self, library: Library | None, documents: Collection[str]) -> Self:
+        """The same assistant over `documents`, ids in `library`; itself where it has files or a library of its own.
+
+        Args:
+            library: `None` where there are no documents: the library need not be opened then.
+            documents: All that counts; none means that it answers without documents.
+        """
+        if self._has_files or self.has_library:
             return self
         own = copy(self)
         own._library, own._documents = library, documents  # noqa: SLF001 - its own copy
@@ -169,7 +174,7 @@ class Assistant(FnCallAgent):
         return ToolLoop(self._model(), tools, offered, self.name, self.extra_generate_cfg, most)
 
     def _may_have_documents(self, messages: list[Message]) -> bool:
-        if self._library is not None:
+        if self.has_library:
             return self._documents is None or bool(self._documents)
         return self._has_files or bool(files_here(messages))
 

@@ -32,7 +32,7 @@ class Filling:
     Args:
         what: The quick one first, so that there is something to compare soon.
         name: What to call the thread.
-        then: Called in that thread whenever it is done.
+        then: Called in that thread whenever it is done, or cannot be done now.
     """
 
     def __init__(
@@ -60,6 +60,12 @@ class Filling:
             done = self._change.wait_for(lambda: self._done >= self._asked or self._stop.is_set(), seconds)
             return done and self._whole
 
+    @property
+    def settled(self) -> bool:
+        """Whether all that was asked for was tried, or it is closed: nothing more comes until there is more to do."""
+        with self._change:
+            return self._done >= self._asked or self._stop.is_set()
+
     def close(self) -> None:
         """Stop after the batch at hand."""
         self._stop.set()
@@ -86,4 +92,7 @@ class Filling:
             return one.fill(self._stop)
         except ParlourError as error:  # words find without it; the next document tries again
             _log.warning("%s: nothing could be made: %s", self._thread.name, error)
+            return False
+        except Exception:  # noqa: BLE001 - the thread goes on: whoever waits must hear that nothing comes now
+            _log.exception("%s: nothing could be made.", self._thread.name)
             return False

@@ -15,7 +15,7 @@ from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.word_index import WordIndex
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
     from core.rag.config import RAGConfig, RetrievalType
     from core.rag.filling import Filling
@@ -52,6 +52,7 @@ class Finder:
         self._following: Filling | None = None
         self._leading: Filling | None = None
         self._closed = False
+        self._followers: list[Callable[[], None]] = []
         self.words = KeywordSearcher(file)
         """Where chunks are taken in and out: words are always kept."""
         if config.retrieval_type in _BY_MEANING:
@@ -115,6 +116,25 @@ class Finder:
         """Wait until all vectors are made; whether they are. True where none are asked for."""
         return self._filling.wait(seconds) if self._filling is not None else True
 
+    def vectors_settled(self) -> bool:
+        """Whether no more vectors are being made: all are there, or they cannot be made now, or none are asked for."""
+        return self._filling is None or self._filling.settled
+
+    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever some vectors were made, or no more come; returns what ends this.
+
+        It is called in the thread that makes them, or that closes the library, and must not take long.
+        """
+        with self._guard:
+            self._followers.append(callback)
+
+        def leave() -> None:
+            with self._guard:
+                if callback in self._followers:
+                    self._followers.remove(callback)
+
+        return leave
+
     def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         """Of each of these documents, how many chunks every model has a vector for, and how many there are."""
         found: dict[str, tuple[int, int]] = {}
@@ -136,6 +156,7 @@ class Finder:
         for filling in fillings:
             if filling is not None:
                 filling.close()
+        self._moved()
         self._quick.close()
         for vectors in self._vectors:
             vectors.embedder.close()
@@ -163,12 +184,22 @@ class Finder:
             sweep(self._file)
             automatic = self._config.embedding_model == AUTO and len(models) > 1
             self._vectors = [
-                Vectors(self._file, model, _WORTH_ITS_TIME, in_parts=True)
+                Vectors(self._file, model, _WORTH_ITS_TIME, in_parts=True, moved=self._moved)
                 if automatic and model is models[0]
-                else Vectors(self._file, model, graph=NearIndex(self._file, model.model))
+                else Vectors(self._file, model, graph=NearIndex(self._file, model.model), moved=self._moved)
                 for model in models
             ]
-            self._filling = Filling(list(reversed(self._vectors)), then=self._lead)
+            self._filling = Filling(list(reversed(self._vectors)), then=self._filled)
+
+    def _filled(self) -> None:
+        self._moved()
+        self._lead()
+
+    def _moved(self) -> None:
+        with self._guard:
+            followers = tuple(self._followers)
+        for follower in followers:
+            follower()
 
     def _lead(self) -> None:
         """Bring the graphs of the vectors up to date, where there are enough of these."""

@@ -107,9 +107,17 @@ class IndexFile:
             if not is_ready:
                 with self.writing() as db:
                     self._make_tables(db)
+            self._identity = _identity(path)
         except BaseException:
             self.close()
             raise
+
+    def is_intact(self) -> bool:
+        """Whether it is open, and the path still leads to the file that was opened, with something in it.
+
+        A file that was deleted while it was open would go on to work, and be gone when it is closed.
+        """
+        return not self._closed and self._identity in {None, _identity(self.path)}
 
     def _is_ready(self, db: sqlite3.Connection) -> bool:
         """Whether the tables are there; asked without writing, for another process may be at that."""
@@ -209,6 +217,15 @@ class IndexFile:
                 db.close()
                 raise
             return db
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """What tells the file from another of the same name; `None` where there is none, or an empty one."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino) if found.st_size else None
 
 
 def _log_ahead(db: sqlite3.Connection) -> None:

@@ -109,6 +109,25 @@ class Keeping:
                 self._delete(db, document_id)
             raise
 
+    def restore(self, document_id: str, known: Known, job: Job) -> Document | None:
+        """Read a document from its original that the index has lost; `None` if it was not lost, or cannot be read so.
+
+        Of an encrypted file the original is the copy that asks for no password.
+        """
+        with self._file.reading() as db:
+            if records.get(db, document_id) is not None:
+                return None
+        if not self._originals.is_known(document_id):
+            return None
+        try:
+            document = self.read_again(document_id, known, job)
+        except (DocumentError, OSError):
+            job.check()
+            _log.warning("An original cannot be read; the file itself is.", exc_info=True)
+            return None
+        self._originals.describe(document_id, known)
+        return document
+
     def renew(self, document_id: str, known: Known, job: Job) -> Document | None:
         """Read a document anew from its original, which asks for no password; `None` if it is not here with both.
 
@@ -155,6 +174,7 @@ class Keeping:
 
     def take_out(self, document_id: str) -> bool:
         """Delete a document, whether it was read to its end or not; whether it was there."""
+        self._originals.disown(document_id)  # first: an original that is known is one to restore
         with self._file.writing() as db:
             is_there = self._delete(db, document_id)
         self._drop(document_id)

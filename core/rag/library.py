@@ -85,8 +85,9 @@ class Library:
     ) -> Library:
         """Open the library in `folder`, making it where there is none; `config` says how it reads and searches.
 
-        A damaged file is moved aside, and everything is read again from the originals: nothing is lost. Where that is
-        cut short, by a full disk or because the process is killed, the next opening goes on with it.
+        A damaged file is moved aside, and everything is read again from the originals: nothing is lost. So it is where
+        the file was deleted or emptied. Where reading again is cut short, by a full disk or because the process is
+        killed, the next opening goes on with it.
         `limits` are those of reading a file.
 
         Raises:
@@ -103,6 +104,10 @@ class Library:
         self._finders.shutdown()
         self._finder.close()
         self._file.close()
+
+    def is_intact(self) -> bool:
+        """Whether the library's file is still the one that was opened: not closed, deleted, emptied or replaced."""
+        return self._file.is_intact()
 
     def __enter__(self) -> Library:
         return self
@@ -249,6 +254,17 @@ class Library:
         """
         return self._finder.wait_for_vectors(seconds)
 
+    def vectors_settled(self) -> bool:
+        """Whether no more vectors are being made: all are there, or they cannot be made now, or none are asked for."""
+        return self._finder.vectors_settled()
+
+    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back whenever some vectors were made, or no more come; returns what ends this.
+
+        It is called in the thread that makes them, or that closes the library, and must not take long.
+        """
+        return self._finder.on_vectors(callback)
+
     def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         """How far search by meaning has come: for each of `documents`, the chunks that it knows, and all of them.
 
@@ -377,7 +393,7 @@ class Library:
             with self._readings.alone(document_id, wish) as job:
                 keeping = self._keeping
                 here = keeping.renew(document_id, known, job) if wish.again else self._same(document_id, known)
-                here = here or keeping.read_on(document_id, known, job)
+                here = here or keeping.read_on(document_id, known, job) or keeping.restore(document_id, known, job)
                 document = here or keeping.take_in(taken, document_id, known, password, job)
                 if document.status != "stopped":
                     job.tell(partial(progress_of, document), always=True)

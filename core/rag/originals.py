@@ -136,14 +136,25 @@ class Originals:
         waiting = self._folder / f".{secrets.token_hex(8)}"
         try:
             waiting.write_text(json.dumps(asdict(known)), encoding="utf-8")
-            waiting.replace(self._folder / f"{document_id}.json")
+            waiting.replace(self._note(document_id))
         except OSError as error:
             waiting.unlink(missing_ok=True)
             raise translated(error) from error
 
+    def is_known(self, document_id: str) -> bool:
+        """Whether a document was kept whole: its bytes are here, and what is known of them."""
+        return self._note(document_id).is_file() and self.path(document_id).is_file()
+
+    def disown(self, document_id: str) -> None:
+        """Note that a document is not to be restored any more, before it is deleted."""
+        self._note(document_id).unlink(missing_ok=True)
+
+    def _note(self, document_id: str) -> Path:
+        return self._folder / f"{document_id}.json"
+
     def drop(self, document_id: str) -> None:
         """Delete a document's bytes and what is known of them."""
-        (self._folder / f"{document_id}.json").unlink(missing_ok=True)
+        self.disown(document_id)
         self.path(document_id).unlink(missing_ok=True)
 
     def known(self) -> Iterator[tuple[str, Known]]:

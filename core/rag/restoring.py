@@ -1,4 +1,7 @@
-"""A library whose index was lost: it is made again from the originals, however often that is cut short."""
+"""A library whose index was lost: it is made again from the originals, however often that is cut short.
+
+Lost is one that is damaged, and one that knows no document though there are originals: it was deleted, or emptied.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,13 @@ def restore(file: IndexFile, originals: Originals, readings: Readings, keeping: 
     """
     mark = _mark(file.path)
     if not mark.exists():
-        return
+        if not _is_emptied(file, originals):
+            return
+        _log.warning("The index of a library is empty; its documents are read again from their originals.")
+        try:
+            mark.touch()
+        except OSError as error:
+            raise translated(error) from error
     for document_id, known in originals.known():
         with readings.alone(document_id, Wish()) as job:
             with file.reading() as db:
@@ -56,6 +65,13 @@ def restore(file: IndexFile, originals: Originals, readings: Readings, keeping: 
             if document is None or document.status == "reading":  # or cut short while it was read again
                 _read_again(document_id, known, keeping, job)
     mark.unlink(missing_ok=True)
+
+
+def _is_emptied(file: IndexFile, originals: Originals) -> bool:
+    """Whether there are originals of documents of which the index knows none."""
+    with file.reading() as db:
+        (is_known,) = db.execute("SELECT EXISTS (SELECT 1 FROM documents)").fetchone()
+    return not is_known and next(originals.known(), None) is not None
 
 
 def _read_again(document_id: str, known: Known, keeping: Keeping, job: Job) -> None:

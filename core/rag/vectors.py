@@ -17,7 +17,7 @@ from core.rag.records import searched_text
 
 if TYPE_CHECKING:
     import sqlite3
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -92,6 +92,7 @@ class Vectors:
         graph: Leads to the nearest in a large library; without it all are compared, always.
         in_parts: A chunk is as like a question as the likest of its parts; takes longer, and `parts.PARTS` times the
             room. Such vectors are of no use to a graph.
+        moved: Called after each batch that was made, in the thread that makes them.
     """
 
     file: IndexFile
@@ -99,6 +100,7 @@ class Vectors:
     most: int | None = None
     graph: NearIndex | None = None
     in_parts: bool = False
+    moved: Callable[[], None] = lambda: None
     _guard: threading.Lock = field(default_factory=threading.Lock)
     _matrix: _Matrix | None = None
     _everything: _Everything | None = None
@@ -141,6 +143,7 @@ class Vectors:
                     "SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM chunks WHERE id = ?2)",
                     ((self.model, chunk_id, row.tobytes()) for chunk_id, row in made),
                 )
+            self.moved()
         return False
 
     def made(self, documents: Collection[str]) -> dict[str, tuple[int, int]] | None:

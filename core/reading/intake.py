@@ -14,7 +14,8 @@ from core.reading.linked import LINK, fetched
 from core.reading.preparing import Preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from core.net.addresses import Reach
@@ -29,6 +30,7 @@ _LOG = logging.getLogger(__name__)
 _AT_ONCE = 4
 _OF_EACH_OWNER = 2
 _NAMED = 3
+_RESTORED_WITHIN = 300.0  # seconds
 _PREPARED = 50  # libraries that are looked into at the start; the others when they are opened
 _UNREAD: tuple[DocumentStatus, ...] = ("failed", "cancelled")
 # Only its reader can help: with a password.
@@ -42,7 +44,7 @@ class Intake:
     Args:
         files: Where the bytes are.
         documents: Where the states are kept.
-        library: Opens an owner's library.
+        index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) after each change of a state; a named library's has none.
     """
 
@@ -50,16 +52,16 @@ class Intake:
         self,
         files: FileStore,
         documents: DocumentStore,
-        library: Callable[[str], Awaitable[Library]],
+        index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
     ) -> None:
         self._files = files
         self._documents = documents
-        self._library = library
+        self._index = index
         self._changed = changed
         self._jobs: dict[str, ReadingJob] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._preparing = Preparing(lambda owner: changed(owner, None))
+        self._preparing = Preparing(index, lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
         self._is_closing = False
@@ -93,12 +95,24 @@ class Intake:
         for record in await self._documents.unread():
             self._begin(record)
         owners = await self._documents.owners(_PREPARED)
-        going_on = asyncio.create_task(self._preparing.go_on(owners, self._library), name="unfinished vectors")
+        going_on = asyncio.create_task(self._preparing.go_on(owners), name="unfinished vectors")
         self._tasks.add(going_on)
         going_on.add_done_callback(self._tasks.discard)
 
     async def opened(self, owner: str, library: Library) -> None:
-        """An owner's index was opened: watch the documents whose vectors an earlier process did not finish."""
+        """An owner's index was opened: make good what is wrong with it.
+
+        Texts go that nobody needs: a process was killed, or could not take them out. Documents that were read and are
+        not in it, because it was lost, are read again. Where vectors are missing, their making is watched.
+
+        Raises:
+            StorageError: The index or the table of documents cannot be read.
+        """
+        known = {document.id for document in await asyncio.to_thread(library.documents)}
+        await take_out(library, await self._documents.unneeded(owner, list(known)))
+        for record in await self._documents.found(owner):
+            if record.library_id not in known:
+                await self._restore(record)
         await self._preparing.resume(owner, library, await self._documents.read(owner))
 
     # ---- watching
@@ -128,6 +142,33 @@ class Intake:
         Raises:
             NotFoundError: One of them is gone.
         """
+        await self._ended(owner, conversation_id, document_ids, timeout)
+        return await self.records(owner, document_ids)
+
+    async def restored(self, owner: str, conversation_id: str, library_ids: Collection[str]) -> bool:
+        """Wait for those of these texts that are being read again because the index had lost them.
+
+        Not longer than a few minutes, or until `go_on` is called.
+
+        Args:
+            owner: Whose they are.
+            conversation_id: The conversation that waits.
+            library_ids: Their ids in the index.
+
+        Returns:
+            Whether there were any.
+        """
+        lost = [
+            document_id
+            for document_id, job in self._jobs.items()
+            if job.restores and job.record.owner_id == owner and job.record.library_id in library_ids
+        ]
+        if lost:
+            await self._ended(owner, conversation_id, lost, _RESTORED_WITHIN)
+        return bool(lost)
+
+    async def _ended(self, owner: str, conversation_id: str, document_ids: Collection[str], timeout: float) -> None:
+        """Wait until the jobs of these documents have ended, `timeout` seconds at most, or until `go_on` is called."""
         tasks = {job.task for key in document_ids if (job := self._jobs.get(key)) is not None and job.task is not None}
         if tasks:
             go = asyncio.Event()
@@ -142,7 +183,6 @@ class Intake:
                     self._waiting.pop((owner, conversation_id), None)
                 for one in either:
                     one.cancel()
-        return await self.records(owner, document_ids)
 
     async def known_in_part(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
         """The first few documents that were stopped, or belong to a named library and are still being read.
@@ -268,16 +308,41 @@ class Intake:
         try:
             needless = await self._documents.unneeded(owner, library_ids)
             if needless:
-                await take_out(await self._library(owner), needless)
+                async with self._index(owner) as library:
+                    await take_out(library, needless)
         except StorageError as error:
             _LOG.warning("Texts that nobody needs stay until the index is opened anew: %s", error)
 
     # ---- inside
 
-    def _begin(self, record: DocumentRecord, password: str = "", before: DocumentRecord | None = None) -> None:
+    async def _restore(self, record: DocumentRecord) -> None:
+        """Read a document again that the index has lost; it counts as being read until then."""
+        _LOG.warning("Document %s is missing in its index; it is read again.", record.id)
+        try:
+            again = await self._documents.update(
+                record.owner_id,
+                record.id,
+                "reading",
+                library_id=record.library_id,
+                facts=record.facts,
+                only_if=(record.status,),
+            )
+        except NotFoundError:  # it was deleted meanwhile
+            return
+        if again.status == "reading" and not self._is_closing:
+            self._begin(again, restores=True)
+
+    def _begin(
+        self,
+        record: DocumentRecord,
+        password: str = "",
+        before: DocumentRecord | None = None,
+        *,
+        restores: bool = False,
+    ) -> None:
         if record.id in self._jobs:
             return
-        job = ReadingJob(record, password, before)
+        job = ReadingJob(record, password, before, restores=restores)
         self._jobs[record.id] = job
         job.task = asyncio.create_task(self._take_in(job), name=f"document {record.id}")
         self._tasks.add(job.task)
@@ -318,8 +383,8 @@ class Intake:
         if job.before is None or job.before.library_id is None:
             return False
         try:
-            library = await self._library(job.record.owner_id)
-            return await asyncio.to_thread(outcome.is_known, library, job.before.library_id, outcome.FOUND)
+            async with self._index(job.record.owner_id) as library:
+                return await asyncio.to_thread(outcome.is_known, library, job.before.library_id, outcome.FOUND)
         except StorageError:
             return False
 
@@ -349,20 +414,20 @@ class Intake:
             if file.media_type == LINK:
                 record, file, path = await self._fetched(job, path)
             job.progress = ReadingProgress(file.sha256)
-            library = await self._library(record.owner_id)
-            known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
-            asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
-            again = job.before is not None and job.before.status == "ready"
-            try:
-                document = await library.aadd(path, name=record.name, password=password, again=again, **asked)
-            except LockedDocumentError as error:
-                if error.details.get("asks"):
-                    error.words_key = _ASKED
-                raise
+            async with self._index(record.owner_id) as library:
+                known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
+                asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
+                again = job.before is not None and job.before.status == "ready"
+                try:
+                    document = await library.aadd(path, name=record.name, password=password, again=again, **asked)
+                except LockedDocumentError as error:
+                    if error.details.get("asks"):
+                        error.words_key = _ASKED
+                    raise
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
-            self._preparing.watch(record.owner_id, record.id, library, document.id)
+            self._preparing.watch(record.owner_id, record.id, document.id)
         return outcome.read(document, record.name, job.progress, known=known)
 
     async def _fetched(self, job: ReadingJob, link: Path) -> tuple[DocumentRecord, FileRecord, Path]:

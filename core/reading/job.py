@@ -30,10 +30,19 @@ class ReadingJob:
         record: Its row.
         password: Opens it; kept nowhere but here, and no longer than the job lives.
         before: Its row before, if it was read already and is read anew, or was stopped and the rest is read.
+        restores: It is read again because the index had lost it.
     """
 
-    def __init__(self, record: DocumentRecord, password: str = "", before: DocumentRecord | None = None) -> None:
+    def __init__(
+        self,
+        record: DocumentRecord,
+        password: str = "",
+        before: DocumentRecord | None = None,
+        *,
+        restores: bool = False,
+    ) -> None:
         self.record = record
+        self.restores = restores
         self.password = password
         self.before = before
         self.progress: ReadingProgress | None = None

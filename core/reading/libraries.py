@@ -10,7 +10,8 @@ from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.conversations import clean
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
     from core.rag.document import Passage
@@ -55,7 +56,7 @@ class Libraries:
         files: FileStore,
         *,
         intake: Intake,
-        index: Callable[[str], Awaitable[Library]],
+        index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
     ) -> None:
         self._store = store
@@ -150,7 +151,8 @@ class Libraries:
         asked = " ".join(question.split())[:_LONGEST_QUESTION]
         if not ids or not asked:
             return []
-        return await (await self._index(owner)).afind(asked, _TRIED, documents=ids)
+        async with self._index(owner) as index:
+            return await index.afind(asked, _TRIED, documents=ids)
 
     # ---- conversations
 

@@ -230,6 +230,13 @@ class DocumentStore:
         rows = await self._database.read(lambda c: c.execute(query).all())
         return {row.id: row.library_id for row in rows}
 
+    async def found(self, owner: str) -> list[DocumentRecord]:
+        """The owner's documents that were read, all or some of it: the index has to know them. The oldest first."""
+        is_read = (documents.c.status != "reading") & documents.c.library_id.is_not(None)
+        return await self._database.read(
+            lambda connection: documents_where(connection, (documents.c.owner_id == owner) & is_read)
+        )
+
     async def owners(self, most: int) -> list[str]:
         """Who has documents that were read, all or some of it: those with the latest first, `most` at most."""
         query = select(documents.c.owner_id).where(documents.c.library_id.is_not(None)).group_by(documents.c.owner_id)

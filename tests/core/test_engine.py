@@ -18,6 +18,7 @@ from core.settings import Settings
 from core.storage.base import StoredMessage
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
+from tests.core.reading.held_reading import index_of
 
 pytestmark = pytest.mark.anyio
 
@@ -270,7 +271,7 @@ async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tm
     assert [talk.id for talk in await engine.conversations.list("alice")] == [keeps]
     kept = [path.name for path in (tmp_path / "home" / "files").rglob("*") if path.is_file()]
     assert kept == [f"{other.id}.md"]
-    library = await engine.library("alice")
+    library = await index_of(engine, "alice")
     assert [document.name for document in library.documents()] == ["other.md"]
 
 
@@ -296,11 +297,11 @@ async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
         engine.delete_conversation("bob", question.conversation_id),
         engine.add_document("bob", mine.id, file),
         engine.check_attachments("bob", [file.id]),
-        engine.agent("bob", question.conversation_id),
+        engine.agent("bob", question.conversation_id).__aenter__(),
     ):
         with pytest.raises(NotFoundError):
             await attempt
-    assert (await engine.library("bob")).documents() == []
+    assert (await index_of(engine, "bob")).documents() == []
 
 
 async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,8 +21,9 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     held, rules = Held(), {"alice": Policy("never")}
     agent: Any = agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
 
-    async def agent_for(owner: str, documents: list[str]) -> Any:
-        return agent
+    @asynccontextmanager
+    async def agent_for(owner: str, documents: list[str]) -> AsyncIterator[Any]:
+        yield agent
 
     async def policy_of(owner: str) -> Policy:
         return rules[owner]

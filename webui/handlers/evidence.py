@@ -149,8 +149,8 @@ async def listed(desk: Desk, view: View, start: int) -> None:
     """
     place, look = _open_place(view), _begun(view)
     if start == 0 and place.listing is None:
-        library = await desk.engine.library(view.owner)
-        start = await to_thread.run_sync(_first_of, library, place)
+        async with desk.engine.index(view.owner) as library:
+            start = await to_thread.run_sync(_first_of, library, place)
     await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)), look)
 
 
@@ -161,8 +161,8 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
         NotFoundError: No evidence is open, or the document has no such chunk.
     """
     place, look = _open_place(view), _begun(view)
-    library = await desk.engine.library(view.owner)
-    found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
+    async with desk.engine.index(view.owner) as library:
+        found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
     shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
     await _show(desk, view, await _reply(desk, view, place.message_id), shown, look)
 
@@ -208,8 +208,8 @@ async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
     known = view.place.found if view.place else None
     if known and (known.sought, known.among) == (sentence, documents):
         return known  # a search may cost money
-    library = await desk.engine.library(view.owner)
-    found = await library.afind(sentence, documents=documents)
+    async with desk.engine.index(view.owner) as library:
+        found = await library.afind(sentence, documents=documents)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
     return _found(sentence, found, documents)
@@ -223,8 +223,8 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 
 
 async def _show(desk: Desk, view: View, reply: _Reply, place: Place, look: int, *, only_if_there: bool = False) -> None:
-    library = await desk.engine.library(view.owner)
-    drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words)
+    async with desk.engine.index(view.owner) as library:
+        drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words)
     if view.looks != look or (only_if_there and not drawn.is_there):
         return
     view.place, view.evidence = drawn.place, drawn.markup

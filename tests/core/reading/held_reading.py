@@ -46,6 +46,12 @@ async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
     return record
 
 
+async def index_of(engine: Engine, owner: str) -> Library:
+    """An owner's index; it stays open for some minutes, which is longer than a test."""
+    async with engine.index(owner) as library:
+        return library
+
+
 class Gate:
     """Holds reading as soon as something of a document can be searched, until it is opened or reading called off.
 

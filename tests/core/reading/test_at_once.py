@@ -16,7 +16,7 @@ from core.rag.parsers import process
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, Gate, is_read, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, Gate, index_of, is_read, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -76,7 +76,7 @@ async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine:
     library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
     await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
     await engine.libraries.use("alice", talk.id, library.id, on=True)
-    index = await engine.library("alice")
+    index = await index_of(engine, "alice")
     find, was_asked, is_gone = index.afind, asyncio.Event(), asyncio.Event()
 
     async def late(*args: Any, **options: Any) -> Any:
@@ -100,7 +100,7 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
 ) -> None:
     library = await engine.libraries.create("alice", "Policies")
     kept = await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
     await asyncio.to_thread(gate.held.wait, 60)
     with pytest.MonkeyPatch.context() as full:
@@ -119,7 +119,7 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
 
 
 async def test_a_document_that_is_taken_out_while_it_is_read_leaves_nothing(engine: Engine) -> None:
-    gate = Gate(index := await engine.library("alice"))
+    gate = Gate(index := await index_of(engine, "alice"))
     library = await engine.libraries.create("alice", "Policies")
     record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
     await asyncio.to_thread(gate.held.wait, 60)

@@ -18,7 +18,7 @@ from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -73,7 +73,7 @@ async def settled(engine: Engine, document_id: str) -> DocumentRecord:
 
 async def stopped(engine: Engine, **files: bytes) -> tuple[Run, DocumentRecord]:
     """A question whose document was read as far as something of it is found; the run, and the document."""
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     run, (record,) = await asked(engine, **files)
     await searchable(engine, record.id)
     record = await engine.intake.cancel("alice", record.id)
@@ -84,7 +84,7 @@ async def stopped(engine: Engine, **files: bytes) -> tuple[Run, DocumentRecord]:
 async def found_in(engine: Engine, talk_id: str) -> int:
     """How many passages a search within a conversation's reach finds."""
     reach = await engine.documents.within_reach("alice", talk_id)
-    return len(await (await engine.library("alice")).afind("Section policy", 1_000, documents=reach))
+    return len(await (await index_of(engine, "alice")).afind("Section policy", 1_000, documents=reach))
 
 
 def left_out(run: Run) -> list[tuple[str, str]]:
@@ -128,7 +128,7 @@ async def test_what_reading_found_is_kept_and_the_same_bytes_are_known_already(t
 
 
 async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_to(engine: Engine) -> None:
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await searchable(engine, record.id)
     progress = engine.intake.progress(record.id)
@@ -150,7 +150,7 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
 async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, update, refused = Gate(await engine.library("alice")), engine.documents.update, asyncio.Event()
+    gate, update, refused = Gate(await index_of(engine, "alice")), engine.documents.update, asyncio.Event()
 
     async def busy(owner: str, document_id: str, status: Any, **values: Any) -> DocumentRecord:
         if status == "reading" and values.get("library_id"):
@@ -167,7 +167,7 @@ async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found
 
 
 async def test_reading_is_called_off_and_begun_again_and_the_question_answered_after_all(engine: Engine) -> None:
-    gate = Gate(library := await engine.library("alice"), early=True)
+    gate = Gate(library := await index_of(engine, "alice"), early=True)
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await asyncio.to_thread(gate.held.wait, 60)
     for stranger in (engine.intake.cancel("bob", record.id), engine.read_again("bob", record.id)):
@@ -201,7 +201,7 @@ async def test_what_was_read_until_reading_was_stopped_answers_and_the_rest_is_r
     assert (told["status"], told["found"], told["pages"], told["total"]) == ("cancelled", True, facts["pages"], PAGES)
     some = await found_in(engine, run.conversation_id)
     assert 0 < some < PAGES
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     reading = await engine.read_again("alice", record.id)
     assert (reading.status, reading.library_id) == ("reading", record.library_id)
     assert await found_in(engine, run.conversation_id) >= some  # while the rest is read
@@ -223,7 +223,7 @@ async def test_a_document_that_was_stopped_is_so_after_a_restart_and_can_be_let_
             await engine.intake.forget("bob", record.id)
         gone = await engine.intake.forget("alice", record.id)
         assert (gone.status, gone.library_id, gone.facts) == ("cancelled", None, None)
-        assert (await engine.library("alice")).documents() == []
+        assert (await index_of(engine, "alice")).documents() == []
         await engine.read_again("alice", record.id)
         whole = await settled(engine, record.id)
         assert (whole.status, await engine.intake.forget("alice", record.id)) == ("ready", whole)
@@ -302,7 +302,7 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
 
 
 async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(engine: Engine) -> None:
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     files = {f"n{n}_pdf": pdf(*(f"Paper {n}, page {page}. {CLAUSE}" for page in range(PAGES))) for n in range(3)}
     run, records = await asked(engine, **files)
     for record in records[:2]:
@@ -316,7 +316,7 @@ async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(eng
 
 
 async def test_a_document_whose_conversation_is_deleted_while_it_is_read_is_gone_at_once(engine: Engine) -> None:
-    Gate(library := await engine.library("alice"))
+    Gate(library := await index_of(engine, "alice"))
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await searchable(engine, record.id)
     await engine.delete_conversation("alice", run.conversation_id)
@@ -327,7 +327,7 @@ async def test_a_document_whose_conversation_is_deleted_while_it_is_read_is_gone
 
 async def test_a_document_that_was_being_read_when_the_house_closed_is_read_at_the_next_start(tmp_path: Path) -> None:
     async with house(tmp_path) as engine:
-        Gate(await engine.library("alice"))
+        Gate(await index_of(engine, "alice"))
         _, (record,) = await asked(engine, policy_pdf=long_pdf())
         await searchable(engine, record.id)
     assert (await asyncio.to_thread(left_in, tmp_path)).status == "stopped"  # what was read is not read again
@@ -345,7 +345,9 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         assert await run.wait() == "complete", run.error
         text = (await document(engine, record.id)).library_id
     monkeypatch.setattr(Library, "vectors_made", lambda _, asked: dict.fromkeys(asked, (3, 8)))
-    monkeypatch.setattr(Library, "wait_for_vectors", lambda _, seconds: over.wait(seconds))
+    told: list[Callable[[], None]] = []
+    monkeypatch.setattr(Library, "vectors_settled", lambda _: over.is_set())
+    monkeypatch.setattr(Library, "on_vectors", lambda _, callback: told.append(callback) or (lambda: None))
     async with house(tmp_path) as engine:
         assert text is not None
 
@@ -354,6 +356,7 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
 
         await until(engine, is_counted)  # nobody asked for her library
         over.set()
+        told[-1]()
 
         async def is_over() -> bool:
             return not engine.intake.preparing("alice")

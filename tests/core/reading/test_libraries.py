@@ -14,7 +14,7 @@ from core.errors import ConflictError, NoSpaceError, NotFoundError, ParlourError
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, is_read, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, is_read, long_pdf, pdf
 
 pytestmark = pytest.mark.anyio
 
@@ -34,7 +34,7 @@ async def shelved(engine: Engine, library_id: str, content: bytes, name: str = "
 
 async def texts(engine: Engine) -> set[str]:
     """What the owner's index holds."""
-    return {document.id for document in (await engine.library("alice")).documents()}
+    return {document.id for document in (await index_of(engine, "alice")).documents()}
 
 
 def stored(engine: Engine) -> int:
@@ -89,7 +89,7 @@ async def left_out(engine: Engine, conversation_id: str) -> dict[str, Any]:
 async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_read_or_were_stopped(
     engine: Engine,
 ) -> None:
-    gate = Gate(await engine.library("alice"))
+    gate = Gate(await index_of(engine, "alice"))
     library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
     await engine.libraries.use("alice", talk.id, library.id, on=True)
     record = await engine.libraries.add("alice", library.id, long_pdf(), "policy.pdf")
@@ -148,7 +148,7 @@ async def test_the_same_bytes_are_kept_once_in_a_library(engine: Engine) -> None
 async def test_a_document_is_read_again_from_its_file(engine: Engine) -> None:
     library = await engine.libraries.create("alice", "Towers")
     tower = await shelved(engine, library.id, TOWER)
-    index = await engine.library("alice")
+    index = await index_of(engine, "alice")
     await index.aremove(str(tower.library_id))  # whatever may have happened to it
     assert await engine.libraries.tried("alice", library.id, "How tall is the tower?") == []
     await engine.libraries.read_again("alice", tower.id)
@@ -220,7 +220,7 @@ async def test_a_document_that_was_opened_is_read_again_without_its_password(eng
 async def test_what_is_read_again_in_vain_stays_as_it_was_and_says_why(engine: Engine) -> None:
     library = await engine.libraries.create("alice", "Towers")
     tower = await shelved(engine, library.id, TOWER)
-    index = await engine.library("alice")
+    index = await index_of(engine, "alice")
 
     async def broken(*_: Any, **__: Any) -> Any:
         raise NoSpaceError("The disk is full.")
@@ -240,7 +240,7 @@ async def test_a_document_without_text_leaves_nothing_in_the_index(engine: Engin
 
 
 async def test_what_is_called_off_too_late_is_read(engine: Engine) -> None:
-    index, library = await engine.library("alice"), await engine.libraries.create("alice", "Towers")
+    index, library = await index_of(engine, "alice"), await engine.libraries.create("alice", "Towers")
     add, was_read = index.aadd, asyncio.Event()
 
     async def late(*args: Any, **options: Any) -> Any:
@@ -265,7 +265,7 @@ async def test_what_cannot_be_taken_out_keeps_nothing_else_in_and_goes_at_the_ne
         library = await first.libraries.create("alice", "Both")
         for content in (TOWER, BREAD):
             await shelved(first, library.id, content)
-        index, asked = await first.library("alice"), list[str]()
+        index, asked = await index_of(first, "alice"), list[str]()
         remove = index.aremove
 
         async def busy(document_id: str) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import threading
-from collections.abc import Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -19,15 +19,50 @@ class Vectors:
     """A library whose vectors are made when a test says so, or never."""
 
     def __init__(self) -> None:
-        self.over = threading.Event()
-        self.made = True
+        self.over = False
+        self.open = True
         self.come: dict[str, tuple[int, int]] = {}
+        self.followers: list[Callable[[], None]] = []
 
-    def wait_for_vectors(self, seconds: float) -> bool:
-        return self.over.wait(seconds) and self.made
+    def is_intact(self) -> bool:
+        return self.open
+
+    def vectors_settled(self) -> bool:
+        return self.over or not self.open
 
     def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         return {one: self.come[one] for one in documents if one in self.come}
+
+    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
+        self.followers.append(callback)
+        return lambda: self.followers.remove(callback)
+
+    def tell(self) -> None:
+        for follower in tuple(self.followers):
+            follower()
+
+    def finish(self) -> None:
+        """All are made, or no more will be."""
+        self.over = True
+        self.tell()
+
+
+class Shelf:
+    """Gives libraries to whoever asks, and counts who has them."""
+
+    def __init__(self, **libraries: Vectors) -> None:
+        self.libraries = libraries
+        self.lent: list[str] = []
+        self.most = 0
+
+    @asynccontextmanager
+    async def use(self, owner: str) -> AsyncIterator[Any]:
+        self.lent.append(owner)
+        self.most = max(self.most, len(self.lent))
+        try:
+            yield self.libraries[owner]
+        finally:
+            self.lent.remove(owner)
 
 
 async def until(holds: Callable[[], bool], change: asyncio.Event) -> None:
@@ -37,89 +72,97 @@ async def until(holds: Callable[[], bool], change: asyncio.Event) -> None:
             change.clear()
 
 
-@pytest.mark.parametrize("made", [True, False])
-async def test_documents_wait_until_vectors_are_made_or_will_not_be(*, made: bool) -> None:
-    told: list[str] = []
-    change = asyncio.Event()
+def watched(**libraries: Vectors) -> tuple[Preparing, Shelf, asyncio.Event, list[str]]:
+    """Who watches, the libraries, an event set at each change, and whom it was told of."""
+    change, told, shelf = asyncio.Event(), list[str](), Shelf(**libraries)
 
     def changed(owner: str) -> None:
         told.append(owner)
         change.set()
 
-    library, preparing = Vectors(), Preparing(changed)
-    library.made = made
+    return Preparing(cast("Any", shelf.use), changed), shelf, change, told
+
+
+async def test_documents_wait_until_vectors_are_made_or_will_not_be() -> None:
+    library = Vectors()
+    preparing, shelf, change, told = watched(alice=library)
     for document in ("one", "two"):
-        preparing.watch("alice", document, cast("Any", library), f"text of {document}")
+        preparing.watch("alice", document, f"text of {document}")
     assert set(preparing.of("alice")) == {"one", "two"}
     assert not preparing.of("bob")
-    library.over.set()
+    library.finish()
     await until(lambda: not preparing.of("alice"), change)
     assert told == ["alice"]
-    preparing.watch("alice", "three", cast("Any", library), "text of three")
+    preparing.watch("alice", "three", "text of three")
     await until(lambda: told == ["alice", "alice"], change)
+    await preparing.aclose()
+    assert not shelf.lent
+    assert not library.followers
 
 
 async def test_nobody_waits_when_the_house_closes() -> None:
-    change = asyncio.Event()
-    library, preparing = Vectors(), Preparing(lambda _: change.set())
-    preparing.watch("alice", "one", cast("Any", library), "text of one")
+    library = Vectors()
+    preparing, shelf, change, _ = watched(alice=library)
+    preparing.watch("alice", "one", "text of one")
     await preparing.aclose()
     await until(lambda: not preparing.of("alice"), change)
-    library.over.set()
+    library.finish()
     library.come = {"late": (1, 2)}
     await preparing.resume("alice", cast("Any", library), {"two": "late"})  # its opening came to its end after that
     assert not preparing.of("alice")
+    assert not shelf.lent
 
 
-async def test_a_document_that_comes_when_all_was_just_said_to_be_made_waits_for_the_next_look() -> None:
-    change = asyncio.Event()
-    looks = 0
-    library, preparing = Vectors(), Preparing(lambda _: change.set())
+async def test_a_document_that_comes_while_how_far_it_is_was_asked_waits_for_the_next_look() -> None:
+    library = Vectors()
+    preparing, _, change, _ = watched(alice=library)
+    library.come = {"text of one": (2, 2), "text of two": (1, 2)}
+    looked, made = 0, library.vectors_made
 
-    def look(seconds: float) -> bool:
-        nonlocal looks
-        looks += 1
-        if looks == 1:
+    def look(documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        nonlocal looked
+        looked += 1
+        if looked == 1:
             asyncio.run_coroutine_threadsafe(come(), loop).result()
-            return True
-        return library.over.wait(seconds)
+        return made(documents)
 
     async def come() -> None:
-        preparing.watch("alice", "two", cast("Any", library), "text of two")
+        preparing.watch("alice", "two", "text of two")
+        library.tell()
 
     loop = asyncio.get_running_loop()
-    library.wait_for_vectors = look  # type: ignore[method-assign]
-    preparing.watch("alice", "one", cast("Any", library), "text of one")
+    library.vectors_made = look  # type: ignore[method-assign]
+    preparing.watch("alice", "one", "text of one")
     await until(lambda: "one" not in preparing.of("alice"), change)
     assert set(preparing.of("alice")) == {"two"}
-    library.over.set()
+    library.finish()
     await until(lambda: not preparing.of("alice"), change)
 
 
 async def test_a_library_that_cannot_say_is_waited_for_no_longer(caplog: pytest.LogCaptureFixture) -> None:
-    change = asyncio.Event()
-    library, preparing = Vectors(), Preparing(lambda _: change.set())
+    library = Vectors()
+    preparing, shelf, change, _ = watched(alice=library)
 
-    def look(_seconds: float) -> bool:
+    def look(_documents: Collection[str]) -> dict[str, tuple[int, int]]:
         raise RuntimeError("closed")
 
-    library.wait_for_vectors = look  # type: ignore[method-assign]
-    preparing.watch("alice", "one", cast("Any", library), "text of one")
+    library.vectors_made = look  # type: ignore[method-assign]
+    preparing.watch("alice", "one", "text of one")
     await until(lambda: not preparing.of("alice"), change)
     assert "closed" in caplog.text
+    assert not shelf.lent
 
 
 async def test_how_many_passages_have_vectors_is_told_and_a_document_that_has_all_waits_no_longer() -> None:
-    change = asyncio.Event()
-    library, preparing = Vectors(), Preparing(lambda _: change.set())
-    library.come = {"long text": (1_200, 5_000), "short text": (1, 2)}
-    preparing.watch("alice", "long", cast("Any", library), "long text")
-    preparing.watch("alice", "short", cast("Any", library), "short text")
+    library = Vectors()
+    preparing, _, change, _ = watched(alice=library)
+    library.come = {"long text": (1_200, 5_000), "short text": (2, 2)}
+    preparing.watch("alice", "long", "long text")
+    preparing.watch("alice", "short", "short text")
     assert preparing.of("alice") == {"long": (0, 0), "short": (0, 0)}
-    library.come["short text"] = (2, 2)
     await until(lambda: "short" not in preparing.of("alice"), change)
     assert preparing.of("alice") == {"long": (1_200, 5_000)}
-    library.over.set()
+    library.finish()
     await until(lambda: not preparing.of("alice"), change)
 
 
@@ -127,38 +170,70 @@ async def test_unfinished_libraries_go_on_one_after_another_and_one_that_cannot_
     change = asyncio.Event()
     begun: list[str] = []
     libraries = {"alice": Vectors(), "carol": Vectors()}
-    preparing = Preparing(lambda _: change.set())
 
-    async def opened(owner: str) -> Any:
-        begun.append(owner)
-        if owner == "bob":
-            raise StorageError("Its folder cannot be used.")
-        libraries[owner].come = {"text": (3, 8)}
-        await preparing.resume(owner, cast("Any", libraries[owner]), {owner: "text"})
+    @asynccontextmanager
+    async def opened(owner: str) -> AsyncIterator[Any]:
+        if owner not in begun:
+            begun.append(owner)
+            if owner == "bob":
+                raise StorageError("Its folder cannot be used.")
+            libraries[owner].come = {"text": (3, 8)}
+            await preparing.resume(owner, cast("Any", libraries[owner]), {owner: "text"})
+        yield libraries[owner]
 
-    going_on = asyncio.create_task(preparing.go_on(["alice", "bob", "carol"], opened))
+    preparing = Preparing(cast("Any", opened), lambda _: change.set())
+    going_on = asyncio.create_task(preparing.go_on(["alice", "bob", "carol"]))
     await until(lambda: preparing.of("alice") == {"alice": (3, 8)}, change)
     assert begun == ["alice"]
-    libraries["alice"].over.set()
+    libraries["alice"].finish()
     await until(lambda: preparing.of("carol") == {"carol": (3, 8)}, change)
     assert begun == ["alice", "bob", "carol"]
-    libraries["carol"].over.set()
+    libraries["carol"].finish()
     async with asyncio.timeout(10):
         await going_on
 
 
 async def test_what_an_earlier_process_did_not_finish_is_counted_on() -> None:
-    change = asyncio.Event()
-    library, preparing = Vectors(), Preparing(lambda _: change.set())
+    library = Vectors()
+    preparing, _, change, _ = watched(alice=library)
     library.come = {"long text": (1_200, 5_000), "short text": (2, 2)}
     texts = {"long": "long text", "same": "long text", "short": "short text", "elsewhere": "no text"}
     await preparing.resume("alice", cast("Any", library), texts)
     assert preparing.of("alice") == {"long": (1_200, 5_000), "same": (1_200, 5_000)}
     assert change.is_set()
-    library.over.set()
+    library.finish()
     await until(lambda: not preparing.of("alice"), change)
     change.clear()
     library.come = {"long text": (5_000, 5_000)}
     await preparing.resume("alice", cast("Any", library), texts)
     assert not preparing.of("alice")
     assert not change.is_set()
+
+
+async def test_only_so_many_indices_stay_open_for_their_vectors_and_the_others_have_their_turn() -> None:
+    libraries = {f"owner {number}": Vectors() for number in range(5)}
+    shelf, change = Shelf(**libraries), asyncio.Event()
+    preparing = Preparing(cast("Any", shelf.use), lambda _: change.set(), at_once=2)
+    for owner in libraries:
+        preparing.watch(owner, "one", "text of one")
+    for owner, library in libraries.items():
+        assert preparing.of(owner)
+        library.finish()
+        await until(lambda owner=owner: not preparing.of(owner), change)
+    assert shelf.most == 2
+
+
+async def test_a_library_that_is_closed_and_opened_anew_is_watched_on() -> None:
+    first, second = Vectors(), Vectors()
+    preparing, shelf, change, _ = watched(alice=first)
+    first.come = {"text": (1, 8)}
+    preparing.watch("alice", "one", "text")
+    async with asyncio.timeout(10):
+        while not first.followers:
+            await asyncio.sleep(0)
+    shelf.libraries["alice"] = second
+    second.come = {"text": (8, 8)}
+    first.open = False
+    first.tell()
+    await until(lambda: not preparing.of("alice"), change)
+    assert not first.followers

@@ -24,6 +24,7 @@ from core.rag.bearing import cited_numbers
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.reading.held_reading import index_of
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.send import start
@@ -223,7 +224,7 @@ async def test_any_passage_of_the_document_can_be_looked_at(house: House, tmp_pa
 
 async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: House, tmp_path: Path) -> None:
     await house.asks(policy_pdf(tmp_path))
-    library = await house.engine.library(house.view.owner)
+    library = await index_of(house.engine, house.view.owner)
     library.remove(panel_document(await house.cites()))
     panel = await house.cites()
     assert "its reading was cancelled" in panel.css(".p-none")[0].text()
@@ -287,7 +288,7 @@ async def test_what_was_searched_for_again_is_looked_at_without_another_search(
     house: House, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await house.asks(policy_pdf(tmp_path))
-    library = await house.engine.library(house.view.owner)
+    library = await index_of(house.engine, house.view.owner)
     searched: list[str] = []
     find = library.afind
 
@@ -338,7 +339,7 @@ async def test_a_mark_leads_to_its_page_after_a_restart(tmp_path: Path, anyio_ba
 async def test_a_document_that_is_gone_leaves_its_words(house: House, tmp_path: Path) -> None:
     await house.asks(policy_text(tmp_path))
     panel = await house.cites()
-    library = await house.engine.library(house.view.owner)
+    library = await index_of(house.engine, house.view.owner)
     library.remove(panel.css("[data-document]")[0].attributes["data-document"] or "")
     gone = await house.cites()
     assert "cannot be shown" in (gone.css(".p-none")[0].text() or "")
@@ -361,7 +362,7 @@ async def test_where_nothing_is_open_nothing_can_be_asked_for(house: House, aske
 
 async def test_only_what_belongs_to_the_reply_is_shown(house: House, tmp_path: Path) -> None:
     await house.asks(policy_pdf(tmp_path))
-    library = await house.engine.library(house.view.owner)
+    library = await index_of(house.engine, house.view.owner)
     other = library.add_text("Somebody's other text.", name="other.txt")
     await house.cites()
     for asked in (

@@ -20,7 +20,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
-from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, long_pdf, pdf
+from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
 from webui.asked import asked
 from webui.frames import Frame, Frames
 from webui.handlers.act import act
@@ -87,7 +87,7 @@ async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
 
 
 async def test_a_tab_sees_a_document_being_read_asks_now_and_calls_it_off(house: House) -> None:
-    gate = Gate(await house.engine.library(OWNER))
+    gate = Gate(await index_of(house.engine, OWNER))
     record = await house.ask("long.pdf", long_pdf())
     frame = await house.seen("#do-asknow-")
     assert f" of {PAGES} · " in unescape(str(frame.chat))
@@ -105,7 +105,7 @@ async def test_a_tab_sees_a_document_being_read_asks_now_and_calls_it_off(house:
 
 
 async def test_a_tab_is_painted_a_few_times_a_second_while_a_document_is_read(house: House) -> None:
-    gate = Gate(await house.engine.library(OWNER))
+    gate = Gate(await index_of(house.engine, OWNER))
     await house.ask("long.pdf", long_pdf())
     loop = asyncio.get_running_loop()
     times: list[float] = []
