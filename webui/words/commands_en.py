@@ -5,9 +5,11 @@ from __future__ import annotations
 from core.agents.config_problems import SENTENCES as CONFIG
 from core.batch.problems import SENTENCES as BATCH
 from webui.words.judging_en import JUDGING
+from webui.words.keeping_en import KEEPING
 
 COMMANDS: dict[str, str] = {
     **JUDGING,
+    **KEEPING,
     **{f"error.{key}": said for key, said in {**CONFIG, **BATCH}.items()},
     "check.fine": "{file}: nothing is wrong.",
     "check.other": "{what}",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from webui.words.judging_zh import JUDGING
+from webui.words.keeping_zh import KEEPING
 
 COMMANDS: dict[str, str] = {
     **JUDGING,
+    **KEEPING,
     "error.config_unknown": "没有字段 {field}。",
     "error.config_unknown_near": "没有字段 {field}；你是不是想写 {near}？",
     "error.config_missing": "缺少字段 {field}。",

@@ -1,38 +1,43 @@
-"""Brings a database file up to date: checks it, copies it, runs the steps that are missing."""
+"""Opens a database file: checks it, makes it where there is none, and updates one of an older Parlour."""
 
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from core.errors import StorageError
+from core.storage.migrations.snapshots import Snapshots
+from core.storage.migrations.steps import HEAD, run_steps
+from core.storage.migrations.updating import PATIENCE, revision_of, update
 from core.storage.trouble import damaged, translated
 
-# The newest step. Known here, so that opening a file that is up to date needs no Alembic.
-HEAD = "0009"
-
-_FOLDER = Path(__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def bring_up_to_date(path: Path) -> None:
-    """Make the file, or bring it up to date; a file with data is first copied to `backups` beside it.
+    """Make the file, or bring it up to date; of a file with data a snapshot is kept in `backups` beside it.
 
     Raises:
-        StorageError: The file is damaged, newer than this program, or cannot be used.
+        ConflictError: key `storage_in_use`: it must be updated, and another process has it open.
+        NoSpaceError: The disk is full, or cannot hold the copies that an update needs.
+        StorageError: The file is damaged, newer than this program, or cannot be used; or an update would lose
+            something (key `storage_update_lost`).
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
-        with closing(sqlite3.connect(path, timeout=5.0, isolation_level=None)) as connection:
+        with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
             revision = _checked_revision(connection, path)
-            if revision == HEAD:
-                return
-            if revision is not None:
-                _keep_copy(connection, path, revision)
-            connection.execute("PRAGMA journal_mode=WAL")
-        run_steps(path)
+            if revision in {None, HEAD} and connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+                connection.execute("PRAGMA journal_mode=WAL")
+        if revision is None:
+            run_steps(path)
+        elif revision != HEAD:
+            update(path)
+        else:
+            Snapshots(path).keep()  # of an update that was cut short when all but this was done
     except (sqlite3.Error, OSError) as error:
         raise translated(error, path) from error
 
@@ -42,48 +47,9 @@ def _checked_revision(connection: sqlite3.Connection, path: Path) -> str | None:
     answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
     if answer != "ok":
         raise damaged(path, str(answer).splitlines()[-1])
-    tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    if "alembic_version" not in tables:
-        return None
-    row = connection.execute("SELECT version_num FROM alembic_version").fetchone()
-    revision = str(row[0]) if row else None
+    revision = revision_of(connection)
     if revision is not None and revision > HEAD:
         hint = "Start the newer Parlour, or use another data folder."
         text = f"The database {path} was made by a newer Parlour."
         raise StorageError(text, hint=hint, key="storage_newer", path=str(path))
     return revision
-
-
-def _keep_copy(connection: sqlite3.Connection, path: Path, revision: str) -> None:
-    folder = path.parent / "backups"
-    folder.mkdir(mode=0o700, exist_ok=True)
-    copy = folder / f"{path.stem}-{revision}-{time.strftime('%Y%m%d-%H%M%S')}.db"
-    copy.touch(mode=0o600)
-    with closing(sqlite3.connect(copy)) as target:
-        connection.backup(target)
-
-
-def run_steps(path: Path, last: str = "head") -> None:
-    """Run the steps that are missing, up to `last`: all of them, or none."""
-    from alembic import command
-    from alembic.config import Config
-    from sqlalchemy import create_engine
-    from sqlalchemy.exc import DBAPIError
-    from sqlalchemy.pool import NullPool
-
-    config = Config()
-    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT", poolclass=NullPool)
-    try:
-        with engine.connect() as connection:
-            # All steps or none: killed half way, the file is as it was. A second process waits and finds them done.
-            connection.exec_driver_sql("PRAGMA busy_timeout=5000")
-            connection.exec_driver_sql("BEGIN IMMEDIATE")
-            config.attributes["connection"] = connection
-            command.upgrade(config, last)
-            connection.exec_driver_sql("COMMIT")
-    except DBAPIError as error:
-        raise translated(error, path) from error
-    finally:
-        engine.dispose()

@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine
 from core.errors import ConflictError, NoSpaceError, StorageError
 from core.storage import database as database_module
 from core.storage.database import Database
-from core.storage.migrations import upgrade
+from core.storage.migrations import steps
 from core.storage.tables import metadata
 
 pytestmark = pytest.mark.anyio
@@ -50,7 +50,7 @@ async def test_the_steps_make_the_tables_that_the_program_uses(tmp_path: Path) -
 
 
 def test_the_newest_step_is_the_one_that_opening_looks_for() -> None:
-    assert ScriptDirectory(str(Path(upgrade.__file__).parent)).get_heads() == [upgrade.HEAD]
+    assert ScriptDirectory(str(Path(steps.__file__).parent)).get_heads() == [steps.HEAD]
 
 
 async def test_every_table_has_an_owner() -> None:
@@ -77,22 +77,6 @@ async def test_messages_survive_a_power_failure_and_checkpoints_are_cheap(tmp_pa
         2,
     ]
     await database.aclose()
-
-
-async def test_a_database_with_data_is_copied_before_it_is_changed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "a.db"
-    database = await Database.open(path)
-    await store_an_owner(database, "somebody")
-    await database.aclose()
-    ran: list[Path] = []
-    monkeypatch.setattr(upgrade, "HEAD", "9999")
-    monkeypatch.setattr(upgrade, "run_steps", ran.append)
-    await (await Database.open(path)).aclose()
-    (copy,) = (tmp_path / "backups").iterdir()
-    assert rows(copy, "SELECT id FROM owners") == [("somebody",)]
-    assert ran == [path]
 
 
 async def test_killed_in_the_middle_of_the_steps_it_begins_anew(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
 from core.storage.libraries import LibraryStore
-from core.storage.migrations import upgrade
+from core.storage.migrations import steps
 from core.storage.tables import documents as document_table
 
 pytestmark = pytest.mark.anyio
@@ -179,7 +179,7 @@ async def test_what_reading_found_is_kept_and_cleared_by_the_next_reading(stores
 
 async def test_a_database_of_before_keeps_its_documents(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    await asyncio.to_thread(upgrade.run_steps, path, "0002")
+    await asyncio.to_thread(steps.run_steps, path, "0002")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.executescript("""
             INSERT INTO owners VALUES ('alice', 1.0);

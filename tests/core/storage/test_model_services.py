@@ -11,7 +11,7 @@ from sqlalchemy import text
 
 from core.errors import StorageError
 from core.storage.database import Database
-from core.storage.migrations import upgrade
+from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
 from core.storage.sealing import Sealer
 
@@ -154,7 +154,7 @@ def test_the_same_text_is_never_sealed_the_same() -> None:
 
 async def test_a_database_of_before_gets_the_table_and_keeps_what_it_has(tmp_path: Path) -> None:
     path = tmp_path / "old.db"
-    upgrade.run_steps(path, "0001")
+    steps.run_steps(path, "0001")
     with closing(sqlite3.connect(path)) as connection, connection:
         connection.execute("INSERT INTO owners VALUES ('alice', 1.0)")
     database = await Database.open(path)

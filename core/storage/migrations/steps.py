@@ -1,0 +1,66 @@
+"""The steps themselves: run on a file, and what each of them says that it changes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.storage.trouble import translated
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+# The newest step. Known here, so that opening a file that is up to date needs no Alembic.
+HEAD = "0009"
+
+_FOLDER = Path(__file__).parent
+
+
+def run_steps(path: Path, last: str = "head") -> None:
+    """Run the steps that are missing, up to `last`: all of them, or none.
+
+    Raises:
+        StorageError: A step failed.
+    """
+    from alembic import command
+    from sqlalchemy import create_engine
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.pool import NullPool
+
+    config = _config()
+    engine = create_engine(f"sqlite:///{path}", isolation_level="AUTOCOMMIT", poolclass=NullPool)
+    try:
+        with engine.connect() as connection:
+            # All steps or none: killed half way, the file is as it was. A second process waits and finds them done.
+            connection.exec_driver_sql("PRAGMA busy_timeout=5000")
+            connection.exec_driver_sql("BEGIN IMMEDIATE")
+            config.attributes["connection"] = connection
+            command.upgrade(config, last)
+            connection.exec_driver_sql("COMMIT")
+    except DBAPIError as error:
+        raise translated(error, path) from error
+    finally:
+        engine.dispose()
+
+
+def changed_on_purpose(since: str) -> frozenset[str]:
+    """What the steps after `since` change in rows that were there: `table`, or `table.column`.
+
+    A step says so in a name of its module, `changes`. What it does not name must be the same after it.
+    """
+    from alembic.script import ScriptDirectory
+
+    steps = ScriptDirectory.from_config(_config()).iterate_revisions("head", since)
+    named: set[str] = set()
+    for step in steps:
+        named.update(getattr(step.module, "changes", ()))
+    return frozenset(named)
+
+
+def _config() -> Config:
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", str(_FOLDER).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config

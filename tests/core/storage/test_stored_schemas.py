@@ -1,0 +1,161 @@
+"""Databases of every released schema, made by the code of their time, and opened by today's."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.storage.allowances import Allowances
+from core.storage.base import LOCAL_OWNER
+from core.storage.conversations import ConversationStore, dumped
+from core.storage.database import Database
+from core.storage.documents import DocumentStore
+from core.storage.files import FileStore
+from core.storage.libraries import LibraryStore
+from core.storage.mcp_servers import McpServerStore
+from core.storage.migrations import steps
+from core.storage.model_services import ModelServiceStore
+from core.storage.owner_settings import OwnerSettings
+from core.storage.runs import RunStore
+from core.storage.sealing import Sealer
+from core.storage.summaries import SummaryStore
+from core.storage.thoughts import ThoughtStore
+from core.storage.whole_conversations import WholeConversations
+
+pytestmark = pytest.mark.anyio
+
+STORED = Path(__file__).parent / "stored"
+SCHEMAS = sorted(path.name.removesuffix(".db.gz") for path in STORED.glob("*.db.gz"))
+OLDER = [schema for schema in SCHEMAS if schema != steps.HEAD]
+NEVER_RELEASED = {"0004", "0005", "0006", "0007"}  # came together with 0008
+SECRET = "the secret of the stored databases"
+
+
+def unpacked(schema: str, folder: Path) -> Path:
+    path = folder / "parlour.db"
+    path.write_bytes(gzip.decompress((STORED / f"{schema}.db.gz").read_bytes()))
+    return path
+
+
+def put_in(schema: str) -> dict[str, Any]:
+    return json.loads((STORED / f"{schema}.json").read_text(encoding="utf-8"))
+
+
+def test_every_migration_comes_with_the_stored_database_of_its_schema() -> None:
+    versions = Path(steps.__file__).parent / "versions"
+    made = {path.name.split("_")[0] for path in versions.glob("[0-9]*.py")}
+    missing = made - NEVER_RELEASED - set(SCHEMAS)
+    assert not missing, f"Run {STORED.name}/fill.py for {sorted(missing)}; it says how."
+    assert {path.stem for path in STORED.glob("*.json")} == set(SCHEMAS)
+
+
+async def turns_now(database: Database, talk: str) -> dict[str, Any]:
+    """A conversation as today's stores give it, in the form of `fill.conversations_of`."""
+    whole, runs = WholeConversations(database), RunStore(database)
+    outline = await whole.outline(LOCAL_OWNER, talk)
+    turns: list[dict[str, Any]] = []
+    for turn in await whole.turns(LOCAL_OWNER, talk, outline.turns):
+        message = turn.message
+        events = await runs.events(LOCAL_OWNER, message.run_id) if message.run_id else []
+        turns.append(
+            {
+                "id": message.id,
+                "parent_id": message.parent_id,
+                "role": message.role,
+                "status": message.status,
+                "run_id": message.run_id,
+                "parts": dumped(message.parts),
+                "events": [[one.seq, one.kind, one.payload] for one in events],
+            }
+        )
+    return {"title": outline.conversation.title, "leaf": outline.conversation.leaf_id, "turns": turns}
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_conversations_of_every_released_schema_are_the_same_today(schema: str, tmp_path: Path) -> None:
+    expected: dict[str, Any] = put_in(schema)["conversations"]
+    database = await Database.open(unpacked(schema, tmp_path))
+    listed = await ConversationStore(database).list(LOCAL_OWNER)
+    assert {talk.id for talk in listed} == set(expected)
+    for talk, was in expected.items():
+        assert await turns_now(database, talk) == was
+    await database.aclose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_files_documents_and_libraries_of_every_released_schema_are_the_same_today(
+    schema: str, tmp_path: Path
+) -> None:
+    told: dict[str, Any] = put_in(schema)["told"]["documents"]
+    database = await Database.open(unpacked(schema, tmp_path))
+    documents = DocumentStore(database)
+    file = await FileStore(database, tmp_path / "files").record(LOCAL_OWNER, told["file"])
+    assert (file.name, file.size) == (told["name"], told["size"])
+    document = await documents.get(LOCAL_OWNER, told["document"])
+    assert (document.status, document.library_id, document.file_id) == ("ready", file.sha256, file.id)
+    assert await documents.within_reach(LOCAL_OWNER, told["id"]) == [file.sha256]
+    used = await LibraryStore(database).used_by(LOCAL_OWNER, told["id"])
+    assert [(one.id, one.name) for one in used] == [
+        (told[name], told["library_name"]) for name in ("library",) if name in told
+    ]
+    if "shelved" in told:
+        assert ((await documents.get(LOCAL_OWNER, told["shelved"])).facts or {})["chunks"] == 3
+    await database.aclose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_choices_keys_and_steps_of_every_released_schema_are_the_same_today(schema: str, tmp_path: Path) -> None:
+    told: dict[str, Any] = put_in(schema)["told"]
+    talk, chosen = told["documents"]["id"], told["choices"]
+    database = await Database.open(unpacked(schema, tmp_path))
+    sealer = Sealer(SECRET)
+    (*kept,) = await ModelServiceStore(database, sealer).list(LOCAL_OWNER)
+    keys = [sealer.open(one.key or "", LOCAL_OWNER, one.service) for one in kept]
+    assert keys == [chosen[name] for name in ("service_key",) if name in chosen]
+    assert await Allowances(database).list(LOCAL_OWNER, talk) == chosen.get("allowed", [])
+    assert await OwnerSettings(database).get(LOCAL_OWNER, "approval") == chosen.get("approval")
+    assert await SummaryStore(database).list(LOCAL_OWNER, talk) == chosen.get("summary", {})
+    servers = McpServerStore(database, sealer)
+    found = {one.id: servers.settings_of(one) for one in await servers.list(LOCAL_OWNER)}
+    assert found == {chosen[name]: chosen["server_settings"] for name in ("server",) if name in chosen}
+    thoughts = await ThoughtStore(database).of_conversation(LOCAL_OWNER, told["replies"]["id"])
+    assert [[one.tool_name for one in steps] for steps in thoughts.values()] == (
+        [["calculator"]] if schema >= "0006" else []
+    )
+    await database.aclose()
+
+
+def kill_at_every_moment(schema: str, folder: Path, stride: int = 1) -> dict[str, Any]:
+    program = Path(__file__).with_name("killed_updates.py")
+    root = Path(__file__).parents[3]
+    done = subprocess.run(
+        [sys.executable, str(program), str(unpacked(schema, folder)), str(stride)],
+        cwd=root,
+        env={"PYTHONPATH": str(root), "PATH": "", "TMPDIR": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout)
+
+
+def test_an_update_that_is_killed_at_any_statement_leaves_the_old_database_or_the_new_and_the_next_start_completes_it(
+    tmp_path: Path,
+) -> None:
+    told = kill_at_every_moment(SCHEMAS[0], tmp_path)
+    assert told["wrong"] == []
+    assert told["steps"] >= 20  # statements of the migrations themselves were among the moments
+    assert set(told["ends"]) == {SCHEMAS[0], steps.HEAD}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schema", OLDER[1:])
+def test_an_update_of_any_released_schema_may_be_killed_at_any_statement(schema: str, tmp_path: Path) -> None:
+    assert kill_at_every_moment(schema, tmp_path)["wrong"] == []
