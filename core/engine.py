@@ -9,6 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
+from core import descriptors
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
@@ -77,6 +78,7 @@ class Engine:
     def __init__(self, settings: Settings, *, model: BaseChatModel | None = None) -> None:
         self.settings = settings
         self.readiness = Readiness(changed=partial(self._changed, None, None))
+        self.readiness.checks["descriptors"] = descriptors.told
         self._callbacks: list[Callable[[str | None, str | None], None]] = []
         self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
         self._open = AsyncExitStack()

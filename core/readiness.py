@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from core.errors import ParlourError
 
@@ -45,6 +45,8 @@ class Readiness:
         self.parts: dict[PartName, Part] = {"database": Part(), "model": Part(), "page": Part()}
         self.notes: dict[str, dict[str, Any]] = {}
         """What else `/readyz` tells; the page works without it."""
+        self.checks: dict[str, Callable[[], dict[str, Any]]] = {}
+        """What is looked at each time `/readyz` is asked: each tells whether it is `ready`, and what else is known."""
         self._changed = changed
 
     def __getitem__(self, name: PartName) -> Part:
@@ -53,7 +55,7 @@ class Readiness:
     @property
     def ready(self) -> bool:
         """Whether people can use the page; it works without a model too, and then says what to do."""
-        return self.parts["database"].state == self.parts["page"].state == "ready"
+        return self._is_ready(check() for check in self.checks.values())
 
     def mark(self, name: PartName, state: PartState, **changes: Any) -> None:
         """Set a part's state and what else is known; a new state forgets bytes and remedy unless given."""
@@ -78,4 +80,10 @@ class Readiness:
 
     def as_dict(self) -> dict[str, Any]:
         """The form of `/readyz`."""
-        return {"ready": self.ready, "parts": {name: asdict(part) for name, part in self.parts.items()}, **self.notes}
+        parts = {name: asdict(part) for name, part in self.parts.items()}
+        checks = {name: check() for name, check in self.checks.items()}
+        return {"ready": self._is_ready(checks.values()), "parts": parts, **checks, **self.notes}
+
+    def _is_ready(self, checked: Iterable[dict[str, Any]]) -> bool:
+        parts = self.parts["database"].state == self.parts["page"].state == "ready"
+        return parts and all(one["ready"] for one in checked)

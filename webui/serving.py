@@ -6,6 +6,7 @@ import logging
 from functools import partial
 from typing import TYPE_CHECKING
 
+from core.descriptors import raise_limit
 from core.errors import ParlourError
 from webui.app import open_house
 from webui.auth import Hosts, Owners
@@ -50,6 +51,7 @@ def serve(
     Raises:
         ParlourError: It cannot be opened.
     """
+    raise_limit()
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
     terminal = Terminal(address)
     failures: list[Exception] = []

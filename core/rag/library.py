@@ -259,7 +259,7 @@ class Library:
         return self._finder.vectors_settled()
 
     def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call back whenever some vectors were made, or no more come; returns what ends this.
+        """Call `callback` whenever some vectors were made, or no more come; returns what ends this.
 
         It is called in the thread that makes them, or that closes the library, and must not take long.
         """

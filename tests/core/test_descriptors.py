@@ -1,0 +1,70 @@
+"""File descriptors: as many as the system allows, counted, and told before they run out."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from core import descriptors
+from core.readiness import Readiness
+
+_RUNS_OUT = """
+import json, os, resource, sys
+from core import descriptors
+from core.readiness import Readiness
+
+_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
+readiness = Readiness()
+readiness.checks["descriptors"] = descriptors.told
+readiness.mark("database", "ready")
+readiness.mark("page", "ready")
+said = [readiness.as_dict()]
+held = []
+while True:
+    try:
+        held.append(os.open(os.devnull, os.O_RDONLY))
+    except OSError:
+        break
+said.append(readiness.as_dict())
+for one in held[:20]:
+    os.close(one)
+said.append(readiness.as_dict())
+descriptors.raise_limit()
+said.append(readiness.as_dict())
+print(json.dumps(said))
+"""
+
+
+@pytest.mark.parametrize("open_", [0, 60_000], ids=["idle", "busy"])
+def test_ready_means_that_enough_are_left(open_: int) -> None:
+    assert descriptors.Descriptors(open_, 65_536).suffice
+    assert descriptors.Descriptors(900, 1_024).suffice
+    assert not descriptors.Descriptors(1_000, 1_024).suffice
+    assert not descriptors.Descriptors(50, 64).suffice
+
+
+def test_a_check_that_fails_is_told_and_makes_the_house_unready() -> None:
+    readiness, state = Readiness(), {"ready": True, "open": 12, "limit": 1_024}
+    readiness.checks["descriptors"] = lambda: state
+    readiness.mark("database", "ready")
+    readiness.mark("page", "ready")
+    assert readiness.ready
+    state["ready"] = False
+    assert not readiness.ready
+    assert readiness.as_dict()["ready"] is False
+    assert readiness.as_dict()["descriptors"] == {"ready": False, "open": 12, "limit": 1_024}
+
+
+if sys.platform != "win32":  # which has no such limit
+
+    def test_a_process_with_none_left_says_so_and_raises_its_limit_as_far_as_it_may() -> None:
+        done = subprocess.run([sys.executable, "-c", _RUNS_OUT], capture_output=True, text=True, check=True)
+        fresh, full, freed, raised = json.loads(done.stdout)
+        assert fresh["ready"]
+        assert (full["ready"], full["descriptors"]["limit"]) == (False, 64)
+        assert freed["ready"]
+        assert raised["descriptors"]["limit"] > 64
