@@ -3,11 +3,13 @@ import { keepFocus } from './focus.js';
 import { onChange, status } from './state.js';
 
 const NEAR = 8;
+const BELOW = 100;  // pixels below the edge that are worth a button; Gradio's own button appears from there
 let stick = true;
 let anchor = null;
 let conversation;
 let measured = null;
 let last = 0;       // where the box was, to know which way it moves
+let height = 0;     // of what was in it then
 let leftAt = 0;     // when the reader moved up
 // A bubble that slides open grows without any change of the page's elements.
 const growth = new ResizeObserver(() => hold());
@@ -16,7 +18,36 @@ const box = () => document.querySelector('#chat [role="log"]');
 const rows = () => [...(box()?.querySelectorAll('[data-testid="user"], [data-testid="bot"]') ?? [])];
 const key = (element) => element.innerText.slice(0, 80);
 
-export function toEnd() { stick = true; hold(); }
+// Another place of the box, by our own hand.
+function move(scroller, top) {
+  scroller.scrollTop = top;
+  [last, height] = [scroller.scrollTop, scroller.scrollHeight];
+}
+
+const below = (scroller) => scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight;
+
+export function toEnd() {
+  const scroller = box();
+  if (scroller) [last, height] = [scroller.scrollTop, scroller.scrollHeight];
+  stick = true;
+  hold();
+}
+
+// Focus, the browser's search, a screen reader: whoever moved the box up, the page did not. What shrinks pulls it up, too.
+function notice(scroller) {
+  const up = last - scroller.scrollTop;
+  if (up > 0 && up > height - scroller.scrollHeight && below(scroller) > NEAR) leave();
+  [last, height] = [scroller.scrollTop, scroller.scrollHeight];
+  return up;
+}
+
+function leave() { stick = false; leftAt = performance.now(); }
+
+function offer(scroller) {
+  const more = below(scroller) > BELOW;
+  document.documentElement.toggleAttribute('data-below', more);
+  return more;
+}
 
 // Before older messages come in above: remember what is at the top, and keep it there.
 export function keepPlace() {
@@ -44,30 +75,46 @@ function hold() {
     if (measured) growth.observe(measured);
   }
   const now = status()?.conversation;
-  if (now !== conversation) { conversation = now; stick = true; anchor = null; }
+  const other = now !== conversation;
+  if (other) [conversation, stick, anchor] = [now, true, null];
+  else notice(scroller);  // it may have moved, and the event that says so is still on its way
   if (anchor) {
     const same = anchor.find();
-    if (same) scroller.scrollTop += same.getBoundingClientRect().top - anchor.y;
-  } else if (stick && scroller.scrollTop + scroller.clientHeight < scroller.scrollHeight - 1) {
-    scroller.scrollTop = scroller.scrollHeight;
-  }
+    if (same) move(scroller, scroller.scrollTop + same.getBoundingClientRect().top - anchor.y);
+  } else if (stick && below(scroller) > 1) move(scroller, scroller.scrollHeight);
+  // Gradio draws its button when the box is scrolled, but not when what is in it grows.
+  if (offer(scroller) && !document.querySelector('#chat .scroll-down-button-container')) scroller.dispatchEvent(new Event('scroll'));
 }
+
+// The keyboard stands on something in the conversation, or the browser's search is open: it must not move away.
+function focused({ target }) {
+  const scroller = box();
+  if (!scroller) return;
+  if (target !== scroller && scroller.contains(target)) {
+    if (target.matches(':focus-visible')) leave();
+  } else if (target !== scroller && below(scroller) <= NEAR) stick = true;
+}
+
+const searches = ({ key, ctrlKey, metaKey }) => key === 'F3' || (ctrlKey || metaKey) && ['f', 'g'].includes(key.toLowerCase());
 
 export function start() {
   const inside = (event) => box()?.contains(event.target);
-  const leave = (event) => { if (inside(event)) { stick = false; leftAt = performance.now(); } };
-  addEventListener('wheel', (event) => { if (event.deltaY < 0) leave(event); }, { passive: true });
-  addEventListener('touchmove', leave, { passive: true });
-  addEventListener('keydown', (event) => { if (['PageUp', 'ArrowUp', 'Home'].includes(event.key)) leave(event); });
+  // Before the box has moved: a reply that grows in this moment does not hold it back.
+  addEventListener('wheel', (event) => { if (event.deltaY < 0 && inside(event)) leave(); }, { passive: true });
+  addEventListener('touchmove', (event) => { if (inside(event)) leave(); }, { passive: true });
+  addEventListener('keydown', (event) => {
+    if (searches(event) || ['PageUp', 'ArrowUp', 'Home'].includes(event.key) && inside(event)) leave();
+  });
+  addEventListener('focusin', focused);
   // An opened bubble grows downwards: what was opened stays in sight.
   addEventListener('click', (event) => { if (event.target.closest?.('#chat .title')) stick = false; }, true);
   addEventListener('scroll', (event) => {
     const scroller = box();
     if (event.target !== scroller) return;
     // On the way up the first steps are near the end too, and our own move there may be told late.
-    const down = scroller.scrollTop >= last && performance.now() - leftAt > 200;
-    last = scroller.scrollTop;
-    if (down && last + scroller.clientHeight >= scroller.scrollHeight - NEAR) stick = true;
+    const down = notice(scroller) < 0 && performance.now() - leftAt > 200;
+    if (down && below(scroller) <= NEAR) stick = true;
+    offer(scroller);
   }, true);
   addEventListener('click', (event) => {
     if (!event.target.closest?.('.scroll-down-button-container')) return;

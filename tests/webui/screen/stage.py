@@ -33,7 +33,7 @@ from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import Conversation, StoredMessage
-from tests.webui.screen import agents_scenes, calls_scenes, prose_scenes
+from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
 from webui.assets_folder import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
@@ -141,7 +141,7 @@ def _running() -> tuple[list[StoredMessage], dict[str, Reply]]:
 
 VERSIONS = {"q2": ("q2-old", "q2"), "r2": ("r2-old", "r2", "r2-new")}
 SCENES = {"answered": _answered, "versions": _answered, "hostile": _hostile, "running": _running, **calls_scenes.SCENES}
-SCENES |= agents_scenes.SCENES | prose_scenes.SCENES
+SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
 class Stage:
