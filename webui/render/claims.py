@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from core.rag.claims import sentences_of
-from core.runs.marks import is_marked, marked_texts
+from core.runs.marks import marked_texts, missing_marks
 from core.runs.reply import TextBlock
 from webui.render.html import escaped
 
@@ -22,14 +22,15 @@ _SIGNS = {"weak": "≈", "unsupported": "?"}
 def notes_of(reply: Reply, block: int, text: str, words: Words, message_id: str, cite: Cite) -> list[tuple[int, str]]:
     """The signs for one text of a reply, and where each goes; a supported sentence shows the marks of its passages."""
     notes: list[tuple[int, str]] = []
+    missing = missing_marks((one for one in reply.claims if one.block == block), text)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
         if claim.verdict != "supported":
             sign = _web_sign(claim, words) if _is_web(reply) else _sign(claim, index, words, message_id)
             notes.append((claim.end, sign))
-        elif not is_marked(claim, text):
-            notes.append((claim.end, cite(list(claim.numbers))))
+        elif numbers := missing.get(claim.end):
+            notes.append((claim.end, cite(list(numbers))))
     return notes
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
 from core.runs.log import Checked, ClaimsChecked, LoggedEvent, RunEvent, RunFinished
@@ -49,6 +53,22 @@ def test_a_sentence_that_the_documents_do_not_say_carries_a_sign_that_searches_a
     assert 'href="#do-again-m.1"' in sign
     assert "p-unsupported" in sign
     assert "p-claim" not in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "marks"),
+    [
+        ("末句“虫声新透绿窗纱”……[2] 又以沾雨的春花作结。", (2,), [2]),
+        ("The deductible is 300 dollars [1], and 750 for a storm.", (1, 2), [1, 2]),
+        ("The deductible is 300 dollars, and 750 for a storm.", (1, 2), [1, 2]),
+        ("The deductible is 300 dollars, and 750 for a storm. [2]", (1, 2), [2]),
+    ],
+)
+def test_no_sentence_gets_a_second_mark_of_the_same_passage(
+    text: str, numbers: tuple[int, ...], marks: list[int]
+) -> None:
+    page = shown(Checked(1, len(text), "supported", numbers), text=text)
+    assert [int(number) for number in re.findall(r'href="#cite-m-(\d)"', page)] == marks
 
 
 def test_a_supported_sentence_shows_its_passage_once() -> None:
