@@ -41,8 +41,10 @@ def question_entry(
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
+    label = escaped(words("reply.edit"))
     edit = (
-        f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}">{escaped(words("reply.edit"))}</a>'
+        f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}" title="{label}">'
+        f'<span class="p-sr">{label}</span></a>'
         if len(text) <= LONGEST
         else ""
     )

@@ -178,6 +178,8 @@ def _by(model: str, words: Words) -> str:
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:
-    form = f"p-do p-{act} p-word" if worded and act != "copy" else f"p-do p-{act}"
     label = escaped(words(f"reply.{act}"))
-    return f'<a class="{form}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">{label}</a>'
+    form, text = f"p-do p-{act}", f'<span class="p-sr">{label}</span>'
+    if worded and act != "copy":
+        form, text = f"{form} p-word", label
+    return f'<a class="{form}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">{text}</a>'

@@ -44,4 +44,7 @@ def _step(way: str, to: str, words: Words) -> str:
     if not to:
         return f'<span class="p-dead p-{way}"></span>'
     label = escaped(words(f"versions.{way}"))
-    return f'<a class="p-do p-{way}" role="button" href="#do-version-{escaped(to)}" title="{label}">{label}</a>'
+    return (
+        f'<a class="p-do p-{way}" role="button" href="#do-version-{escaped(to)}" title="{label}">'
+        f'<span class="p-sr">{label}</span></a>'
+    )

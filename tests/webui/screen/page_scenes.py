@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from core.messages.events import MessageStarted, TextDelta
-from core.runs.log import RunFinished
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
+from core.rag.claims import sentences_of
+from core.runs.log import Checked, ClaimsChecked, RunFinished
 from core.runs.reply import Reply
 from tests.webui.screen.calls_scenes import Scene, call, came, reply_of, turns
 
@@ -25,4 +26,20 @@ def _answer(first: str) -> Reply:
     return reply_of((0, MessageStarted()), *looked_up, (0.3, TextDelta(text)), (1, RunFinished("complete")))
 
 
-SCENES = {"long": long}
+def marks() -> Scene:
+    """Marks and signs at the ends of sentences, in English and Chinese, so that some stand at the ends of lines."""
+    passage = {"text": "…", "document": "policy.pdf", "document_id": "doc", "page": 2, "chunk_id": 1}
+    passages = [{**passage, "chunk_id": number} for number in range(1, 13)]
+    english = " ".join(f"{'The deductible is x' + 'y' * (at % 7)} [{at % 12 + 1}]." for at in range(40))
+    chinese = "".join(f"虫声新透绿窗纱{'，' * (at % 2)}{'今' * (at % 5)}[{at % 12 + 1}]。" for at in range(60))
+    text = f"{english}\n\n{chinese}"
+    claims = [
+        Checked(1, end, "unsupported" if at % 2 else "weak", ()) for at, (_, end) in enumerate(sentences_of(text))
+    ]
+    found = [*call("a", "ask_documents", 0, query="x"), came("a", 0.2, "…", passages=passages)]
+    said = [(0.3, MessageStarted()), (0.3, TextDelta(text)), (0.9, MessageFinished("stop"))]
+    checked = [(0.95, ClaimsChecked(tuple(claims))), (1, RunFinished("complete"))]
+    return turns("What is it?", reply_of((0, MessageStarted()), *found, *said, *checked))
+
+
+SCENES = {"long": long, "marks": marks}

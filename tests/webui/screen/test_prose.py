@@ -92,3 +92,48 @@ def test_everything_on_a_phone_is_large_enough_for_a_finger(show: Show, scene: s
     page.evaluate("document.querySelectorAll('#chat .thought-group > .title:not(.expanded)').forEach((e) => e.click())")
     page.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
     assert page.evaluate(TOO_SMALL) == []
+
+
+# Marks that are cut in two, or stand on another line than the word before them.
+BROKEN = r"""() => [...document.querySelectorAll('#chat .bot-row sup > a')].filter((mark) => {
+    const pieces = [...mark.getClientRects()].filter((box) => box.width > 0);
+    const words = document.createTreeWalker(mark.closest('p'), NodeFilter.SHOW_TEXT);
+    let before = null, line = null;
+    for (let text; (text = words.nextNode()) && !mark.contains(text);) before = text;
+    if (before && !before.parentElement.closest('sup')) {
+        const range = document.createRange(), end = before.data.replace(/[\u2060\s]+$/, '').length;
+        range.setStart(before, end - 1);
+        range.setEnd(before, end);
+        line = range.getBoundingClientRect();
+    }
+    return pieces.length > 1 || (line && Math.abs(line.top - pieces[0].top) > 14);
+}).map((mark) => mark.textContent)"""
+
+
+def test_a_mark_never_breaks_over_two_lines_nor_leaves_its_word(show: Show) -> None:
+    page = show("marks", width=400, height=800, locale="zh-CN")
+    expect(page.locator("#chat sup > a.cite").nth(99)).to_be_attached()
+    for width in range(330, 440, 6):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate(BROKEN) == []
+
+
+@pytest.mark.parametrize("scene", ["versions", "answered"])
+def test_an_icons_label_is_cut_away_in_every_browser(show: Show, scene: str) -> None:
+    page = show(scene)
+    icons = page.locator("#chat .p-acts a.p-do:not(.p-word)")
+    expect(icons).not_to_have_count(0)
+    for icon in icons.all():
+        assert icon.evaluate("e => e.innerText.trim() === e.querySelector('.p-sr').innerText.trim()")
+        assert icon.evaluate("e => getComputedStyle(e.querySelector('.p-sr')).clipPath") == "inset(50%)"
+        assert icon.evaluate("e => getComputedStyle(e).textIndent") == "0px"
+
+
+def test_the_pencil_stands_at_the_end_of_its_question(show: Show) -> None:
+    page = show("long")
+    question = page.locator("#chat .user-row").first
+    words, pencil = question.locator("p").first.bounding_box(), question.locator("a.p-edit").bounding_box()
+    assert words is not None
+    assert pencil is not None
+    assert 0 <= pencil["y"] - (words["y"] + words["height"]) < 8
+    assert abs(pencil["x"] - words["x"]) < 12
