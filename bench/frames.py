@@ -61,7 +61,7 @@ def opened(browser: Browser, app: AppProcess, conversation: str) -> Iterator[Pag
     """The conversation in a window of its own."""
     context = browser.new_context(viewport={"width": 1280, "height": 860}, locale="en-US")
     page = context.new_page()
-    page.goto(f"{app.url}/?c={conversation}", wait_until="domcontentloaded")
+    page.goto(app.at(f"/?c={conversation}"), wait_until="domcontentloaded")
     page.wait_for_selector("#composer textarea")
     expect(page.locator("#chat")).to_contain_text("The third is short", timeout=60_000)
     try:

@@ -112,11 +112,12 @@ class RawPage:
                     return
 
 
-async def measured(url: str) -> tuple[list[float], list[float]]:
+async def measured(address: str) -> tuple[list[float], list[float]]:
     """Seconds to the first frame and to the first word, for each of the pages."""
+    url = address.partition("?")[0].rstrip("/")
     limits = httpx.Limits(max_connections=4 * PAGES, max_keepalive_connections=4 * PAGES)
     async with httpx.AsyncClient(base_url=url, limits=limits, headers={"Referer": url + "/"}, timeout=60) as client:
-        await client.get("/")
+        await client.get(address, follow_redirects=True)
         functions = Functions.read((await client.get("/config")).json())
         pages = [RawPage(client, functions) for _ in range(PAGES)]
         for page in pages:
@@ -130,7 +131,7 @@ def main() -> None:
     with TemporaryDirectory() as folder, ModelServer(behave) as model:
         app = AppProcess(Path(folder) / "home", model).start()
         try:
-            frames, words = asyncio.run(measured(app.url))
+            frames, words = asyncio.run(measured(app.address))
         finally:
             app.stop()
     said = f"median {statistics.median(frames):.2f} s; first word at the latest after {max(words):.2f} s"

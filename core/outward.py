@@ -21,6 +21,7 @@ from core.errors import ConflictError, NotFoundError, ToolError, ToolTimeoutErro
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.asking import RunGuard
+from core.storage.base import LOCAL_OWNER
 from core.storage.owner_settings import OwnerSettings
 
 if TYPE_CHECKING:
@@ -123,14 +124,20 @@ class Outward:
         """Let no other program in any more. Raises StorageError."""
         await self._settings.change(owner, _KEPT, lambda _: None)
 
-    async def owner_of(self, token: str) -> str | None:
-        """Whose token it is; `None` for nobody's."""
+    async def owner_of(self, token: str, visitor: bool = False) -> str | None:  # noqa: FBT001, FBT002 - Serving's
+        """Whose token it is; `None` for nobody's.
+
+        Args:
+            token: As it was shown.
+            visitor: It came through a proxy or by an allowed name: there the owner of this machine has no token, for
+                the assistant that answers may start that owner's programs.
+        """
         parts = token.split(".")
         owner = _named(parts[1]) if len(token) <= _LONGEST_TOKEN and len(parts) == 3 else ""
         kept = await self._kept(owner) if owner else None
         expected = str(kept["hash"]) if kept else _print("")
         same = hmac.compare_digest(expected, _print(token))
-        return owner if same and kept else None
+        return owner if same and kept and not (visitor and owner == LOCAL_OWNER) else None
 
     # ---- what it is for
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ipaddress
+import json
 import logging
 import os
 import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
-from pydantic import AliasChoices, Field, SecretStr, field_validator
+from pydantic import AliasChoices, BeforeValidator, Field, SecretStr, field_validator
 from pydantic_settings import (
     BaseSettings,
+    NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
@@ -32,11 +34,29 @@ OPENAI_DEFAULT_MODEL = "gpt-5-mini"
 DASHSCOPE_DEFAULT_MODEL = "qwen-plus"
 DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
+NO_TOKEN = "off"  # noqa: S105 - what says that there is none
+SHORTEST_TOKEN = 8
 _OPENAI_HOST = "api.openai.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
 _NATIVE_TYPES = {"openai", "oai", "openai_public", "azure"}
 _ADDRESSES = ("base_url", "model_server", "api_base", "base_http_api_url")
+
+
+def _listed(given: object) -> object:
+    """Names in a text: a JSON list as it stands, else one name after each comma."""
+    if not isinstance(given, str):
+        return given
+    text = given.strip()
+    if text.startswith("["):
+        try:
+            return cast("object", json.loads(text))
+        except ValueError as error:
+            raise ValueError("must be names with commas between them, or a JSON list of them") from error
+    return tuple(name for part in text.split(",") if (name := part.strip()))
+
+
+Names: TypeAlias = Annotated[tuple[str, ...], NoDecode, BeforeValidator(_listed)]
 
 
 def _usual(name: str) -> AliasChoices:
@@ -50,7 +70,12 @@ class Settings(BaseSettings):
     Args:
         config: The TOML file to read; `parlour.toml` in the working folder where it is left out.
         host: The address to listen on. Any but this machine's own makes each browser an owner of its own.
-        allowed_hosts: Further `Host` names that may be served, such as the one of a proxy in front.
+        token: Opens the page: a browser shows it once and is remembered. Given, it is asked of everybody; left out, one
+            is made and kept in the data folder for the owner of a loopback address; `off` asks nobody for one.
+        allowed_hosts: Further `Host` names that may be served, such as the one of a proxy in front: a list, or names
+            with commas between them. Who comes by one of them is never the owner of this machine.
+        trusted_proxies: Addresses or networks of the proxies whose `X-Forwarded-*` headers count; written in the same
+            way.
         owners: `cookie` makes each browser an owner of its own even where only this machine can reach the page.
         space_host: The name of the Hugging Face Space that shows the page in its frame.
         home: The data folder.
@@ -88,7 +113,9 @@ class Settings(BaseSettings):
     config: Path | None = None
     host: str = "127.0.0.1"
     port: int = Field(default=7860, ge=0, le=65535)
-    allowed_hosts: tuple[str, ...] = ()
+    token: SecretStr | None = None
+    allowed_hosts: Names = ()
+    trusted_proxies: Names = ()
     owners: Literal["auto", "cookie"] = "auto"
     space_host: str = Field(default="", validation_alias=_usual("space_host"))
     home: Path = Path("data")
@@ -148,6 +175,24 @@ class Settings(BaseSettings):
     def _expand(cls, path: Path) -> Path:
         return path.expanduser()
 
+    @field_validator("token")
+    @classmethod
+    def _long_enough(cls, token: SecretStr | None) -> SecretStr | None:
+        text = _shown(token)
+        if token is not None and text != NO_TOKEN and (len(text) < SHORTEST_TOKEN or not text.isprintable()):
+            raise ValueError(f"must be `{NO_TOKEN}` or at least {SHORTEST_TOKEN} letters and figures")
+        return token
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _are_networks(cls, networks: tuple[str, ...]) -> tuple[str, ...]:
+        for network in networks:
+            try:
+                ipaddress.ip_network(network, strict=False)
+            except ValueError as error:
+                raise ValueError("must be IP addresses or networks such as 10.0.0.0/8") from error
+        return networks
+
     @field_validator("base_url", "openai_base_url")
     @classmethod
     def _reachable(cls, address: str | None) -> str | None:
@@ -183,10 +228,41 @@ class Settings(BaseSettings):
         Raises:
             SettingsError: The data folder cannot be written.
         """
-        if self.secret is not None:
-            return self.secret.get_secret_value()
+        return self.secret.get_secret_value() if self.secret is not None else self._kept("secret")
+
+    @property
+    def space_hosts(self) -> tuple[str, ...]:
+        """The names of the Space that shows the page; a custom domain stands beside the usual name."""
+        return tuple(name for part in self.space_host.split(",") if (name := part.strip()))
+
+    @property
+    def asks_everybody(self) -> bool:
+        """Whether a token was given, which everybody has to show; one that Parlour made is the local owner's alone."""
+        return self.token is not None and not self.asks_nobody
+
+    @property
+    def asks_nobody(self) -> bool:
+        """Whether the token was switched off."""
+        return _shown(self.token) == NO_TOKEN
+
+    @property
+    def has_local_owner(self) -> bool:
+        """Whether there is one owner of this machine, and not each browser an owner of its own."""
+        return self.bound_to_this_machine and self.owners == "auto"
+
+    def page_token(self) -> str:
+        """What a browser has to show to open the page; "" where nothing is asked.
+
+        Raises:
+            SettingsError: The data folder cannot be written.
+        """
+        if self.asks_everybody:
+            return _shown(self.token)
+        return self._kept("token") if self.has_local_owner and not self.asks_nobody else ""
+
+    def _kept(self, name: str) -> str:
         try:
-            return _kept_secret(self.make_home() / "secret")
+            return _kept_secret(self.make_home() / name)
         except OSError as error:
             raise SettingsError(f"The data folder {self.home} cannot be used: {error}.") from error
 
@@ -289,7 +365,7 @@ def _kept_secret(path: Path) -> str:
     """Read the secret, or make it; of two processes that start together, both use the one that came first."""
     if not path.is_file():
         # Written aside and linked into place: nobody can read half a secret, and the mode is right from the start.
-        draft = path.with_name(f".secret-{secrets.token_hex(8)}")
+        draft = path.with_name(f".{path.name}-{secrets.token_hex(8)}")
         with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
             file.write(secrets.token_urlsafe(32))
         try:
@@ -302,5 +378,8 @@ def _kept_secret(path: Path) -> str:
         try:
             path.chmod(0o600)
         except OSError:
-            _LOG.warning("The secret in %s is one that others on this machine can read; make it private.", path)
-    return path.read_text("ascii").strip()
+            _LOG.warning("What %s holds is secret, and others on this machine can read it; make it private.", path)
+    kept = path.read_bytes().decode("ascii", "ignore").strip()
+    if not kept:
+        raise SettingsError(f"The file {path} is empty.", hint="Delete it: a new one is made at the next start.")
+    return kept

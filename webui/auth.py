@@ -1,8 +1,9 @@
 """Who is asking: the one local owner, or a browser known by a signed cookie.
 
-The address that Parlour is bound to decides which, never what a request says. On a loopback address only
-programs of this machine can ask, so everything belongs to `LOCAL_OWNER`. On any other address each browser is an
-owner of its own until there are accounts.
+On a loopback address there is one owner: whoever comes by a name of this machine, through no proxy, and has shown the
+token (`page_token.py`). Neither an address nor a header proves that: other accounts of the machine reach the port as
+well, and a proxy or a tunnel may pass on what the internet asks without adding a header. On any other address, and for
+whoever comes by an allowed name, each browser is an owner of its own until there are accounts.
 """
 
 from __future__ import annotations
@@ -12,11 +13,11 @@ from hashlib import sha256
 from ipaddress import ip_address
 
 from itsdangerous import BadSignature, TimestampSigner
-from starlette.requests import cookie_parser
 
 from core.storage.base import LOCAL_OWNER
+from webui.cookies import Cookies
 
-_YEAR = 365 * 24 * 3600
+_THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Owners:
@@ -24,27 +25,39 @@ class Owners:
 
     Args:
         secret: Signs the cookies; also part of their name, so that two servers on one host keep apart.
-        local: Everything belongs to the one local owner, and cookies are not looked at.
+        local: There is one local owner; cookies are looked at only for visitors.
         framed: The page lives in a frame of another site, as on a Space; its cookie must say so.
     """
 
     def __init__(self, secret: str, *, local: bool, framed: bool = False) -> None:
         self.local = local
-        self.cookie_name = f"parlour-{sha256(secret.encode()).hexdigest()[:8]}"
-        self._framed = framed
+        self.cookies = Cookies(secret, framed=framed)
         self._signer = TimestampSigner(secret, salt="parlour.owner", digest_method=sha256)
 
-    def of(self, cookies: str) -> str | None:
-        """The owner named by a `Cookie` header, or `None` where none is, or its signature is wrong."""
-        if self.local:
+    @property
+    def cookie_name(self) -> str:
+        """The name of the cookie, without what HTTPS puts before it."""
+        return self.cookies.name
+
+    def of(self, cookies: str, *, visitor: bool = False) -> str | None:
+        """The owner of a request that may be answered.
+
+        Args:
+            cookies: Its `Cookie` header.
+            visitor: It may not be the local owner's, wherever Parlour is bound.
+
+        Returns:
+            The owner; `None` where no cookie names one, or none with a good signature.
+        """
+        if self.local and not visitor:
             return LOCAL_OWNER
-        # Not `SimpleCookie`: it gives up at the first cookie that it finds strange, and other programs of this host
-        # set such ones; their readers would be new owners each time.
-        value = cookie_parser(cookies).get(self.cookie_name, "")
-        try:
-            return self._signer.unsign(value, max_age=_YEAR).decode("ascii")
-        except (BadSignature, UnicodeDecodeError):
-            return None
+        read = (self._read(value) for value in self.cookies.values(cookies))
+        return next((owner for owner in read if owner), None)
+
+    def unread(self, cookies: str) -> str:
+        """The owner's cookie that is there and names nobody; "" where there is none, or a good one beside it."""
+        values = [value for value in self.cookies.values(cookies) if value]
+        return "" if not values or any(self._read(value) for value in values) else values[0]
 
     def new(self) -> str:
         """A new owner's id."""
@@ -52,13 +65,20 @@ class Owners:
 
     def cookie(self, owner: str, *, https: bool) -> str:
         """The `Set-Cookie` header that makes a browser this owner."""
-        value = self._signer.sign(owner).decode("ascii")
-        parts = [f"{self.cookie_name}={value}", "Path=/", f"Max-Age={_YEAR}", "HttpOnly"]
-        if self._framed:
-            parts += ["SameSite=None", "Secure", "Partitioned"]
-        else:
-            parts += ["SameSite=Lax", *(["Secure"] if https else [])]
-        return "; ".join(parts)
+        return self.cookies.header(self._signer.sign(owner).decode("ascii"), https=https)
+
+    def set_aside(self, value: str, *, https: bool) -> str:
+        """The `Set-Cookie` header that keeps a value that could not be read under another name, beside all others."""
+        return self.cookies.header(value, f"-unread-{sha256(value.encode()).hexdigest()[:8]}", https=https)
+
+    def _read(self, value: str) -> str:
+        # The signature alone counts. Its time would make strangers of whoever has a cookie from before the clock was
+        # set back, or from long ago.
+        try:
+            owner = self._signer.unsign(value).decode("ascii")
+        except (BadSignature, ValueError):
+            return ""
+        return "" if owner == LOCAL_OWNER else owner  # no cookie makes anybody the owner of this machine
 
 
 class Hosts:
@@ -72,8 +92,9 @@ class Hosts:
 
     def __init__(self, host: str, allowed: tuple[str, ...] = (), *, any_address: bool) -> None:
         bound = host.strip("[]").lower()
-        self._named = frozenset(name.lower().rstrip(".") for name in allowed if name)
-        self._names = self._named | {"localhost", "127.0.0.1", "::1", bound}
+        self._machine = _THIS_MACHINE | {bound}
+        self._named = frozenset(name.lower().rstrip(".") for name in allowed if name) - _THIS_MACHINE
+        self._names = self._named | self._machine
         self._any_address = any_address
 
     def knows(self, host: str) -> bool:
@@ -85,14 +106,23 @@ class Hosts:
         name = _name(host)
         return name in self._names or (self._any_address and _is_address(name))
 
+    def is_this_machine(self, host: str) -> bool:
+        """Whether a `Host` header is a name of this machine, and not one that a setting allows besides."""
+        name = _name(host)
+        return name in self._machine and name not in self._named
+
     def trusts(self, origin: str, host: str) -> bool:
         """Whether a page from `origin` may ask: one of this very server, or of a name that a setting allows."""
         scheme, _, place = origin.partition("://")
         if scheme not in {"http", "https"}:
             return False
+        return self.is_same(origin, host) or _name(place) in self._named
+
+    def is_same(self, origin: str, host: str) -> bool:
+        """Whether a page from `origin` is one of the very server that a `Host` header names."""
+        scheme, _, place = origin.partition("://")
         default = ":443" if scheme == "https" else ":80"
-        same = place.lower().removesuffix(default) == host.lower().removesuffix(default)
-        return same or _name(place) in self._named
+        return place.lower().removesuffix(default) == host.lower().removesuffix(default)
 
 
 def _name(host: str) -> str:

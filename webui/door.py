@@ -121,12 +121,16 @@ class Door:
     async def _tell(self, scope: Scope, send: Send) -> None:
         words = _words(scope)
         told = self._readiness.as_dict()
+        status = 200 if told["ready"] else 503
+        if not scope.get("trusted"):  # which model and which sandbox there is helps an attacker alone
+            await _send(send, status, "application/json", json.dumps({"ready": told["ready"]}))
+            return
         for part in told["parts"].values():
             key: str
             details: dict[str, Any]
             key, details = part.pop("remedy_key"), part.pop("details") or {}
             part["remedy"] = words.error({"key": key, "details": details}) if key else ""
-        await _send(send, 200 if told["ready"] else 503, "application/json", json.dumps(told, ensure_ascii=False))
+        await _send(send, status, "application/json", json.dumps(told, ensure_ascii=False))
 
     async def _wait(self, scope: Scope, send: Send) -> None:
         words = _words(scope)

@@ -75,6 +75,7 @@ class Server(uvicorn.Server):
             log_config=None,
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # `ProxyMiddleware` decides whose count
             timeout_graceful_shutdown=_GRACE,
             timeout_keep_alive=75,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
+from urllib.parse import urlencode
 
 from core.descriptors import raise_limit
 from core.errors import ParlourError
@@ -14,13 +15,17 @@ from webui.door import Door
 from webui.listening import Server, address_of
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
+from webui.middleware.proxy import ProxyMiddleware
 from webui.neighbour import opened_at
 from webui.page_look import Look
+from webui.page_token import PageToken
 from webui.terminal import Terminal
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+
+    from starlette.types import ASGIApp
 
     from core.engine import Engine
     from core.settings import Settings
@@ -53,7 +58,8 @@ def serve(
     """
     raise_limit()
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
-    terminal = Terminal(address)
+    token = settings.page_token()
+    terminal = Terminal(f"{address}/?{urlencode({'token': token})}" if token else address)
     failures: list[Exception] = []
 
     def failed(error: Exception) -> None:
@@ -61,9 +67,10 @@ def serve(
         server.should_exit = True
 
     door = Door(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
-    server = Server(_guarded(door, settings, secret), door.close)
+    server = Server(guarded(door, settings, secret, token), door.close)
     with opened_at(settings.home, address) as beside:
-        terminal.opening(instead_of=settings.port if settings.port not in {0, port} else 0, beside=beside)
+        taken = settings.port if settings.port not in {0, port} else 0
+        terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
         server.run(sockets=[sock])
     for failure in failures:
         if isinstance(failure, ParlourError):
@@ -72,10 +79,20 @@ def serve(
     return 1 if failures else 0
 
 
-def _guarded(door: Door, settings: Settings, secret: str) -> HeadersMiddleware:
-    """The door behind what looks at every request."""
-    local = settings.bound_to_this_machine
-    framed = bool(settings.space_host)
-    owners = Owners(secret, local=local and settings.owners == "auto", framed=framed)
-    hosts = Hosts(settings.host, (*settings.allowed_hosts, settings.space_host), any_address=not local)
-    return HeadersMiddleware(OwnerMiddleware(door, owners, hosts), _SPACE_FRAMES if framed else ())
+def guarded(door: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyMiddleware:
+    """The door behind what looks at every request.
+
+    Args:
+        door: What answers.
+        settings: Where Parlour listens, and who may come how.
+        secret: Signs cookies.
+        token: Opens the page; "" where nobody is asked for one.
+    """
+    framed = bool(settings.space_hosts)
+    owners = Owners(secret, local=settings.has_local_owner, framed=framed)
+    allowed = (*settings.allowed_hosts, *settings.space_hosts)
+    hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
+    shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
+    owned = OwnerMiddleware(door, owners, hosts, shown, kept=not settings.asks_everybody)
+    frames = HeadersMiddleware(owned, _SPACE_FRAMES if framed else ())
+    return ProxyMiddleware(frames, settings.trusted_proxies)

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from core.readiness import Part, Readiness
 
 _MB = 1_000_000
+_OPEN_TO_ALL = (
+    "PARLOUR_TOKEN=off: whoever reaches this port is its owner, reads everything and can start programs; that is every "
+    "account of this machine, and everybody that a proxy or tunnel lets in."
+)
 _STEP = 10  # per cent between two lines, where lines cannot be rewritten
 
 
@@ -32,12 +36,20 @@ class Terminal:
         self._told: set[str] = set()
         self._open_line = False
 
-    def opening(self, *, instead_of: int = 0, beside: str = "") -> None:
-        """Parlour opens; `instead_of` is the port that was asked for and is taken, `beside` is where it is open."""
+    def opening(self, *, instead_of: int = 0, beside: str = "", open_to_all: bool = False) -> None:
+        """Parlour opens.
+
+        Args:
+            instead_of: The port that was asked for and is taken.
+            beside: Where another process is open on the same data.
+            open_to_all: Nobody is asked for a token, on an address that has one owner.
+        """
         if beside:
             self._line(f"Parlour is already open at {beside}; this is a second one on the same data.")
         if instead_of:
             self._line(f"Port {instead_of} is taken, so Parlour uses the next free one.")
+        if open_to_all:
+            self._line(_OPEN_TO_ALL)
         self._line(f"Parlour is opening at {self._address}")
 
     def tell(self, readiness: Readiness) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-OwnerOf: TypeAlias = Callable[[str], Awaitable[str | None]]
+OwnerOf: TypeAlias = Callable[[str, bool], Awaitable[str | None]]
 
 _VERSION = "0.1.0"  # the project's: where it runs from a checkout, nothing else tells it
 _MOST_PASSAGES = 20
@@ -54,7 +54,8 @@ class Serving:
 
     Args:
         served: What is offered.
-        owner_of: Whose token it is; `None` for nobody's.
+        owner_of: `await owner_of(token, visitor)` says whose token it is, `None` for nobody's; `visitor` where the
+            request may not be the local owner's.
     """
 
     def __init__(self, served: Served, owner_of: OwnerOf) -> None:
@@ -78,7 +79,7 @@ class Serving:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; 401 without a token that is somebody's."""
-        owner = await self._owner_of(_token(scope))
+        owner = await self._owner_of(_token(scope), bool(scope.get("visitor")))
         if owner is None:
             await _refuse(send)
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -14,6 +15,9 @@ import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
+from urllib.parse import urlsplit
+
+import httpx
 
 from core.testing.model_server import ModelServer
 
@@ -44,10 +48,27 @@ class AppProcess:
     settings: dict[str, str] = field(default_factory=dict[str, str])
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    _browser: urllib.request.OpenerDirector = field(default_factory=urllib.request.build_opener)
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def address(self) -> str:
+        """What the app printed to be opened: with its token, where it asks for one."""
+        return re.findall(r"Parlour is opening at (\S+)", self.log.read_text("utf-8"))[-1]
+
+    def at(self, path: str) -> str:
+        """The address of a path of the page for a browser that has no cookie yet."""
+        token = urlsplit(self.address).query
+        return f"{self.url}{path}{'&' if '?' in path else '?'}{token}" if token else self.url + path
+
+    def client(self) -> httpx.Client:
+        """The browser of a user who opened the address that was printed."""
+        client = httpx.Client(base_url=self.url, timeout=60)
+        client.get(self.at("/"), follow_redirects=True)
+        return client
 
     @property
     def log(self) -> Path:
@@ -80,14 +101,16 @@ class AppProcess:
                 break
             status, _ = self.get("/readyz")
             if status == 200:
+                self._browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+                self._browser.open(self.at("/"), timeout=60).close()
                 return
             time.sleep(0.1)  # between two questions, not for luck
         raise RuntimeError(f"Parlour was not ready: {self.get('/readyz')}\n{self.log.read_text('utf-8')[-4000:]}")
 
     def get(self, path: str) -> tuple[int, Any]:
-        """Status and body (parsed where it is JSON) of a GET; 0 where nobody listens."""
+        """Status and body (parsed where it is JSON) of a GET of its user; 0 where nobody listens."""
         try:
-            with urllib.request.urlopen(self.url + path, timeout=10) as response:
+            with self._browser.open(self.url + path, timeout=10) as response:
                 status, raw = response.status, response.read()
         except urllib.error.HTTPError as error:
             with error:

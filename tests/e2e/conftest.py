@@ -90,7 +90,7 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
             contexts.append(context)
         page = context.new_page()
         watches.append(Watch(page, expected=list(expected)))
-        page.goto(app.url + path, wait_until="domcontentloaded")
+        page.goto(app.at(path), wait_until="domcontentloaded")
         wait_until_usable(page)
         return page
 

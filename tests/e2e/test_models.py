@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-import httpx
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
 
@@ -42,8 +41,8 @@ def choosing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 def app(choosing: AppProcess) -> Iterator[AppProcess]:
     """At the end its own model answers again."""
     yield choosing
-    back = httpx.post(f"{choosing.url}/models/use", json={"service": ""}, headers={"origin": choosing.url})
-    assert back.json()["used"] == ""
+    with choosing.client() as client:
+        assert client.post("/models/use", json={"service": ""}).json()["used"] == ""
 
 
 def opened(page: Page) -> Locator:

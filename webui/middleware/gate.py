@@ -13,7 +13,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
-from webui.middleware.answers import answer, read_body, replayed
+from webui.middleware.answers import read_body, refuse, replayed
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -32,9 +32,9 @@ _OURS = ("models", "documents", "libraries", "tools", "calls", "conversations")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 
-_NOT_SERVED = "There is nothing here."
-_NOT_YOURS = "This belongs to another browser, or to an earlier visit; load the page again."
-_TOO_MUCH = "This is more than Parlour takes at once."
+_NOT_SERVED = "refused.not_here"
+_NOT_YOURS = "refused.not_yours"
+_TOO_MUCH = "refused.too_much"
 
 
 class Claims:
@@ -88,11 +88,11 @@ class GateMiddleware:
         path: str = scope["path"]
         if not path.startswith(_API):
             known = path in _PAGES or (path.startswith(_FOLDERS) and _may_exist(path))
-            await (self.app(scope, receive, send) if known else answer(send, 404, _NOT_SERVED))
+            await (self.app(scope, receive, send) if known else refuse(scope, send, 404, _NOT_SERVED))
             return
         owner: str | None = scope["owner"]
         if owner is None:
-            await answer(send, 403, _NOT_YOURS)
+            await refuse(scope, send, 403, _NOT_YOURS)
             return
         route = path.removeprefix(_API)
         if route in _BODIES:
@@ -100,7 +100,7 @@ class GateMiddleware:
         elif self._may(route, owner, scope):
             await self.app(scope, receive, send)
         else:
-            await answer(send, 403, _NOT_YOURS)
+            await refuse(scope, send, 403, _NOT_YOURS)
 
     def _may(self, route: str, owner: str, scope: Scope) -> bool:
         if route in _OPEN:
@@ -118,14 +118,14 @@ class GateMiddleware:
         """Routes that name a session in their body: it is read, checked, and played again."""
         body = await read_body(receive, _BODY_LIMIT)
         if body is None:
-            await answer(send, 413, _TOO_MUCH)
+            await refuse(scope, send, 413, _TOO_MUCH)
             return
         asked = _json(body)
         event, session = str(asked.get("event_id") or ""), str(asked.get("session_hash") or "")
         # Gradio's client names no session when it resets, which does nothing; the event must be its own all the same.
         known = self._sessions.claim(session, owner) if session or route != "reset" else True
         if not known or (route != "queue/join" and event and not self._events.holds(event, owner)):
-            await answer(send, 403, _NOT_YOURS)
+            await refuse(scope, send, 403, _NOT_YOURS)
             return
         if route == "queue/join":
             send = self._noting_event(owner, send)

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 
-from webui.middleware.answers import answer
+from core.storage.base import LOCAL_OWNER
+from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance
+from webui.middleware.answers import refuse
+from webui.page_token import PageToken
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from webui.auth import Hosts, Owners
 
-_UNKNOWN_HOST = "Parlour does not answer to this address; its owner can allow it with PARLOUR_ALLOWED_HOSTS."
-_OTHER_SITE = "Parlour answers only its own page; this request came from another site."
+# Whoever supervises Parlour asks by whatever name and address it knows; they are told no more than yes or no.
+_PROBES = frozenset({"/healthz", "/readyz"})
+_OTHER_PROGRAMS = "/mcp"  # shows a token of its own
+
+
+class _Came(NamedTuple):
+    """How a request came: why it is refused, or "", and whether it may be the local owner's."""
+
+    refused: str
+    is_direct: bool
 
 
 class OwnerMiddleware:
-    """Puts the owner, or `None`, into `scope["owner"]`; a browser that opens the page for the first time gets one."""
+    """Puts who asks into the scope; a browser that opens the page for the first time gets an owner of its own.
 
-    def __init__(self, app: ASGIApp, owners: Owners, hosts: Hosts) -> None:
+    `scope["owner"]` is the owner or `None`, `scope["visitor"]` whether the request may not be the local owner's, and
+    `scope["trusted"]` whether whoever asks has shown the token or is the local owner.
+    """
+
+    def __init__(
+        self, app: ASGIApp, owners: Owners, hosts: Hosts, token: PageToken | None = None, *, kept: bool = False
+    ) -> None:
         self.app = app
         self._owners = owners
         self._hosts = hosts
+        self._token = token or PageToken("", cookies=owners.cookies)
+        self._entrance = Entrance(self._token, owners, kept=kept)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -34,32 +54,96 @@ class OwnerMiddleware:
             await send({"type": "websocket.close", "code": 1008})
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(headers)
-        if refusal:
-            await answer(send, 403, refusal)
-            return
-        owner = self._owners.of(headers.get("cookie", ""))
-        if owner is None and scope["path"] == "/" and scope["method"] == "GET":
-            owner = self._owners.new()
-            send = self._introduced(owner, scope, send)
-        scope["owner"] = owner
-        await self.app(scope, receive, send)
+        came = self._came(scope, headers)
+        shown = self._has_shown(scope, headers)
+        if came.refused and scope["path"] not in _PROBES:
+            await refuse(scope, send, 403, came.refused)
+        elif came.refused:
+            await self.app({**scope, "owner": None, "visitor": True, "trusted": False}, receive, send)
+        elif self._asks_for_token(came) and not shown and scope["path"] not in _PROBES:
+            await self._at_the_door(scope, receive, send, came)
+        else:
+            await self._let_in(scope, receive, send, came, shown=shown)
 
-    def _refusal(self, headers: Headers) -> str:
+    def _came(self, scope: Scope, headers: Headers) -> _Came:
         host, origin = headers.get("host", ""), headers.get("origin")
         if not self._hosts.knows(host):
-            return _UNKNOWN_HOST
+            return _Came("refused.host", is_direct=False)
         if origin is not None and not self._hosts.trusts(origin, host):
-            return _OTHER_SITE
-        return ""
+            return _Came("refused.site", is_direct=False)
+        if not self._owners.local:
+            return _Came("", is_direct=False)
+        relayed = scope.get("relayed", "no")
+        straight = relayed == "no" or (relayed == "trusted" and self._token.asked)
+        named_here = self._hosts.is_this_machine(host)
+        if straight and named_here and (origin is None or self._hosts.is_same(origin, host)):
+            return _Came("", is_direct=True)
+        # By an allowed name visitors come; by a name of this machine they cannot be told from its owner.
+        return _Came("refused.relayed" if named_here else "", is_direct=False)
 
-    def _introduced(self, owner: str, scope: Scope, send: Send) -> Send:
-        """A `send` that gives the browser its cookie."""
-        cookie = self._owners.cookie(owner, https=scope["scheme"] == "https")
+    def _asks_for_token(self, came: _Came) -> bool:
+        return self._token.asked and (came.is_direct or self._token.for_everybody)
 
-        async def with_cookie(message: Message) -> None:
+    def _has_shown(self, scope: Scope, headers: Headers) -> bool:
+        if self._token.shown_by(headers.get("cookie", "")):
+            return True
+        kind, _, bearer = headers.get("authorization", "").partition(" ")
+        return scope["path"] in _PROBES and kind.lower() == "bearer" and self._token.matches(bearer)
+
+    async def _at_the_door(self, scope: Scope, receive: Receive, send: Send, came: _Came) -> None:
+        """The token is asked for, and has not been shown."""
+        asked = (scope["method"], scope["path"])
+        if asked == ("POST", TOKEN_PATH):
+            await self._entrance.by_form(scope, receive, send)
+        elif asked == ("GET", "/") and _names_token(scope):
+            await self._entrance.by_address(scope, send, known=False)
+        elif scope["path"] == "/" and scope["method"] in {"GET", "HEAD"}:
+            await self._entrance.ask(scope, send)
+        elif scope["path"] == _OTHER_PROGRAMS:
+            await self.app({**scope, "owner": None, "visitor": not came.is_direct, "trusted": False}, receive, send)
+        else:
+            await refuse(scope, send, 401, "entrance.needed")
+
+    async def _let_in(self, scope: Scope, receive: Receive, send: Send, came: _Came, *, shown: bool) -> None:
+        cookies = Headers(scope=scope).get("cookie", "")
+        direct_and_known = came.is_direct and (shown or not self._token.asked)
+        owner = self._owners.of(cookies, visitor=not direct_and_known)
+        scope = {
+            **scope,
+            "owner": owner,
+            "visitor": not came.is_direct,
+            "trusted": shown or owner == LOCAL_OWNER,
+        }
+        asked = (scope["method"], scope["path"])
+        if asked == ("GET", "/") and _names_token(scope) and self._token.asked:
+            await self._entrance.by_address(scope, send, known=True)
+        elif asked == ("POST", ANEW_PATH) and owner is None:
+            await self._entrance.begin_afresh(scope, send)
+        elif asked == ("POST", TOKEN_PATH) and self._token.asked:
+            await self._entrance.by_form(scope, receive, send)
+        elif asked == ("GET", "/") and owner is None and self._owners.unread(cookies):
+            await self._entrance.say_unread(scope, send)
+        elif asked == ("GET", "/"):
+            await self._open(scope, receive, send, shown=shown)
+        else:
+            await self.app(scope, receive, send)
+
+    async def _open(self, scope: Scope, receive: Receive, send: Send, *, shown: bool) -> None:
+        """The page: who has no owner yet gets one; cookies are renewed, so that they never end on who comes again."""
+        https = scope["scheme"] == "https"
+        owner = scope["owner"] or self._owners.new()
+        cookies = [] if owner == LOCAL_OWNER else [self._owners.cookie(owner, https=https)]
+        if shown:
+            cookies.append(self._token.proof(https=https))
+
+        async def with_cookies(message: Message) -> None:
             if message["type"] == "http.response.start":
-                MutableHeaders(scope=message).append("set-cookie", cookie)
+                for cookie in cookies:
+                    MutableHeaders(scope=message).append("set-cookie", cookie)
             await send(message)
 
-        return with_cookie
+        await self.app({**scope, "owner": owner}, receive, with_cookies)
+
+
+def _names_token(scope: Scope) -> bool:
+    return "token" in parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)

@@ -6,6 +6,7 @@ from webui.words.agents_en import AGENTS
 from webui.words.approval_en import APPROVAL
 from webui.words.claims_en import CLAIMS
 from webui.words.commands_en import COMMANDS
+from webui.words.entrance_en import ENTRANCE
 from webui.words.evidence_en import EVIDENCE
 from webui.words.export_en import EXPORT
 from webui.words.form_en import FORM
@@ -23,6 +24,7 @@ WORDS: dict[str, str] = {
     **APPROVAL,
     **CLAIMS,
     **COMMANDS,
+    **ENTRANCE,
     **EXPORT,
     **FORM,
     **LIBRARIES,

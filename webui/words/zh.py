@@ -6,6 +6,7 @@ from webui.words.agents_zh import AGENTS
 from webui.words.approval_zh import APPROVAL
 from webui.words.claims_zh import CLAIMS
 from webui.words.commands_zh import COMMANDS
+from webui.words.entrance_zh import ENTRANCE
 from webui.words.evidence_zh import EVIDENCE
 from webui.words.export_zh import EXPORT
 from webui.words.form_zh import FORM
@@ -23,6 +24,7 @@ WORDS: dict[str, str] = {
     **APPROVAL,
     **CLAIMS,
     **COMMANDS,
+    **ENTRANCE,
     **EXPORT,
     **FORM,
     **LIBRARIES,

@@ -28,7 +28,8 @@ def test_a_file_opens_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert process.stdout is not None
         try:
             ready = next(line for line in map(bytes.decode, process.stdout) if "is ready at" in line)
-            with urllib.request.urlopen(ready.split()[-1], timeout=30) as page:
+            browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+            with browser.open(ready.split()[-1], timeout=30) as page:
                 assert page.status == 200
         finally:
             process.interrupt()

@@ -18,7 +18,7 @@ class RawPage:
     """One tab of one browser.
 
     Args:
-        url: Where the app is.
+        url: Where the app is, as it says itself: with its token, where it asks for one.
         conversation: What the address names, as in `?c=`.
         client: The browser; its cookie is asked for if it has none.
     """
@@ -29,8 +29,12 @@ class RawPage:
     session: str = field(default_factory=lambda: secrets.token_hex(6))
     config: dict[str, Any] = field(default_factory=dict[str, Any])
 
+    def __post_init__(self) -> None:
+        self._entry = self.url
+        self.url = self.url.partition("?")[0].rstrip("/")
+
     def open(self) -> RawPage:
-        self.client.get(self.url + "/")
+        self.client.get(self._entry, follow_redirects=True)
         self.config = self.client.get(self.url + "/config").json()
         return self
 

@@ -16,7 +16,7 @@ from tests.webui.server.raw_page import RawPage
 def test_a_call_is_one_line_where_it_is_wanted_and_never_what_was_said(tmp_path: Path, wanted: bool) -> None:
     with ModelServer(behave) as model:
         app = AppProcess(tmp_path / "home", model, {"LOG_CALLS": "1"} if wanted else {}).start()
-        tab = RawPage(app.url).open()
+        tab = RawPage(app.address).open()
         tab.send("Is the heliotrope in flower?")
         tab.paint(tab.number("composer", "submit"))
         tab.close()

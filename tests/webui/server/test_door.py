@@ -54,9 +54,14 @@ class Running:
     def __init__(self, house: House) -> None:
         self.failures: list[Exception] = []
         self.door = Door(house.open, self.failures.append)
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self.door), base_url="http://127.0.0.1")
+        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(self._trusted), base_url="http://127.0.0.1")
         self._said: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._heard: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+
+    async def _trusted(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Requests of the owner; a header makes one a stranger's."""
+        stranger = b"stranger" in dict(scope["headers"])
+        await self.door({**scope, "trusted": not stranger}, receive, send)
 
     async def start(self) -> None:
         self._task = asyncio.create_task(self.door({"type": "lifespan"}, self._said.get, self._heard.put))  # type: ignore[arg-type]
@@ -104,6 +109,16 @@ async def test_health_and_readiness_are_answered_before_the_house_is_open(runnin
         "answered": False,
         "remedy": "",
     }
+
+
+async def test_strangers_are_told_nothing_but_whether_it_is_ready(running: Running, house: House) -> None:
+    house.readiness.mark("model", "ready", label="Secret 7B · models.internal")
+    told = await running.client.get("/readyz", headers={"stranger": "1"})
+    assert (told.status_code, told.json()) == (503, {"ready": False})
+    house.go.set()
+    await opened(running)
+    told = await running.client.get("/readyz", headers={"stranger": "1"})
+    assert (told.status_code, told.json()) == (200, {"ready": True})
 
 
 async def test_who_comes_early_is_asked_to_wait_in_their_language(running: Running) -> None:

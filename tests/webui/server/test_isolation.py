@@ -54,7 +54,7 @@ class Hers:
 
 @pytest.fixture(scope="module")
 def alice(app: AppProcess) -> Iterator[Hers]:
-    tab = RawPage(app.url).open()
+    tab = RawPage(app.address).open()
     upload = tab.upload("vault.pdf", pdf_of(SECRET))
     tab.send("What opens the vault?", upload)
     chat, status = tab.paint(tab.number("composer", "submit"))
@@ -80,7 +80,7 @@ def alice(app: AppProcess) -> Iterator[Hers]:
 
 @pytest.fixture
 def bob(app: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(app.url).open()
+    tab = RawPage(app.address).open()
     yield tab
     tab.close()
 
@@ -165,7 +165,7 @@ def test_bob_cannot_cancel_what_alice_runs(alice: Hers, bob: RawPage) -> None:
 
 
 def test_the_address_of_alices_conversation_shows_bob_an_empty_room(alice: Hers, app: AppProcess) -> None:
-    tab = RawPage(app.url, alice.conversation).open()
+    tab = RawPage(app.address, alice.conversation).open()
     chat, status = tab.paint(tab.number("bus-go", "click"))
     assert chat == "[]"
     assert alice.conversation not in status

@@ -38,7 +38,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 
 
 def tab_of(app: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(app.url).open()
+    tab = RawPage(app.address).open()
     yield tab
     tab.close()
 

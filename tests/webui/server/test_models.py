@@ -85,7 +85,8 @@ def test_a_wrong_key_is_told_without_it(page: RawPage, service: ModelServer) -> 
 def test_only_the_pages_own_requests_are_understood(page: RawPage, app: AppProcess, what: str) -> None:
     address = f"{app.url}/models/{what}"
     with httpx.Client() as stranger:
-        assert stranger.get(address).status_code in {404, 405}
+        assert stranger.get(address).status_code == 401
+    assert page.client.get(address).status_code in {404, 405}
     send = page.client.post
     assert send(address, data={"service": "openai"}).status_code == 400
     assert send(address, content=b"[1]", headers={"content-type": "application/json"}).status_code == 400

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import time
+from hashlib import sha256
+
 import pytest
+from itsdangerous import TimestampSigner
 
 from core.storage.base import LOCAL_OWNER
 from webui.auth import Hosts, Owners
@@ -98,3 +102,63 @@ def test_a_default_port_may_be_left_out() -> None:
     hosts = Hosts("0.0.0.0", ("chat.example",), any_address=True)
     assert hosts.trusts("http://10.0.0.5:80", "10.0.0.5")
     assert hosts.trusts("http://10.0.0.5", "10.0.0.5:80")
+
+
+DAY = 24 * 3600
+
+
+def values(header: str) -> str:
+    """What a browser sends back of a `Set-Cookie` header."""
+    return header.partition(";")[0]
+
+
+@pytest.mark.parametrize("days", [364, 366, 3650, -1 / 24, -1 / 1440, -400])
+def test_a_cookie_names_its_owner_however_far_the_clock_has_gone_on_or_back(
+    days: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owners, now = Owners("key", local=False), time.time()
+    cookie = values(owners.cookie("b-alice", https=False))
+    monkeypatch.setattr(time, "time", lambda: now + days * DAY)
+    assert owners.of(cookie) == "b-alice"
+    assert not owners.unread(cookie)
+
+
+def test_a_cookie_of_the_first_version_still_names_its_owner() -> None:
+    old = TimestampSigner("key", salt="parlour.owner", digest_method=sha256).sign("b-alice").decode()
+    assert Owners("key", local=False).of(f"parlour-{sha256(b'key').hexdigest()[:8]}={old}") == "b-alice"
+
+
+def test_over_https_the_cookie_is_one_that_no_neighbour_can_plant() -> None:
+    owners = Owners("key", local=False)
+    safe, plain = owners.cookie("b-alice", https=True), owners.cookie("b-bob", https=False)
+    assert safe.startswith(f"__Host-{owners.cookie_name}=")
+    assert "Path=/" in safe
+    assert "Domain" not in safe
+    for cookies in (f"{values(safe)}; {values(plain)}", f"{values(plain)}; {values(safe)}"):
+        assert owners.of(cookies) == "b-alice"
+    framed = Owners("key", local=False, framed=True).cookie("b-a", https=False)
+    assert framed.startswith("__Host-")
+
+
+def test_a_cookie_that_a_neighbour_planted_beside_it_hides_nobody() -> None:
+    owners = Owners("key", local=False)
+    good = values(owners.cookie("b-alice", https=False))
+    for planted in ("garbage", "", "b-eve.x.y"):
+        assert owners.of(f"{owners.cookie_name}={planted}; {good}") == "b-alice"
+        assert not owners.unread(f"{good}; {owners.cookie_name}={planted}")
+
+
+def test_no_cookie_names_the_owner_of_the_machine() -> None:
+    owners = Owners("key", local=False)
+    assert owners.of(values(owners.cookie(LOCAL_OWNER, https=False))) is None
+
+
+def test_a_browser_stays_who_it_is_as_long_as_it_comes_once_a_year(monkeypatch: pytest.MonkeyPatch) -> None:
+    owners, now = Owners("key", local=False), time.time()
+    first = owners.cookie("b-alice", https=False)
+    lasts = int(first.partition("Max-Age=")[2].partition(";")[0])
+    assert lasts > 366 * DAY, "so a visit a year later finds it, and renews it for as long again"
+    monkeypatch.setattr(time, "time", lambda: now + 364 * DAY)
+    again = owners.cookie(owners.of(values(first)) or "", https=False)
+    monkeypatch.setattr(time, "time", lambda: now + 366 * DAY)
+    assert owners.of(values(again)) == "b-alice"

@@ -1,0 +1,166 @@
+"""The way in: a token is shown in the address or typed in, and a cookie that cannot be read is not lost."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from html import escape
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode
+
+from starlette.datastructures import Headers
+
+from webui.client_address import client_address
+from webui.middleware.answers import answer, read_body, words_of
+from webui.plain_page import plain_page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import Receive, Scope, Send
+
+    from webui.auth import Owners
+    from webui.page_token import PageToken
+
+TOKEN_PATH = "/token"  # noqa: S105 - a path
+ANEW_PATH = "/start-afresh"
+_FORM_LIMIT = 8 * 1024
+_WRONG, _WITHIN = 10, 60.0  # wrong tokens of one address, seconds
+_MOST_ADDRESSES = 10_000
+_HTML = "text/html; charset=utf-8"
+_NO_STORE = ("cache-control", "no-store")
+
+
+class Entrance:
+    """Answers who has no way in yet.
+
+    Args:
+        token: What opens the page.
+        owners: Makes owners for browsers that begin afresh.
+        kept: The token is one that Parlour made and keeps in its data folder.
+        now: Seconds that never go back.
+    """
+
+    def __init__(
+        self, token: PageToken, owners: Owners, *, kept: bool, now: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._token = token
+        self._owners = owners
+        self._sentence = "entrance.kept" if kept else "entrance.given"
+        self._guesses = _Guesses(now)
+
+    async def by_address(self, scope: Scope, send: Send, *, known: bool) -> None:
+        """`GET /?token=…`: the cookie is given, and the token disappears from the address.
+
+        Args:
+            scope: The request.
+            send: Takes the answer.
+            known: The browser has shown the token before, so that a wrong one is no news.
+        """
+        asked = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        token = next(value for name, value in asked if name == "token")
+        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        if known and not self._token.matches(token):
+            await _go(send, rest)
+            return
+        await self._shown(scope, send, token, rest)
+
+    async def by_form(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """`POST /token`: what was typed in."""
+        typed = await _form(receive)
+        rest = urlencode([("c", typed["c"])]) if typed.get("c") else ""
+        await self._shown(scope, send, typed.get("token", ""), rest)
+
+    async def ask(self, scope: Scope, send: Send, status: int = 401, problem: str = "") -> None:
+        """The page that says where the token is, and takes it.
+
+        Args:
+            scope: The request.
+            send: Takes the answer.
+            status: As HTTP has it.
+            problem: What is wrong with the one that was shown.
+        """
+        words = words_of(scope)
+        asked = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        alert = f'<p role="alert" id="problem">{escape(problem)}</p>' if problem else ""
+        described = ' aria-describedby="problem" aria-invalid="true"' if problem else ""
+        body = (
+            f"<main><h1>{escape(words('entrance.title'))}</h1><p>{escape(words(self._sentence))}</p>{alert}"
+            f'<form method="post" action="{TOKEN_PATH}">'
+            f'<input type="hidden" name="c" value="{escape(asked.get("c", "")[:200])}">'
+            f"<label>{escape(words('entrance.field'))}"
+            f'<input type="password" name="token" autocomplete="current-password" required autofocus{described}>'
+            "</label>"
+            f"<button>{escape(words('entrance.open'))}</button></form></main>"
+        )
+        page = plain_page(words("entrance.title"), body, words)
+        headers = [_NO_STORE, *([("retry-after", str(int(_WITHIN)))] if status == 429 else [])]
+        await answer(send, status, page, _HTML, headers)
+
+    async def say_unread(self, scope: Scope, send: Send) -> None:
+        """The page for a browser whose owner's cookie cannot be read: nothing is overwritten before it is told to."""
+        words = words_of(scope)
+        title = words("unread.title")
+        body = (
+            f"<main><h1>{escape(title)}</h1><p>{escape(words('unread.say'))}</p>"
+            f'<form method="post" action="{ANEW_PATH}"><button>{escape(words("unread.anew"))}</button></form></main>'
+        )
+        await answer(send, 409, plain_page(title, body, words), _HTML, [_NO_STORE])
+
+    async def begin_afresh(self, scope: Scope, send: Send) -> None:
+        """`POST /start-afresh`: a new owner, and the cookie that cannot be read under another name."""
+        unread = self._owners.unread(Headers(scope=scope).get("cookie", ""))
+        https = scope["scheme"] == "https"
+        cookies: list[str] = []
+        if unread:
+            cookies = [
+                self._owners.set_aside(unread, https=https),
+                self._owners.cookie(self._owners.new(), https=https),
+            ]
+        await _go(send, "", cookies)
+
+    async def _shown(self, scope: Scope, send: Send, token: str, rest: str) -> None:
+        address = client_address(scope)
+        wait = self._guesses.wait(address)
+        if wait:
+            await self.ask(scope, send, 429, words_of(scope)("entrance.too_often", seconds=wait))
+        elif self._token.matches(token):
+            await _go(send, rest, [self._token.proof(https=scope["scheme"] == "https")])
+        else:
+            self._guesses.count(address)
+            await self.ask(scope, send, 401, words_of(scope)("entrance.wrong"))
+
+
+class _Guesses:
+    """Wrong tokens of each address: a short token that somebody chose must not be found by trying."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._wrong: OrderedDict[str, list[float]] = OrderedDict()
+
+    def wait(self, address: str) -> int:
+        """Seconds until this address may try again; 0 for at once."""
+        recent = [at for at in self._wrong.get(address, []) if self._now() - at < _WITHIN]
+        return max(1, round(_WITHIN - (self._now() - recent[0]))) if len(recent) >= _WRONG else 0
+
+    def count(self, address: str) -> None:
+        """One more."""
+        recent = [at for at in self._wrong.pop(address, []) if self._now() - at < _WITHIN]
+        self._wrong[address] = [*recent, self._now()]
+        while len(self._wrong) > _MOST_ADDRESSES:
+            self._wrong.popitem(last=False)
+
+
+async def _form(receive: Receive) -> dict[str, str]:
+    """The fields of a form; none where it is too long or no form."""
+    body = await read_body(receive, _FORM_LIMIT)
+    try:
+        return dict(parse_qsl((body or b"").decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=10))
+    except ValueError:
+        return {}
+
+
+async def _go(send: Send, query: str, cookies: list[str] | None = None) -> None:
+    """To the page; always Parlour's own, whatever stood in the address."""
+    headers = [("location", f"./?{query}" if query else "./"), _NO_STORE]
+    await answer(send, 303, "", headers=[*headers, *(("set-cookie", cookie) for cookie in cookies or [])])
