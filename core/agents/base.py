@@ -14,6 +14,7 @@ from core.agents.given_tools import GivenTool, tools_from
 from core.agents.language import language_of
 from core.agents.mapping import mapped
 from core.agents.seed_run import run_events
+from core.bridge.endings import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError
@@ -116,9 +117,9 @@ class Agent:
         """
         asked, _ = as_messages(messages)
         guard = guard_for(approval)
-        if self._is_synchronous():
-            return self._seed_events(asked, guard, **kwargs)
-        return self._events(asked, guard, **kwargs)
+        make = self._seed_events if self._is_synchronous() else self._events
+        events = make(asked, guard, **kwargs)
+        return events if is_within() else released_events(events)
 
     @overload
     def run(  # pyright: ignore[reportOverlappingOverload] - an empty list is refused

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from core.bridge.endings import released
 from core.bridge.snapshots import as_messages, dumped
 from core.errors import ParlourError
 from core.llm.batch import in_order
@@ -105,7 +106,8 @@ async def mapped(
             raise result
         return result
 
-    return await in_order(ask, range(len(conversations)), concurrency, keep_errors=keep_errors)
+    with released():
+        return await in_order(ask, range(len(conversations)), concurrency, keep_errors=keep_errors)
 
 
 async def answered(agent: Agent, messages: list[Message], **kwargs: Any) -> Answer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
@@ -37,11 +38,19 @@ async def run_events(make: Callable[[], Iterable[list[Message]]], speaker: str |
     """
     yield MessageStarted(speaker)
     told = _Told(speaker)
-    async with aclosing(from_blocking(make)) as replies:
+    async with aclosing(from_blocking(partial(_replies, make))) as replies:
         async for reply in replies:
             for event in told.events(reply):
                 yield event
     yield MessageFinished("calls" if told.waiting else "stop")
+
+
+def _replies(make: Callable[[], Iterable[list[Message]]]) -> Iterator[list[Message]]:
+    """What `make` gives; an agent that would end the program fails for its own question alone."""
+    try:
+        yield from make()
+    except SystemExit as error:
+        raise RuntimeError("The program was told to end in the middle of a reply.") from error
 
 
 class _Told:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import logging
+import os
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
@@ -16,6 +18,9 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from core.bridge.endings import contained, released
+from core.errors import ParlourError
+
 T = TypeVar("T")
 
 Post: TypeAlias = Callable[[T], None]
@@ -24,8 +29,17 @@ Pump: TypeAlias = Callable[[Post[T]], Coroutine[Any, Any, None]]
 _CLOSING_SECONDS = 5.0
 _EXIT_SECONDS = 2.0
 
+_log = logging.getLogger(__name__)
+
 # The loops whose threads wait in a synchronous call: what they wait for must not wait for them.
 _held_up: ContextVar[tuple[asyncio.AbstractEventLoop, ...]] = ContextVar("loops held up", default=())
+
+
+class LoopEndedError(ParlourError):
+    """The loop that would have answered has ended: the program ends, or the process was forked in the middle."""
+
+    def __init__(self) -> None:
+        super().__init__("The loop that makes the reply has ended, so it cannot come.", hint="Ask again.")
 
 
 def new_loop() -> asyncio.AbstractEventLoop:
@@ -45,6 +59,38 @@ class _LoopThread(threading.Thread):
         self.loop = new_loop()
         self._waiting: deque[tuple[Callable[[], None], Context]] = deque()
         self._is_starting = False
+        self._is_ending = False
+        self._is_over = False
+        self._fails: dict[object, Callable[[BaseException], None]] = {}  # for each caller that waits
+        self._fails_lock = threading.Lock()
+
+    def expect(self, caller: object, fail: Callable[[BaseException], None]) -> None:
+        """Call `fail` if the loop ends before `forget`: nobody waits for ever.
+
+        Raises:
+            LoopEndedError: It has ended.
+        """
+        with self._fails_lock:
+            if self._is_over:
+                raise LoopEndedError
+            self._fails[caller] = fail
+
+    def forget(self, caller: object) -> None:
+        """The caller waits no more."""
+        with self._fails_lock:
+            self._fails.pop(caller, None)
+
+    def forked(self) -> None:
+        """In the child of a fork: the thread was not copied, so whoever waits here would do so for ever."""
+        self._fails_lock = threading.Lock()  # its owner may have been another thread, which was not copied either
+        self._fail_all()
+
+    def _fail_all(self) -> None:
+        with self._fails_lock:
+            self._is_over = True
+            fails, self._fails = list(self._fails.values()), {}
+        for fail in fails:
+            fail(LoopEndedError())
 
     def begin(self, start: Callable[[], None], context: Context) -> None:
         """Call `start` on the loop; from any thread.
@@ -71,8 +117,22 @@ class _LoopThread(threading.Thread):
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        self.loop.run_forever()
-        self.loop.close()
+        try:
+            while not self._is_ending:
+                self._run_on()
+        finally:
+            self._fail_all()
+            self.loop.close()
+
+    def _run_on(self) -> None:
+        """Run the loop until it is stopped; the exception that stopped it is in the task that raised it."""
+        try:
+            self.loop.run_forever()
+        except Exception:  # noqa: BLE001 - the loop itself is broken; whoever waits is told
+            _log.exception("Parlour's loop failed.")
+            self._is_ending = True
+        except BaseException as error:  # noqa: BLE001 - somebody else's code; everybody else's replies go on
+            _log.warning("Code on Parlour's loop raised %s; the loop goes on.", type(error).__name__)
 
     def stop(self) -> None:
         """End what still runs, let it close what it opened, and stop the loop."""
@@ -90,6 +150,7 @@ class _LoopThread(threading.Thread):
         if running:
             await asyncio.wait(running, timeout=_EXIT_SECONDS / 2)
         await self.loop.shutdown_asyncgens()
+        self._is_ending = True
         self.loop.stop()
 
 
@@ -108,8 +169,16 @@ class _Shared:
                 atexit.register(self._thread.stop)
             return self._thread
 
+    def forked(self) -> None:
+        """In the child of a fork."""
+        self._guard = threading.Lock()
+        if self._thread is not None:
+            self._thread.forked()
+
 
 _shared = _Shared()
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_shared.forked)
 
 
 def shared_loop() -> asyncio.AbstractEventLoop:
@@ -122,6 +191,7 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
 
     Raises:
         RuntimeError: Called from the shared loop itself, which would wait for itself for ever.
+        LoopEndedError: The loop ended before the answer came.
     """
     try:
         return next(pumped(lambda post: _answer(coroutine, post)))
@@ -166,20 +236,24 @@ def pumped(pump: Pump[T]) -> Generator[T, None, None]:
 
     Raises:
         RuntimeError: Iterated on the shared loop itself.
+        LoopEndedError: The loop ended before the pump did.
     """
     thread = _shared.thread()
     if thread is threading.current_thread():
         raise RuntimeError("A synchronous call on Parlour's own loop would wait for itself: use the async form.")
     queue: SimpleQueue[T | _End] = SimpleQueue()
     job: _Job[T] = _Job(pump, queue)
-    thread.begin(job.start, _context())
+    thread.expect(job, job.fail)
     try:
+        thread.begin(job.start, _context())
         while not isinstance(item := queue.get(), _End):
             yield item
         job.over = True
         if item.error is not None:
-            raise item.error
+            with released():
+                raise item.error
     finally:
+        thread.forget(job)
         job.leave(thread)
 
 
@@ -198,7 +272,6 @@ class _Job(Generic[T]):
         self._pump = pump
         self._queue = queue
         self._task: asyncio.Task[None] | None = None
-        self._exit: BaseException | None = None
 
     def start(self) -> None:
         if self.over:  # left while it waited for its turn
@@ -208,10 +281,12 @@ class _Job(Generic[T]):
         self._task.add_done_callback(self._ended)
 
     async def _pumped(self) -> None:
-        try:
+        with contained():
             await self._pump(self._queue.put)
-        except (SystemExit, KeyboardInterrupt) as error:  # let through, it would end the loop and all that runs there
-            self._exit = error
+
+    def fail(self, error: BaseException) -> None:
+        """End the wait: the loop will not."""
+        self._queue.put(_End(error))
 
     def leave(self, thread: _LoopThread) -> None:
         """Stop the pump, and wait until it has closed what it opened."""
@@ -234,7 +309,7 @@ class _Job(Generic[T]):
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = asyncio.CancelledError() if task.cancelled() else task.exception()
-        self._queue.put(_End(self._exit or error))
+        self._queue.put(_End(error))
 
 
 def _context() -> Context:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, overload
 
+from core.bridge.endings import released
 from core.bridge.snapshots import are_dicts, as_messages, deltas, dumped, in_dicts, listed, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
@@ -194,7 +195,8 @@ class BaseChatModel:
             ModelServiceError: The model failed; what had come by then is in its `extra["partial"]`.
         """
         asked, _ = as_messages(messages)
-        return await self._reply(self._request(asked, functions, extra_generate_cfg))
+        with released():
+            return await self._reply(self._request(asked, functions, extra_generate_cfg))
 
     def quick_chat(self, prompt: str) -> str:
         """The text that answers `prompt`, one question. Raises ModelServiceError."""
@@ -281,7 +283,8 @@ class BaseChatModel:
         async def ask(messages: Sequence[Given]) -> list[Message]:
             return await self.achat(messages, functions, extra_generate_cfg)
 
-        return await in_order(ask, listed(list_of_messages), concurrency, keep_errors=keep_errors)
+        with released():
+            return await in_order(ask, listed(list_of_messages), concurrency, keep_errors=keep_errors)
 
     # -- around it ------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
+from core.bridge.endings import contained
 from core.errors import ParlourError, SettingsError
 
 if TYPE_CHECKING:
@@ -57,7 +58,8 @@ async def _work(
 ) -> None:
     for place, question in left:  # shared: whoever is free takes the next
         try:
-            answers[place] = await ask(question)
+            with contained():
+                answers[place] = await ask(question)
         except ParlourError as error:
             if not keep_errors:
                 raise

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Generic, TypeVar
 
+from core.bridge.endings import contained
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable
 
@@ -31,24 +33,24 @@ class _Worker(Generic[T]):
 
     def work(self) -> None:
         try:
-            items = iter(self._make())
-            try:
-                for item in items:
-                    if self.leaving.is_set():
-                        break
-                    self._put(item)
-            finally:
-                close = getattr(items, "close", None)
-                if close is not None:
-                    close()
-        except SystemExit as error:  # raised on the loop, it would end all that runs there
-            failure = RuntimeError("The program was told to end in the middle of a reply.")
-            failure.__cause__ = error
-            self._put(_End(failure))
+            with contained():
+                self._iterate()
         except BaseException as error:  # noqa: BLE001 - carried over to whoever reads; nothing is swallowed
             self._put(_End(error))
         else:
             self._put(_End(None))
+
+    def _iterate(self) -> None:
+        items = iter(self._make())
+        try:
+            for item in items:
+                if self.leaving.is_set():
+                    break
+                self._put(item)
+        finally:
+            close = getattr(items, "close", None)
+            if close is not None:
+                close()
 
     def _put(self, item: T | _End) -> None:
         if not self._loop.is_closed():
@@ -56,7 +58,7 @@ class _Worker(Generic[T]):
 
 
 async def from_blocking(make: Callable[[], Iterable[T]]) -> AsyncGenerator[T, None]:
-    """Iterate over what `make` returns, in a thread of its own; errors come over as they are.
+    """Iterate over what `make` returns, in a thread of its own; errors come over as they are, an exit as `ProgramEnd`.
 
     Leaving early tells the thread to close the iterator at its next item; nobody waits for that.
 

@@ -10,6 +10,7 @@ from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.budget import Budget
+from core.bridge.endings import contained
 from core.errors import LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
@@ -245,12 +246,8 @@ class Run:
             checking.cancel()
 
     async def _pumped(self, agent: Answerer, history: list[Message]) -> None:
-        try:
+        with contained():  # an agent's own code
             await self._pump(agent, history)
-        except (
-            SystemExit
-        ) as error:  # of an agent's own code: let through, it would end the loop and all that runs there
-            raise RuntimeError("The program was told to end in the middle of a reply.") from error
 
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
         guard = RunGuard(self._terms.policy, self._questions if self._terms.attended else None, self._terms.rules)

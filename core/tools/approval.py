@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from core.errors import SettingsError
+from core.bridge.endings import contained
+from core.errors import ParlourError, SettingsError
 from core.tools.seen import Seen
 
 if TYPE_CHECKING:
@@ -65,6 +66,20 @@ class Decision:
     allowed: bool
     arguments: Mapping[str, Any] | None = None
     why: Why = "user"
+
+
+class ApprovalFailedError(ParlourError):
+    """Whoever decides about calls raised: the call was not made, and the reply ends. The cause is `__cause__`.
+
+    Args:
+        name: The tool that would have been called.
+        error: What was raised.
+    """
+
+    def __init__(self, name: str, error: Exception) -> None:
+        said = f"Deciding about a call of {name!r} failed with {type(error).__name__}: {error}"
+        hint = "The call was not made: mend what is passed as `approval`."
+        super().__init__(said if said.endswith((".", "!", "?")) else f"{said}.", hint=hint, name=name)
 
 
 Ask: TypeAlias = Callable[[Asking], Awaitable[Decision] | Awaitable[bool] | Decision | bool]
@@ -178,7 +193,7 @@ class Guard:
             messages: The conversation so far.
 
         Raises:
-            Exception: Whatever asking raises; the runner takes it for a no.
+            ApprovalFailedError: Asking raised; the call is not made, and the reply ends.
         """
         seen = Seen.of(messages)
         verdict = (await self.rules()).verdict(tool, arguments, seen)
@@ -206,10 +221,18 @@ def exactly(name: str) -> str:
 
 
 async def _asked(ask: Ask, asking: Asking) -> Decision:
-    """The user's decision; whatever is not plainly a yes is a no."""
-    answer: object = ask(asking) if _is_async(ask) else await to_thread(ask, asking)
-    if inspect.isawaitable(answer):
-        answer = await answer
+    """The user's decision; whatever is not plainly a yes is a no.
+
+    Raises:
+        ApprovalFailedError: `ask` raised.
+    """
+    try:
+        with contained():
+            answer: object = ask(asking) if _is_async(ask) else await to_thread(ask, asking)
+            if inspect.isawaitable(answer):
+                answer = await answer
+    except Exception as error:
+        raise ApprovalFailedError(asking.name, error) from error
     if isinstance(answer, Decision):
         return answer if answer.allowed is True else Decision(allowed=False, why=answer.why)
     return Decision(allowed=answer is True)

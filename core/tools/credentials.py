@@ -7,7 +7,9 @@ import inspect
 from typing import TYPE_CHECKING, ClassVar
 from weakref import WeakSet
 
+from core.bridge.endings import contained
 from core.tools.base import BaseTool
+from core.tools.failures import tried_to_end
 
 if TYPE_CHECKING:
     from core.tools.threads import ToolThreads
@@ -46,10 +48,14 @@ class Credentials:
 
     async def _checked(self, tool: BaseTool) -> None:
         credentials = tool.credentials
-        if inspect.iscoroutinefunction(tool.validate_credentials):
-            await tool.validate_credentials(credentials)
-        else:
-            found = await self._threads.run(lambda: tool.validate_credentials(credentials), name=tool.name)
-            if inspect.isawaitable(found):
-                await found
+        with contained():
+            try:
+                if inspect.iscoroutinefunction(tool.validate_credentials):
+                    await tool.validate_credentials(credentials)
+                else:
+                    found = await self._threads.run(lambda: tool.validate_credentials(credentials), name=tool.name)
+                    if inspect.isawaitable(found):
+                        await found
+            except SystemExit as error:
+                raise tried_to_end(tool.name) from error
         self._good.add(tool)

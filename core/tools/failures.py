@@ -81,3 +81,8 @@ def failure(name: str, error: Exception) -> ToolResult:
     if len(text) > _LONGEST:
         text = f"{text[:_LONGEST]}…"
     return ToolResult(text, extra={"failed": key})
+
+
+def tried_to_end(name: str) -> ToolError:
+    """Of a tool that called `sys.exit`, as `argparse` does: the model can do without this one."""
+    return ToolError(f"The tool {name!r} tried to end the program.", tool=name)

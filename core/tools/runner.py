@@ -10,14 +10,15 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any
 
+from core.bridge.endings import ProgramEnd, contained
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
 from core.tools.alike import same_result, what_it_asks
-from core.tools.approval import Decision
+from core.tools.approval import ApprovalFailedError, Decision
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.credentials import Credentials
-from core.tools.failures import failure, refusal, with_note
+from core.tools.failures import failure, refusal, tried_to_end, with_note
 from core.tools.guarded import Guarded, guard_for, under
 from core.tools.one_question import OneQuestion
 from core.tools.progress import Told
@@ -88,6 +89,8 @@ class ToolRunner:
             left = len(tasks)
             while left:
                 event = await turn.events.get()
+                if isinstance(event, ProgramEnd):
+                    raise event
                 if isinstance(event, asyncio.Task):
                     left -= 1
                     yield event.result()
@@ -116,7 +119,10 @@ class ToolRunner:
             raise ValueError("A message without a function call cannot be run.")
         about: dict[str, Any] = {"function_id": _call_id(call)}
         try:
-            result = await self._result(call, requested, turn, about)
+            with contained():
+                result = await self._result(call, requested, turn, about)
+        except ApprovalFailedError:  # no tool failed: the program that decides about calls did, and learns of it
+            raise
         except Exception as error:  # a tool's own code: whatever it raises is its call's result, and the others go on
             _note(requested.name, error)
             result = failure(requested.name, error)
@@ -150,9 +156,13 @@ class ToolRunner:
         try:
             with under(None):  # who decides is not decided about
                 return await turn.guard.decide(tool, call_id, arguments, list(turn.messages))
-        except Exception:  # whoever decides is a program's code, too; what it raises is a no
+        except ApprovalFailedError:
+            raise
+        except ParlourError:  # rules that cannot be read are a no
             _log.exception("Nothing could be decided about a call of %r; it is not made.", tool.name)
             return Decision(allowed=False, why="unattended")
+        except Exception as error:  # a guard of the program's own
+            raise ApprovalFailedError(tool.name, error) from error
 
     def _named(self, name: str) -> BaseTool:
         if name not in self._tools:
@@ -163,7 +173,7 @@ class ToolRunner:
         self, tool: BaseTool, arguments: dict[str, Any], call_id: str, turn: _Turn
     ) -> ToolResult:
         seconds = tool.timeout if self._deadline is None else self._deadline
-        told = Told(call_id, _follower(tool.name, turn.context.get("progress")))
+        told = Told(call_id, _follower(tool.name, turn))
         within = None if turn.guard is None else OneQuestion(turn.guard, call_id)
         context = {**turn.context, "call_id": call_id, "progress": told, "approval": within}
         with under(None if within is None else Guarded(within, list(turn.messages))):
@@ -204,7 +214,7 @@ class _Turn:
         self.places = places
         self.lang: Lang = "zh" if context.get("lang") == "zh" else "en"
         self.credentials = Credentials(_THREADS)
-        self.events: asyncio.Queue[Event | asyncio.Task[ToolFinished]] = asyncio.Queue()
+        self.events: asyncio.Queue[Event | asyncio.Task[ToolFinished] | ProgramEnd] = asyncio.Queue()
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -229,15 +239,16 @@ async def _call(
 ) -> object:
     params = ArgumentText.of(arguments)
     wanted = _wanted(tool, context)
-    try:
-        await credentials.check(tool)
-        if tool.is_async:
-            result: object = tool.call(params, **wanted)
-        else:
-            result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
-        return await result if inspect.isawaitable(result) else result
-    except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: it would end the loop with all that runs on it
-        raise ToolError(f"The tool {tool.name!r} tried to end the program.", tool=tool.name) from error
+    with contained():
+        try:
+            await credentials.check(tool)
+            if tool.is_async:
+                result: object = tool.call(params, **wanted)
+            else:
+                result = await _THREADS.run(lambda: tool.call(params, **wanted), name=tool.name)
+            return await result if inspect.isawaitable(result) else result
+        except SystemExit as error:  # `sys.exit` in a tool, or `argparse`: the model can do without this one
+            raise tried_to_end(tool.name) from error
 
 
 def _refused(tool: BaseTool, decision: Decision, turn: _Turn) -> ToolResult:
@@ -270,14 +281,18 @@ def _wanted(tool: BaseTool, context: Mapping[str, Any]) -> dict[str, Any]:
     return wanted
 
 
-def _follower(name: str, follow: Callable[..., None] | None) -> Callable[..., None] | None:
+def _follower(name: str, turn: _Turn) -> Callable[..., None] | None:
     """Whoever follows, so that their trouble is not the tool's."""
+    follow: Callable[..., None] | None = turn.context.get("progress")
     if follow is None:
         return None
 
     def told(*progress: Any) -> None:
         try:
-            follow(*progress)
+            with contained():
+                follow(*progress)
+        except ProgramEnd as end:
+            turn.events.put_nowait(end)
         except Exception:  # a program's code, called from within the tool
             _log.exception("The progress of %r could not be told.", name)
 

@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
+from core.bridge.endings import contained
 from core.errors import ContentRefusedError, ModelServiceError, SettingsError
 from core.messages.events import CallDelta, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import FUNCTION, USER
@@ -158,6 +159,11 @@ class _Guard:
 
     async def _verdict(self, text: str, side: Side) -> Verdict:
         look: Any = self.look
+        with contained():
+            return await self._looked(look, text, side)
+
+    @staticmethod
+    async def _looked(look: Any, text: str, side: Side) -> Verdict:
         if inspect.iscoroutinefunction(look) or inspect.iscoroutinefunction(getattr(look, "__call__", None)):  # noqa: B004 - an object may be called too
             return await look(text, side)
         verdict = await asyncio.to_thread(look, text, side)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -16,7 +17,7 @@ from core.errors import SettingsError
 from core.messages.message import Message
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import ApprovalFailedError, Asking, Decision, Guard, Policy
 from tests.core.runs.note_tools import Note, writes
 
 pytestmark = pytest.mark.anyio
@@ -130,3 +131,28 @@ def test_an_agent_asks_its_model_as_often_as_it_may(kind: Any) -> None:
     reply = kind([note], model, max_iteration=3).run_nonstream(ASK)
     assert (note.written, len(model.requests)) == (["1", "2"], 3)
     assert reply[-1]["content"].startswith("I stopped here: after 3 model calls")
+
+
+@pytest.mark.parametrize("wanted", ["run", "run_nonstream", "map", "stream"])
+def test_an_approval_function_that_raises_tells_the_program_and_the_tool_does_not_run(wanted: str) -> None:
+    note = Note()
+
+    def mistaken(asking: Asking) -> Any:
+        return Decision(allow=True)  # pyright: ignore[reportCallIssue] - the mistake: it is `allowed`
+
+    async def streamed(agent: Agent) -> None:
+        async for _ in agent.stream([Message("user", "Go")], approval=mistaken):
+            pass
+
+    agent = FnCallAgent([note], ScriptedModel(writes("x"), "after"))
+    ways: dict[str, Callable[[], object]] = {
+        "run": lambda: list(agent.run([Message("user", "Go")], approval=mistaken)),
+        "run_nonstream": lambda: agent.run_nonstream([Message("user", "Go")], approval=mistaken),
+        "map": lambda: agent.map(["Go"], approval=mistaken),
+        "stream": lambda: asyncio.run(streamed(agent)),
+    }
+    with pytest.raises(
+        ApprovalFailedError, match=r"'write_note' failed with TypeError.*'allow'.*The call was not made"
+    ):
+        ways[wanted]()
+    assert note.written == []

@@ -233,3 +233,86 @@ def test_a_loop_that_waits_for_a_call_is_not_waited_for_by_it() -> None:
             run(on_loop(own, _where))
 
     asyncio.run(blocks())
+
+
+class Worse(BaseException):
+    """No `Exception`: uvloop stops for it where Python's own loop does not."""
+
+
+def raises(error: BaseException) -> None:
+    raise error
+
+
+@pytest.mark.parametrize("error", [SystemExit(3), KeyboardInterrupt(), Worse()], ids=["exit", "interrupt", "worse"])
+@pytest.mark.parametrize("kind", [sync.new_loop, asyncio.new_event_loop], ids=["quick", "python's own"])
+def test_whatever_a_callback_or_a_task_raises_the_loop_goes_on(
+    error: BaseException, kind: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sync, "new_loop", kind)
+    thread = sync._LoopThread()  # pyright: ignore[reportPrivateUsage] - the shared one has its loop already
+    thread.start()
+
+    async def fails() -> None:
+        raise error
+
+    thread.loop.call_soon_threadsafe(raises, error)
+    asyncio.run_coroutine_threadsafe(fails(), thread.loop)
+    thread.loop.call_soon_threadsafe(thread.loop.stop)
+    assert asyncio.run_coroutine_threadsafe(_where(), thread.loop).result(10) == "parlour-loop"
+    thread.stop()
+    assert not thread.is_alive()
+
+
+def test_who_waits_when_the_loop_ends_is_told_so_and_the_next_call_works() -> None:
+    program = (
+        "import asyncio, threading\n"
+        "from core.bridge import sync\n"
+        "from core.bridge.sync import LoopEndedError, run\n"
+        "begun = threading.Event()\n"
+        "async def deaf():\n"
+        "    while True:\n"
+        "        try:\n"
+        "            begun.set()\n"
+        "            await asyncio.sleep(3600)\n"
+        "        except asyncio.CancelledError:\n"
+        "            pass\n"
+        "async def one(): return 1\n"
+        "def wait():\n"
+        "    try:\n"
+        "        run(deaf())\n"
+        "    except LoopEndedError as error:\n"
+        "        print(error)\n"
+        "waiting = threading.Thread(target=wait)\n"
+        "waiting.start()\n"
+        "begun.wait(10)\n"
+        "sync._shared.thread().stop()\n"
+        "waiting.join(20)\n"
+        "print(run(one()))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    said = "The loop that makes the reply has ended, so it cannot come. Ask again."
+    assert (ended.returncode, ended.stdout.splitlines()) == (0, [said, "1"])
+
+
+def test_a_reply_that_was_begun_before_a_fork_is_told_to_have_ended_in_the_child() -> None:
+    program = (
+        "import asyncio, os, signal, sys\n"
+        "from core.bridge.sync import LoopEndedError, iterate, run\n"
+        "async def for_ever():\n"
+        "    yield 1\n"
+        "    await asyncio.Event().wait()\n"
+        "async def one(): return 1\n"
+        "items = iterate(for_ever)\n"
+        "next(items)\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(30)\n"
+        "    try:\n"
+        "        next(items)\n"
+        "    except LoopEndedError:\n"
+        "        os._exit(4 + run(one()))\n"
+        "    os._exit(9)\n"
+        "sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stderr) == (5, "")

@@ -8,6 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
+from core.bridge.endings import ProgramEnd
 from core.llm.blocking import from_blocking
 
 pytestmark = pytest.mark.anyio
@@ -54,11 +55,12 @@ async def test_leaving_closes_the_iterator():
     assert closed.wait(5)
 
 
-async def test_ending_the_program_in_the_thread_only_fails_the_reply():
+async def test_ending_the_program_in_the_thread_does_not_end_the_loop_and_whoever_reads_knows_how():
     def quits():
         yield 1
         sys.exit(3)
 
-    with pytest.raises(RuntimeError, match="told to end"):
+    with pytest.raises(ProgramEnd, match="told to end") as caught:
         async for _ in from_blocking(quits):
             pass
+    assert isinstance(caught.value.ending, SystemExit)

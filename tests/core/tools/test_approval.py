@@ -12,7 +12,7 @@ from core.errors import SettingsError
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import Message
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy, exactly
+from core.tools.approval import ApprovalFailedError, Asking, Decision, Guard, Policy, exactly
 from core.tools.base import BaseTool
 from core.tools.runner import ToolRunner
 from core.tools.seen import Seen
@@ -120,14 +120,14 @@ async def test_edited_arguments_that_do_not_fit_are_not_run():
     assert (message.extra or {})["failed"] == "bad_arguments"
 
 
-async def test_an_asker_that_raises_has_refused():
+async def test_an_asker_that_raises_ends_the_reply_and_the_program_learns_why():
     async def broken(asking: Asking) -> Decision:
         raise RuntimeError("the page is gone")
 
     tool = Fake(writes=True)
-    message = result_of(await run(Guard(Policy(), broken), tool))
-    assert (message.extra or {})["failed"] == "refused_unattended"
-    assert "page is gone" not in message.get_text_content()
+    with pytest.raises(ApprovalFailedError, match="RuntimeError: the page is gone") as caught:
+        await run(Guard(Policy(), broken), tool)
+    assert isinstance(caught.value.__cause__, RuntimeError)
     assert not tool.ran
 
 
