@@ -15,7 +15,7 @@ from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
 from core.outward import Outward
 from core.readiness import Readiness
-from core.reading.attachments import not_taken
+from core.reading.attachments import not_taken, takes
 from core.reading.indices import Indices
 from core.reading.intake import Intake
 from core.reading.libraries import Libraries
@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from core.agents.assistant import Assistant
+    from core.errors import ParlourError
     from core.llm.base import BaseChatModel
     from core.rag.library import Library
-    from core.reading.attachments import Lang
+    from core.reading.attachments import Lang, Named
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.base import DocumentRecord, FileRecord
@@ -227,8 +228,16 @@ class Engine:
             NotFoundError: A file is not the owner's.
         """
         records = [await self.files.record(owner, file_id) for file_id in file_ids]
+        return [as_dict(error) for error in await self.not_taken(owner, records)]
+
+    async def not_taken(self, owner: str, files: Sequence[Named]) -> list[ParlourError]:
+        """What the owner's model cannot take, one error for each such file; none while no model is loaded."""
+        return not_taken(files, (await self._models.loader(owner)).model)
+
+    async def hears(self, owner: str) -> bool:
+        """Whether the owner's model takes recordings; false while no model is loaded."""
         model = (await self._models.loader(owner)).model
-        return [as_dict(error) for error in not_taken(records, model)]
+        return model is not None and takes(model, "sound")
 
     async def add_document(self, owner: str, conversation_id: str, file: FileRecord) -> DocumentRecord:
         """Take a file into the conversation; it is read in the background.

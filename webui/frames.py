@@ -69,6 +69,7 @@ class _Scene:
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
     speakers: Speakers | None = None  # of a program
+    hears: bool = False  # whether the model takes recordings
 
 
 class Frames:
@@ -133,6 +134,7 @@ class Frames:
         scene.conversations = await self._histories.of(view.owner)
         scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
         scene.readiness = (await self._engine.chosen(view.owner)).readiness
+        scene.hears = await self._engine.hears(view.owner)
 
     async def _read(self, view: View) -> _Scene:
         view.stale = False
@@ -180,7 +182,13 @@ class Frames:
         return Frame(
             chat,
             status_html(
-                state, current, lang=words.lang, empty=not scene.thread, ended=_ended(scene), asks=heard(asking, words)
+                state,
+                current,
+                lang=words.lang,
+                empty=not scene.thread,
+                ended=_ended(scene),
+                asks=heard(asking, words),
+                hears=scene.hears,
             ),
             history_html(
                 scene.conversations,

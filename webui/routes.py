@@ -13,6 +13,7 @@ from starlette.routing import Match, Route
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from core.outward import PATH as MCP_PATH
 from webui.assets_folder import assets_folder
+from webui.handlers.attaching import AttachingRoutes
 from webui.handlers.calls import CallRoutes
 from webui.handlers.documents import DocumentRoutes
 from webui.handlers.exporting import ExportRoutes
@@ -68,6 +69,7 @@ class Routes:
         self._libraries = LibraryRoutes(context, uploads)
         self._documents = DocumentRoutes(context)
         self._calls = CallRoutes(context)
+        self._attaching = AttachingRoutes(context, uploads)
         self._exports = ExportRoutes(context)
 
     def table(self) -> list[BaseRoute]:
@@ -84,6 +86,7 @@ class Routes:
             *self._services.table(),
             *self._libraries.table(),
             *self._documents.table(),
+            *self._attaching.table(),
             *self._calls.table(),
             *self._exports.table(),
             _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),

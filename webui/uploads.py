@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 from starlette.requests import ClientDisconnect
 
-from core.errors import DocumentError, NoSpaceError, NotFoundError, UnsupportedFormatError
+from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, UnsupportedFormatError
 from core.rag.parsers.catalog import HEAD, parser_for
-from core.storage.sniff import media_type_of
-from webui.incoming import Incoming
+from core.storage.sniff import media_type_of_head
+from webui.incoming import Incoming, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Sequence
@@ -136,6 +136,21 @@ class Uploads:
             raise NotFoundError("There is no such upload.", key="upload_gone")
         return upload
 
+    def refusal(self, name: str, size: int, head: bytes) -> ParlourError | None:
+        """Why such a file would not be taken, judged by its first bytes before it is sent; None where it would be.
+
+        Args:
+            name: What its owner calls it.
+            size: Bytes.
+            head: Its first 64 KiB.
+        """
+        if not size:
+            return DocumentError("The file is empty.", key="document_empty", name=name)
+        if size > self.limit:
+            told, limit = self.size_told(str(size)), self.limit // _MIB
+            return TooLargeError("The file is too large.", name=name, size=told, limit=limit)
+        return _unread(name, head)
+
     def forget(self, upload: Upload) -> None:
         """Delete an upload: it was moved on, or is not wanted."""
         self._held.pop(str(upload.path), None)
@@ -179,20 +194,23 @@ class Uploads:
 
 
 def _check_kinds(paths: Sequence[Path]) -> None:
-    unread = [error for path in paths if (error := _unread(path)) is not None]
+    unread = [error for path in paths if (error := _unread(path.name, _head(path))) is not None]
     if unread and len(unread) == len(paths):
         raise unread[0]
 
 
-def _unread(path: Path) -> UnsupportedFormatError | None:
-    if media_type_of(path, path.name).startswith(_FOR_THE_MODEL):
-        return None
+def _head(path: Path) -> bytes:
     with path.open("rb") as file:
-        head = file.read(HEAD)
+        return file.read(HEAD)
+
+
+def _unread(name: str, head: bytes) -> UnsupportedFormatError | None:
+    if media_type_of_head(head, name).startswith(_FOR_THE_MODEL):
+        return None
     try:
-        parser_for(path.name, head)
+        parser_for(name, head)
     except UnsupportedFormatError as error:
-        error.details["name"] = path.name
+        error.details["name"] = name
         return error
     except DocumentError:  # of a kind that is read, but this one cannot be: the reply says why
         pass

@@ -1,4 +1,4 @@
-// What Enter does not do: send twice, send into a reply that is being written, or send without a file that was refused.
+// What Enter does not do: send twice, send into a reply that is being written, or send before the files are there.
 import { put } from './bus.js';
 import { hint } from './hint.js';
 import { toEnd } from './scroll.js';
@@ -12,12 +12,11 @@ let until = 0;   // while it is on its way to the server
 let typed = '';  // what stands in the composer by the reader's own hand
 let leaving = null;  // the text that was let through, until its request leaves the page
 
-// `refused` gives the names of files that did not arrive, once.
-function held(text, files, refused) {
+// `waits` tells whether files are still on their way; it says so, too.
+function held(text, files, waits) {
   if (['running', 'stopping'].includes(status()?.state)) return hint('busy'), true;
   if (onItsWay() && text !== sent) return hint('busy'), true;
-  const missing = refused();
-  if (missing) return hint('without', { name: missing }), true;
+  if (waits()) return true;
   const what = JSON.stringify([status()?.conversation, text, files]);  // elsewhere the same may be asked again
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
@@ -54,10 +53,11 @@ function guardRequests() {
   window.fetch = (to, options) => send(to, options?.body ? { ...options, body: asItStood(options.body) } : options);
 }
 
-export function start(area, files, refused) {
+export function start(area, files, waits, sends) {
   guardRequests();
   let stopped = false;  // a key that was held back stays so from its first event to its last
   const stop = (event) => { event.preventDefault(); event.stopImmediatePropagation(); };
+  const go = () => { sends(); toEnd(); };
   addEventListener('input', (event) => { if (event.target === area()) typed = area().value; }, true);
   onChange(() => putBack(area()));
   addEventListener('keydown', (event) => {
@@ -65,9 +65,9 @@ export function start(area, files, refused) {
     // The key that ends the choice of a Chinese character is not the key that sends.
     if (event.isComposing || event.keyCode === 229) return event.stopImmediatePropagation();
     if (event.shiftKey) return;
-    stopped = held(area().value, files(), refused);
+    stopped = held(area().value, files(), waits);
     if (stopped) stop(event);
-    else toEnd();
+    else go();
   }, true);
   addEventListener('keypress', (event) => {
     if (event.target !== area() || event.key !== 'Enter') return;
@@ -76,7 +76,7 @@ export function start(area, files, refused) {
   }, true);
   addEventListener('click', (event) => {
     if (!event.target.closest?.('#composer .submit-button')) return;
-    if (held(area()?.value ?? '', files(), refused)) stop(event);
-    else toEnd();
+    if (held(area()?.value ?? '', files(), waits)) stop(event);
+    else go();
   }, true);
 }

@@ -6,8 +6,8 @@ let planned = 0;
 export function status() {
   const element = document.querySelector('#status [data-state]');
   if (!element?.dataset.lang) return null;  // the first frame has not come yet
-  const { state, conversation, lang, room } = element.dataset;
-  return { state, conversation, lang, room };
+  const { state, conversation, lang, room, hears } = element.dataset;
+  return { state, conversation, lang, room, hears };
 }
 
 export function onChange(listener) { listeners.push(listener); }

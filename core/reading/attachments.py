@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
 
 Kind: TypeAlias = Literal["picture", "sound", "video", "document"]
 Lang: TypeAlias = Literal["en", "zh"]
+
+
+class Named(Protocol):
+    """A file as far as its kind goes: what people call it, and what its content is."""
+
+    @property
+    def name(self) -> str:
+        """With its ending."""
+        ...
+
+    @property
+    def media_type(self) -> str:
+        """As `media_type_of` finds it."""
+        ...
+
 
 LONGEST_TEXT = 2_000_000
 LONGEST_SHOWN = 20_000
@@ -56,7 +71,7 @@ def excerpt(text: str) -> str:
     return f"{text[:_EXCERPT].rstrip()}\n\n…\n\n{text[-_EXCERPT:].lstrip()}"
 
 
-def kind_of(file: FileRecord) -> Kind:
+def kind_of(file: Named) -> Kind:
     """How a file takes part in a message. What is called a document is one, whatever is in it."""
     if PurePosixPath(file.name).suffix.lower() in _PROMISES_A_DOCUMENT:
         return "document"
@@ -108,7 +123,7 @@ def title_of(message: Message) -> str:
     return (whole if len(whole) > _TITLE // 2 else cut).rstrip(" ,.;:，。；：") + "…"
 
 
-def not_taken(files: Sequence[FileRecord], model: BaseChatModel | None) -> list[ParlourError]:
+def not_taken(files: Sequence[Named], model: BaseChatModel | None) -> list[ParlourError]:
     """What the model cannot take, to be said before sending; each with the file's `name` and the `model`."""
     errors: list[ParlourError] = []
     for file in files:

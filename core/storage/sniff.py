@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 UNKNOWN = "application/octet-stream"
 _HEAD = 64 * 1024
+_ZIP = b"PK\x03\x04"
 
 _MAGIC: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -78,12 +79,22 @@ def media_type_of(path: Path, name: str) -> str:
     """
     with path.open("rb") as file:
         head = file.read(_HEAD)
+    return _in_zip(path) if head.startswith(_ZIP) else media_type_of_head(head, name)
+
+
+def media_type_of_head(head: bytes, name: str) -> str:
+    """The media type of a file of which only the first bytes are there; every ZIP archive is `application/zip`.
+
+    Args:
+        head: Its first 64 KiB.
+        name: What people call it.
+    """
     suffix = PurePosixPath(name).suffix.lower()
     # Readers accept a PDF that begins late; a text that only speaks of one does not start so early.
     if b"%PDF-" in head[:1024]:
         return "application/pdf"
-    if head.startswith(b"PK\x03\x04"):
-        return _in_zip(path)
+    if head.startswith(_ZIP):
+        return "application/zip"
     if head.startswith(b"\x1aE\xdf\xa3"):
         # A browser's recordings of sound and of pictures begin alike; the tracks' names tell them apart.
         return "audio/webm" if b"A_" in head and b"V_" not in head else "video/webm"

@@ -91,7 +91,6 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
     for make, said in (
         (encrypted, "locked.pdf is protected by a password"),
         (truncated, "truncated.pdf is damaged"),
-        (empty, "empty.pdf has nothing in it"),
         (renamed, "renamed.pdf is not what its name says"),
         (scanned, "scan.pdf has pages but no text"),
     ):
@@ -104,31 +103,37 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
         still_works(page, "What does it say?")
 
 
-def test_a_kind_that_is_not_read_is_refused_when_it_is_added_and_holds_up_no_other(
-    server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
+def test_files_that_are_not_taken_are_named_in_one_line_and_hold_up_neither_the_others_nor_the_question(
+    page: Page, tmp_path: Path
 ) -> None:
-    page = open_page(server, expected=("400",))
-    page.locator("#composer input[type=file]").first.set_input_files(unsupported(tmp_path))
-    expect(page.get_by_text("program.exe is of a kind that Parlour does not read. It reads PDF")).to_be_visible()
-    page.get_by_role("button", name="Remove program.exe").click()
-    lamp = make_pdf(tmp_path / "lamp.pdf", "The lamp glows amber.")
-    page.locator("#composer input[type=file]").first.set_input_files([unsupported(tmp_path), lamp])
-    expect(page.locator("#composer .thumbnail-wrapper")).to_have_count(2)
-    ask(page, "What glows?")
-    expect(page.get_by_text("program.exe is of a kind that Parlour does not read").first).to_be_visible()
-    expect(chat(page)).to_contain_text("Answered without program.exe, which could not be read.")
-    expect(chat(page)).to_contain_text("The lamp glows amber.")
-    wait_for_state(page, "idle")
-
-
-def test_a_file_over_the_limit_is_refused(server: AppProcess, open_page: Callable[..., Page], tmp_path: Path) -> None:
-    page = open_page(server, expected=("413",))
-    large = tmp_path / "film.mov"
+    archive, large = tmp_path / ("a" * 120 + ".zip"), tmp_path / "film.mov"
+    archive.write_bytes(b"PK\x03\x04" + bytes(200))
     with large.open("wb") as file:
         file.truncate(200 * 1024 * 1024)
-    page.locator("#composer input[type=file]").first.set_input_files(large)
-    expect(page.get_by_text("film.mov is 200 MB; the limit is 50 MB")).to_be_visible()
-    page.get_by_role("button", name="Remove film.mov").click()
+    lamp = make_pdf(tmp_path / "lamp.pdf", "The lamp glows amber.")
+    page.locator("#composer input[type=file]").first.set_input_files(
+        [unsupported(tmp_path), large, archive, lamp, empty(tmp_path)]
+    )
+    line = page.locator(".p-left-out")
+    expect(line).to_have_count(1)
+    expect(line).to_contain_text(f"Parlour cannot read program.exe, {archive.name}.")
+    expect(line).to_contain_text("film.mov is 200 MB; the limit is 50 MB.")
+    expect(line).to_contain_text("empty.pdf has nothing in it.")
+    assert line.inner_text().count("It reads PDF") == 1
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    expect(page.locator("#composer .p-chip")).to_have_text(["lamp.pdfPDF"])
+    ask(page, "What glows?")
+    expect(chat(page)).to_contain_text("The lamp glows amber.")
+    expect(line).to_have_count(0)
+    wait_for_state(page, "idle")
+    begin_anew(page)
+    expect(page.locator("#composer .p-chip")).to_have_count(0)
+
+
+def test_a_line_about_files_that_were_not_taken_can_be_closed(page: Page, tmp_path: Path) -> None:
+    page.locator("#composer input[type=file]").first.set_input_files(unsupported(tmp_path))
+    page.locator(".p-left-out").get_by_role("button", name="Close").click()
+    expect(page.locator(".p-left-out")).to_have_count(0)
     still_works(page)
 
 
@@ -151,13 +156,11 @@ def test_any_name_is_taken_and_shown_as_it_is(page: Page) -> None:
         still_works(page)
 
 
-def test_a_picture_that_the_model_cannot_see_is_refused_before_it_is_sent(page: Page, tmp_path: Path) -> None:
+def test_a_picture_that_the_model_cannot_see_is_refused_when_it_is_added(page: Page, tmp_path: Path) -> None:
     Image.new("RGB", (64, 64), "green").save(tmp_path / "leaf.png")
-    add(page, tmp_path / "leaf.png")
-    ask(page, "What is in this picture?")
-    expect(page.get_by_text("This model cannot look at pictures")).to_be_visible()
-    expect(composer(page)).to_have_value("What is in this picture?")
-    page.get_by_role("button", name="Remove leaf.png").click()
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "leaf.png")
+    expect(page.locator(".p-left-out")).to_contain_text("leaf.png: This model cannot look at pictures.")
+    expect(page.locator("#composer .p-chip")).to_have_count(0)
     still_works(page)
 
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Error, Page, expect
+from playwright.sync_api import Error, Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state
@@ -61,22 +61,32 @@ def test_a_draft_outlives_a_reload_while_parlour_is_away(
     expect(composer(page)).to_have_value("")
 
 
-def test_a_question_does_not_silently_go_without_a_refused_file(
+def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits_for_those_that_come(
     server: AppProcess, open_page: Callable[..., Page], tmp_path: Path
 ) -> None:
-    page = open_page(server, expected=("413",))
-    with (tmp_path / "film.mov").open("wb") as file:
-        file.truncate(60 * 1024 * 1024)
-    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "film.mov")
-    expect(page.get_by_text("film.mov is 60 MB; the limit is 50 MB")).to_be_visible()
-    expect(page.get_by_text("HTTP 413")).to_have_count(0)
-    expect(page.locator("#composer .p-refused")).to_contain_text("not added")
-    ask(page, "What is in it?")
-    expect(page.get_by_text("film.mov was not added.")).to_be_visible()
-    expect(composer(page)).to_have_value("What is in it?")
+    page = open_page(server, expected=("ERR_FAILED", "Failed to fetch"))
+    for name in ("lost.txt", "kept.txt"):
+        (tmp_path / name).write_text("The wren sings.")
+    page.route("**/gradio_api/upload?*", lambda route: route.abort())
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "lost.txt")
+    expect(page.locator('[data-testid="toast-body"]').first).to_be_visible()
+    expect(page.locator("#composer .p-chip")).to_have_count(0)
+    page.unroute("**/gradio_api/upload?*")
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/gradio_api/upload?*", hold)
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "kept.txt")
+    expect(page.locator("#composer .p-chip.p-sending")).to_have_text("kept.txtsending")
+    ask(page, "What sings?")
+    expect(page.get_by_text("The files are still being sent.")).to_be_visible()
+    expect(composer(page)).to_have_value("What sings?")
+    held[0].continue_()
+    expect(page.get_by_role("button", name="Remove kept.txt")).to_be_visible()
     composer(page).press("Enter")
-    expect(chat(page)).to_contain_text("You said: What is in it?")
-    expect(page.locator("#composer .p-refused")).to_have_count(0)
+    expect(chat(page)).to_contain_text("The wren sings.")
     wait_for_state(page, "idle")
 
 
@@ -91,8 +101,12 @@ def test_enter_during_a_reply_keeps_the_text_and_says_so(page: Page) -> None:
     wait_for_state(page, "idle")
 
 
-def test_a_microphone_that_is_not_there_is_said(server: AppProcess, open_page: Callable[..., Page]) -> None:
-    page = open_page(server, expected=("Failed to access microphone",))
+def test_a_recording_is_offered_for_a_model_that_hears_and_a_missing_microphone_is_said(
+    page: Page, start_app: Callable[..., AppProcess], open_page: Callable[..., Page]
+) -> None:
+    expect(button(page, "Record")).to_be_hidden()
+    hearing = start_app(MODEL_OPTIONS='{"audio": true}')
+    page = open_page(hearing, expected=("Failed to access microphone",))
     button(page, "Record").click()
     expect(page.locator(".p-hint")).to_contain_text("icrophone")
     ask_and_wait(page, "Go on", "You said: Go on")

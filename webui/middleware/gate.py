@@ -28,7 +28,7 @@ _BODIES = frozenset({"queue/join", "cancel", "reset"})
 _PAGES = frozenset(
     {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
 )
-_OURS = ("models", "documents", "libraries", "tools", "calls", "conversations")
+_OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
 

@@ -12,7 +12,7 @@ _ENDED = {status: f"reply.ended_{status}" for status in ("error", "stopped", "in
 State: TypeAlias = Literal["idle", "running", "stopping", "error"]
 
 
-def status_html(
+def status_html(  # noqa: PLR0913 - each is an attribute of its own
     state: State,
     conversation_id: str = "",
     *,
@@ -20,6 +20,7 @@ def status_html(
     empty: bool = False,
     ended: str = "complete",
     asks: str = "",
+    hears: bool = False,
 ) -> str:
     """Markup for `#status`.
 
@@ -30,11 +31,13 @@ def status_html(
         empty: Nothing was said yet: the room shows its greeting.
         ended: How the last reply ended, by its status.
         asks: What a tool waits to be allowed, in words.
+        hears: The model takes recordings: the composer shows the button that makes one.
     """
     room = "empty" if empty else "full"
     said = (asks or _said(state, ended, lang)) if conversation_id else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
-    return f'<div class="p-status" role="status" {attributes} data-room="{room}">{escaped(said)}</div>'
+    attributes += f' data-room="{room}" data-hears="{int(hears)}"'
+    return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
 
 
 def _said(state: State, ended: str, lang: str) -> str:

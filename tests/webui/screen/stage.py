@@ -160,6 +160,7 @@ class Stage:
         drawn = b64decode(calls_scenes.plot().partition(",")[2])
         app.add_api_route("/calls/item", lambda: Response(drawn, media_type="image/png"))
         app.add_api_route("/pages/{document}/{page}.png", lambda: Response(picture, media_type="image/png"))
+        app.add_api_route("/uploads/check", lambda: {"refused": [], "said": ""}, methods=["POST"])
         page: Any = build(cast("Any", None), self._wire)
         page._queue.ANAYLTICS_CACHE_FREQUENCY = 10**6  # Gradio's spelling; its statistics are not wanted here
         mounted = cast("Any", gr).mount_gradio_app(

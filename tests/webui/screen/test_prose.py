@@ -74,6 +74,8 @@ def test_the_button_that_copies_code_has_a_name(show: Show, locale: str, said: s
 
 def test_lists_within_lists_are_no_smaller(show: Show) -> None:
     page = show("prose")
+    items = page.locator("#chat .bot-row li li")
+    items.first.wait_for()
     sizes = page.locator("#chat .bot-row li").evaluate_all("all => all.map((e) => getComputedStyle(e).fontSize)")
     assert set(sizes) == {"16px"}
 

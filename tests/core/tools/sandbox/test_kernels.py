@@ -52,7 +52,7 @@ async def test_variables_stay_and_values_tables_files_and_pictures_come_back(
             "import matplotlib.pyplot as plt, os\nplt.plot([1, 2])\nplt.title('销售额')\nplt.show()\n"
             "os.mkdir('out')\nopen('out/表.csv', 'w').write('a')\nplt.plot([3])\nNone",
         )
-        assert [one.media_type for one in plot.pictures] == ["image/png", "image/png"]
+        assert [one.media_type for one in plot.pictures] == ["image/png", "image/png"], plot.text
         assert plot.pictures[0].data.startswith(PNG)
         assert [(one.name, one.data) for one in plot.files] == [("表.csv", b"a")]
         assert "Glyph" not in plot.text, "a font for Chinese is missing"

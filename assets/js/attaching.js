@@ -1,0 +1,187 @@
+// Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
+import { hint } from './hint.js';
+import { request } from './request.js';
+import { say } from './words.js';
+
+const HEAD = 64 * 1024;  // bytes of a file that tell its kind
+const MOST = 40;         // files at once
+const INPUT = '#composer input[type="file"]';
+const checked = new WeakSet();  // events of files that may go on to Gradio
+const chosen = new WeakSet();   // files that have a name of their own; a recording has none
+let names = [];   // of the files that are there, in Gradio's order
+let coming = [];  // of files on their way up
+let tiled = 0;    // how many of them Gradio has drawn
+let drawn = '';
+
+export const attached = () => names;
+export const arriving = () => coming.length > 0;
+
+function listOf(files) {
+  const data = new DataTransfer();
+  for (const file of files) data.items.add(file);
+  return data.files;
+}
+
+function inBase64(blob) {
+  return new Promise((done) => {
+    const reader = new FileReader();
+    reader.addEventListener('load', () => done(String(reader.result).split(',', 2)[1] ?? ''));
+    reader.addEventListener('error', () => done(''));
+    reader.readAsDataURL(blob);
+  });
+}
+
+// Those of `files` that are taken; a line above the composer says why the others are not.
+async function taken(files) {
+  const some = files.slice(0, MOST);
+  const heads = await Promise.all(some.map((file) => inBase64(file.slice(0, HEAD))));
+  const told = some.map((file, index) => ({ name: file.name, size: file.size, head: heads[index] }));
+  // Where nobody answers, the upload itself tells what is wrong.
+  const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told });
+  const many = files.length > MOST ? say('attach_many', { most: MOST }) : '';
+  refuse([said, many].filter(Boolean).join(' '));
+  return some.filter((_, index) => !refused.includes(index));
+}
+
+// Stays until it is closed or a question is sent: what was left out is not overlooked.
+function refuse(said) {
+  document.querySelector('.p-left-out')?.remove();
+  if (!said) return;
+  const line = Object.assign(document.createElement('p'), { className: 'p-left-out' });
+  line.setAttribute('role', 'alert');
+  const close = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
+  close.setAttribute('aria-label', say('close'));
+  close.addEventListener('click', () => { line.remove(); document.querySelector('#composer textarea')?.focus(); });
+  line.append(Object.assign(document.createElement('span'), { textContent: said }), close);
+  document.getElementById('composer')?.before(line);
+}
+
+async function changed(event) {
+  const input = event.target;
+  if (!input.matches?.(INPUT) || checked.has(event) || !input.files.length) return;
+  event.stopImmediatePropagation();
+  hand(await taken([...input.files]), input);
+}
+
+// To Gradio, as if the reader had chosen these alone.
+function hand(files, input = document.querySelector(INPUT)) {
+  if (!input || !files.length) return;
+  for (const file of files) chosen.add(file);
+  input.files = listOf(files);
+  const change = new Event('change', { bubbles: true });
+  checked.add(change);
+  input.dispatchEvent(change);
+}
+
+async function dropped(event) {
+  const files = [...(event.dataTransfer?.files ?? [])];
+  if (!files.length || checked.has(event) || !event.target.closest?.('#room, #composer')) return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  const target = event.target.closest('#composer') ? event.target : null;
+  if (target) {  // Gradio marks its box while something is over it; a drop of nothing ends that
+    const empty = new DragEvent('drop', { bubbles: true, cancelable: true, dataTransfer: new DataTransfer() });
+    checked.add(empty);
+    target.dispatchEvent(empty);
+  }
+  hand(await taken(files));
+}
+
+// What Gradio sends up, and whether it arrived: each answer tells of the files of its own request.
+function watchUploads() {
+  const send = window.fetch;
+  window.fetch = async (to, options) => {
+    const body = options?.body;
+    if (!(body instanceof FormData) || !String(to?.url ?? to).includes('/gradio_api/upload?')) return send(to, options);
+    const files = body.getAll('files').filter((file) => file instanceof Blob);
+    const mine = files.map((file) => nameOf(file));
+    coming.push(...mine);
+    draw();
+    let arrived = false;
+    try {
+      const answer = await send(to, options);
+      arrived = answer.ok;
+      return answer;
+    } finally {
+      for (const name of mine) coming.splice(coming.indexOf(name), 1);
+      if (arrived) names.push(...mine);
+      draw();
+    }
+  };
+}
+
+function nameOf(file) {
+  if (file.type.startsWith('audio/') && !chosen.has(file)) return say('recording');
+  return file.name || say('recording');
+}
+
+// Gradio takes its files away when a question is sent.
+export function draw() {
+  const tiles = [...document.querySelectorAll('#composer .thumbnail-wrapper')];
+  if (tiles.length < tiled) names.splice(0, tiled - tiles.length);
+  tiled = tiles.length;
+  const pictures = tiles.map((tile) => tile.querySelector('img')?.src ?? '');
+  const now = JSON.stringify([names, pictures, coming]);
+  const holder = document.querySelector('#composer .p-chips') ?? place();
+  if (now === drawn || !holder) return;
+  drawn = now;
+  holder.replaceChildren(
+    ...names.slice(0, tiles.length).map((name, index) => chip(name, pictures[index], index)),
+    ...[...names.slice(tiles.length), ...coming].map((name) => arrivingChip(name)),
+  );
+}
+
+function place() {
+  const around = document.querySelector('#composer .full-container');
+  if (!around) return null;
+  const holder = Object.assign(document.createElement('div'), { className: 'p-chips' });
+  holder.setAttribute('role', 'list');
+  around.prepend(holder);
+  drawn = '';
+  return holder;
+}
+
+function plainChip(name, said) {
+  const element = Object.assign(document.createElement('span'), { className: 'p-chip' });
+  element.setAttribute('role', 'listitem');
+  const label = Object.assign(document.createElement('span'), { className: 'p-name', textContent: name, title: name });
+  element.append(label, Object.assign(document.createElement('span'), { className: 'p-kind', textContent: said }));
+  return element;
+}
+
+function chip(name, picture, index) {
+  const element = plainChip(name, /\.([a-z0-9]{1,5})$/i.exec(name)?.[1].toUpperCase() ?? '');
+  if (picture) element.prepend(Object.assign(document.createElement('img'), { src: picture, alt: '' }));
+  const cross = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
+  cross.setAttribute('aria-label', say('remove', { name }));
+  cross.addEventListener('click', () => {
+    names.splice(index, 1);
+    tiled -= 1;
+    document.querySelectorAll('#composer .thumbnail-wrapper .delete-button')[index]?.click();
+    document.querySelector('#composer textarea')?.focus();
+  });
+  element.append(cross);
+  return element;
+}
+
+function arrivingChip(name) {
+  const element = plainChip(name, say('uploading'));
+  element.classList.add('p-sending');
+  return element;
+}
+
+// Whether a question must wait for its files; it says so.
+export function stillArriving() {
+  if (!arriving()) return false;
+  hint('attach_wait');
+  return true;
+}
+
+export const forget = () => refuse('');
+
+export function start() {
+  watchUploads();
+  addEventListener('change', changed, true);
+  addEventListener('dragover', (event) => { if (event.dataTransfer?.types.includes('Files')) event.preventDefault(); });
+  addEventListener('drop', dropped, true);
+}

@@ -1,0 +1,78 @@
+"""Files that are asked about before they are sent: which are refused, and how one line says so."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from typing import Any
+
+import httpx
+import pytest
+
+from core.errors import DocumentError, UnsupportedFormatError
+from tests.webui.server.raw_page import RawPage
+from webui.handlers.attaching import said_of
+from webui.words import Words
+
+PROGRAM = b"MZ\x90\x00" + bytes(99)
+
+
+def described(name: str, content: bytes, size: int | None = None) -> dict[str, Any]:
+    return {"name": name, "size": len(content) if size is None else size, "head": b64encode(content).decode()}
+
+
+def check(page: RawPage, asked: Any) -> httpx.Response:
+    headers = {"accept-language": "en", "content-type": "application/json"}
+    return page.client.post(f"{page.url}/uploads/check", content=json.dumps(asked), headers=headers)
+
+
+def test_only_files_that_would_be_refused_are_named(page: RawPage) -> None:
+    files = [
+        described("a.exe", PROGRAM),
+        described("b.txt", b"A lamp."),
+        described("c.pdf", b""),
+        described("d.mov", b"\0\0\0\x14ftypqt  ", 99 * 2**20),
+        described("e.png", b"\x89PNG\r\n\x1a\n"),
+        described("f.docx", b"PK\x03\x04" + bytes(60)),
+    ]
+    answer = check(page, {"files": files}).json()
+    assert answer["refused"] == [0, 2, 3, 4]
+    assert answer["said"].startswith("Parlour cannot read a.exe.")
+    assert "d.mov is 99 MB; the limit is 50 MB." in answer["said"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        [],
+        {"files": 1},
+        {"files": [1]},
+        {"files": [{"name": "a"}]},
+        {"files": [{"name": "a", "size": -1, "head": ""}]},
+        {"files": [{"name": "a", "size": 1, "head": "a"}]},
+        {"files": [described("a.txt", b"x")] * 41},
+        {"files": [{"name": "a" * 4_000_000, "size": 1, "head": ""}]},
+    ],
+    ids=["list", "number", "no file", "no size", "negative", "no base64", "too many", "too long"],
+)
+def test_what_the_page_would_not_send_is_no_question(page: RawPage, asked: Any) -> None:
+    assert check(page, asked).status_code == 400
+
+
+def test_names_of_any_kind_are_told_as_they_are(page: RawPage) -> None:
+    answer = check(page, {"files": [described("{name}\ud800<b>.exe", PROGRAM)]}).json()
+    assert "{name}?<b>.exe" in answer["said"]
+
+
+def test_what_several_files_share_is_said_once() -> None:
+    errors = [
+        UnsupportedFormatError("", name="a.zip", kind="ZIP"),
+        UnsupportedFormatError("", name="b.exe", kind="program"),
+        DocumentError("", key="document_empty", name="c.txt"),
+    ]
+    said = said_of(errors, Words("en"))
+    assert said.startswith("Parlour cannot read a.zip, b.exe. It reads PDF,")
+    assert said.count("It reads") == 1
+    assert said.endswith("c.txt has nothing in it. Check that it was saved, and send it again.")
+    assert said_of(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
+    assert said_of([], Words("en")) == ""

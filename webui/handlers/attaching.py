@@ -1,0 +1,118 @@
+"""Files that are about to be added to a question: which of them would be refused, asked before they are sent."""
+
+from __future__ import annotations
+
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+from core.storage.sniff import media_type_of_head
+from webui.asked import asked, text_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.routing import BaseRoute
+
+    from core.errors import ParlourError
+    from webui.context import WebContext
+    from webui.uploads import Uploads
+    from webui.words import Words
+
+_PRIVATE = {"cache-control": "no-store"}
+_MOST_FILES = 40
+_HEAD = 64 * 1024  # what parsers look at
+_LONGEST = _MOST_FILES * (_HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
+
+
+@dataclass(frozen=True, slots=True)
+class _Offered:
+    """A file as the page describes it."""
+
+    name: str
+    media_type: str
+    size: int
+    head: bytes
+
+
+class AttachingRoutes:
+    """`POST /uploads/check`: a file that would be refused never leaves the browser, and holds up no other."""
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._uploads = uploads
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        return [Route("/uploads/check", self.check, methods=["POST"])]
+
+    async def check(self, request: Request) -> Response:
+        """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
+
+        Answers `{"refused": [index, …], "said": sentences, "most": files at once}`.
+        """
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        files = _offered(await asked(request, _LONGEST) or {})
+        if files is None:
+            return JSONResponse({}, 400, _PRIVATE)
+        refused: dict[int, ParlourError] = {}
+        for index, file in enumerate(files):
+            error = self._uploads.refusal(file.name, file.size, file.head)
+            error = error or next(iter(await self._engine.not_taken(owner, [file])), None)
+            if error is not None:
+                refused[index] = error
+        words = self._words(request.headers.get("accept-language", ""))
+        answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
+        return JSONResponse(answer, headers=_PRIVATE)
+
+
+def said_of(errors: Sequence[ParlourError], words: Words) -> str:
+    """One line about files that are not taken: what several share is said once, with all their names.
+
+    Args:
+        errors: One for each file, with its name among the details.
+        words: Of the reader's language.
+    """
+    alike: dict[tuple[str, ...], list[ParlourError]] = {}
+    for error in errors:
+        others = (f"{name}={value}" for name, value in error.details.items() if name not in {"name", "kind"})
+        alike.setdefault((error.words_key, *others), []).append(error)
+    happened: dict[str, list[str]] = {}  # by the remedy, which is said once
+    for group in alike.values():
+        names = words("attach.comma").join(str(error.details.get("name", "…")) for error in group)
+        sentence, remedy = words.error_parts(
+            {"key": group[0].words_key, "details": {**group[0].details, "name": names}}
+        )
+        told = sentence if names in sentence else words("attach.named", names=names, said=sentence)
+        happened.setdefault(remedy, []).append(words.line(told))
+    gap = "" if words.lang == "zh" else " "
+    return gap.join(part for remedy, told in happened.items() for part in (*told, remedy) if part)
+
+
+def _offered(given: dict[str, Any]) -> list[_Offered] | None:
+    """What the page describes; None where it is nothing that the page would send."""
+    listed = given.get("files")
+    if not isinstance(listed, list) or len(cast("list[object]", listed)) > _MOST_FILES:
+        return None
+    offered: list[_Offered] = []
+    for one in cast("list[object]", listed):
+        if not isinstance(one, dict):
+            return None
+        described = cast("dict[str, object]", one)
+        size, name = described.get("size"), text_of(described.get("name"))
+        if not isinstance(size, int) or size < 0:
+            return None
+        try:
+            head = binascii.a2b_base64(text_of(described.get("head")))[:_HEAD]
+        except ValueError:
+            return None
+        offered.append(_Offered(name, media_type_of_head(head, name), size, head))
+    return offered
