@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
 from core import descriptors
+from core.limits import Slots
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
 from core.models.own_models import Chosen, OwnModels
@@ -120,7 +121,7 @@ class Engine:
             )
             by_meaning = self.settings.retrieval == "hybrid"
             check = Checking(by_meaning=by_meaning) if self.settings.check_claims else None
-            self.runs = Runs(RunStore(database), check=check)
+            self.runs = Runs(RunStore(database), check=check, at_once=Slots(self.settings.replies_at_once))
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
             self.approving = Approving(self.settings, database, self.runs)

@@ -12,6 +12,7 @@
     │   └── BadArgumentsError · ToolTimeoutError · ToolDeniedError
     ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
     ├── LimitReachedError            a reply has used its model calls, its time or its money: it pauses
+    ├── TooManyRequestsError         too often or too much at once: `retry_after` seconds later it may work
     ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
     └── McpError                     ServerUnreachableError (SignInNeededError) · ServerMisbehavedError
 
@@ -219,6 +220,26 @@ class LimitReachedError(ParlourError):
     """A reply has used what it may use: key `call_limit`, `time_limit` or `cost_limit`. It can go on when told to."""
 
     key = "call_limit"
+
+
+class TooManyRequestsError(ParlourError):
+    """Somebody asked too often, or for too much at once.
+
+    Args:
+        message: What happened, in English.
+        hint: What to do next, in English.
+        key: Names the sentence for a reader.
+        retry_after: Seconds after which it is worth trying again; 0 where nobody can know.
+        details: Values for the blanks of the sentence.
+    """
+
+    key = "too_many_requests"
+
+    def __init__(
+        self, message: str = "", /, *, hint: str = "", key: str = "", retry_after: int = 0, **details: Any
+    ) -> None:
+        super().__init__(message, hint=hint, key=key, **details)
+        self.retry_after = retry_after
 
 
 class StorageError(ParlourError):

@@ -95,6 +95,7 @@ class Settings(BaseSettings):
         reply_seconds: The time that one reply may take before it pauses; waiting for the user does not count.
         reply_cost: What the model calls of one reply may cost before it pauses, in the currency of the price list; no
             limit where it is left out.
+        replies_at_once: How many replies of one owner are written at the same time; further ones wait for their turn.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
@@ -139,6 +140,7 @@ class Settings(BaseSettings):
     max_iteration: int = Field(default=20, ge=1, le=99)
     reply_seconds: float = Field(default=600.0, gt=0)
     reply_cost: float | None = Field(default=None, gt=0)
+    replies_at_once: int = Field(default=2, ge=1)
     log_calls: bool = False
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
 

@@ -177,6 +177,7 @@ class Frames:
             rendered=self._rendered,
         )
         state, asking = self._state(view, scene, run), scene.replies[run.message_id].asking if run is not None else []
+        said = words("reply.queued") if run is not None and run.reply().queued else heard(asking, words)
         live = self._engine.runs.live_conversations(view.owner)
         unread = self._views.unread(view.owner, current)
         return Frame(
@@ -187,7 +188,7 @@ class Frames:
                 lang=words.lang,
                 empty=not scene.thread,
                 ended=_ended(scene),
-                asks=heard(asking, words),
+                asks=said,
                 hears=scene.hears,
             ),
             history_html(

@@ -17,7 +17,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import call_message
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, StepRecorded, ToolProgress, Within
+from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, StepRecorded, ToolProgress, Within
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
 
-_OF_THE_OLD_RUN = ClaimsChecked | RunFinished | ToolProgress | StepRecorded  # the new one counts its steps itself
+# The new one counts its steps itself, and has its own turn.
+_OF_THE_OLD_RUN = ClaimsChecked | Queued | RunFinished | ToolProgress | StepRecorded
 
 
 def beginning_of(logged: Sequence[LoggedEvent]) -> list[LoggedEvent]:

@@ -1,4 +1,4 @@
-"""A run that a dead process left in the middle of its calls, ready to go on."""
+"""A run that a dead process left in the middle of its calls, or before it had begun, ready to go on."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    Queued,
     RunFinished,
     ToolProgress,
     spoken,
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from core.storage.base import RunRecord
 
 # What is over with the process: a server that asked is gone, and so is how far a tool had come.
-_OVER = ClaimsChecked | RunFinished | ToolProgress | InputAsked | InputGiven
+_OVER = ClaimsChecked | Queued | RunFinished | ToolProgress | InputAsked | InputGiven
 _TRIES = 2  # of a call that takes the whole process with it each time, this many
 
 
@@ -40,21 +41,21 @@ class Left:
         record: The run.
         worker: The process that is dead.
         logged: Its events, numbered from 1.
-        begun: The calls without a result that may have begun.
+        begun: The calls without a result that may have begun; `None` where no call waits for its turn.
     """
 
     record: RunRecord
     worker: str
     logged: Sequence[LoggedEvent]
-    begun: frozenset[str]
+    begun: frozenset[str] | None
 
     @classmethod
     def of(cls, record: RunRecord, worker: str, logged: Sequence[LoggedEvent]) -> Self | None:
-        """What was left; `None` where the run was not in the middle of its calls."""
+        """What was left; `None` where the run had begun and was not in the middle of its calls."""
         kept = [one for one in logged if not isinstance(one.event, _OVER)]
         calls = Transcript(spoken(kept)).unanswered()
         if not calls:
-            return None
+            return cls._queued(record, worker, kept) if _is_queued(logged) else None
         tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
         at = kept[-1].at
         spent = [call for call in calls if tries[_id(call)] >= _TRIES]
@@ -62,9 +63,21 @@ class Left:
         numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
         return cls(record, worker, numbered, frozenset(map(_id, calls)) - _surely_not_begun(kept))
 
+    @classmethod
+    def _queued(cls, record: RunRecord, worker: str, kept: Sequence[LoggedEvent]) -> Self:
+        """A run whose turn had not come: it has at most what it was to go on with."""
+        numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
+        after_calls = bool(kept) and isinstance(kept[-1].event, ToolFinished)
+        return cls(record, worker, numbered, frozenset() if after_calls else None)
+
     def messages(self) -> list[Message]:
         """The reply so far."""
         return Transcript(spoken(self.logged)).messages()
+
+
+def _is_queued(logged: Sequence[LoggedEvent]) -> bool:
+    last = logged[-1].event if logged else None
+    return isinstance(last, Queued) and last.waiting
 
 
 def _surely_not_begun(logged: Sequence[LoggedEvent]) -> frozenset[str]:

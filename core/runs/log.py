@@ -22,6 +22,7 @@ _URGENT = {"call_started", "tool_started", "tool_finished", "message_finished", 
     "input_asked",
     "input_given",
     "turns_summarised",
+    "queued",
     "claims_checked",
     "run_finished",
 }
@@ -189,6 +190,14 @@ class TurnsSummarised:
 
 
 @dataclass(frozen=True, slots=True)
+class Queued:
+    """The run waits until other replies of its owner are finished; `waiting` is false once its turn has come."""
+
+    waiting: bool = True
+    kind: Literal["queued"] = "queued"
+
+
+@dataclass(frozen=True, slots=True)
 class Within:
     """What an agent says and does that another agent has called as a tool.
 
@@ -210,6 +219,7 @@ RunOwn: TypeAlias = (
     | ToolProgress
     | StepRecorded
     | TurnsSummarised
+    | Queued
     | Within
     | ClaimsChecked
     | RunFinished

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
 from core.errors import ConflictError, NotFoundError, ParlourError
+from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.asking import already_decided
 from core.runs.left import Left
@@ -25,6 +26,7 @@ from core.storage.base import busy
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
     from core.runs.log import ApprovalAsked
     from core.runs.run import Check
@@ -46,14 +48,22 @@ class Runs:
         limit: Seconds that one run may take.
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
+        at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
     """
 
     _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
 
     def __init__(
-        self, store: RunStore, *, limit: float = 600.0, worker: str | None = None, check: Check | None = None
+        self,
+        store: RunStore,
+        *,
+        limit: float = 600.0,
+        worker: str | None = None,
+        check: Check | None = None,
+        at_once: ConcurrencyLimiter | None = None,
     ) -> None:
         self._store = store
+        self._at_once = at_once or Slots()
         self._check = check
         self._limit = limit
         self._worker = worker or this_worker()
@@ -77,7 +87,7 @@ class Runs:
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         terms: Terms | None = None,
     ) -> Run:
-        """Commit the user's message and the reply's place, then start to answer.
+        """Commit the user's message and the reply's place, then start to answer, as soon as it is the run's turn.
 
         It either returns the run or has stored nothing: whoever is cancelled too late gets the run all the same.
 
@@ -97,6 +107,7 @@ class Runs:
             ConflictError: key `busy`: the conversation has a live run.
             NotFoundError: The conversation or parent is not the owner's.
             NoSpaceError: The disk is full; nothing was stored.
+            TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
         if conversation_id in self._live:
             raise busy()
@@ -105,12 +116,23 @@ class Runs:
             await late.settle()
             self._unsettled.pop(conversation_id, None)
         asked = [user] if user is not None else None
+        slot = self._at_once.take(owner)
 
         async def begin() -> Run:
-            record, _ = await self._store.create(
-                owner, conversation_id, user=asked, parent_id=parent_id, model=model, worker=self._worker, title=title
-            )
-            return self._on_its_way(record, agent, history, beginning, terms)
+            try:
+                record, _ = await self._store.create(
+                    owner,
+                    conversation_id,
+                    user=asked,
+                    parent_id=parent_id,
+                    model=model,
+                    worker=self._worker,
+                    title=title,
+                )
+            except BaseException:
+                slot.release()
+                raise
+            return self._on_its_way(record, agent, history, beginning, terms, slot)
 
         starting = asyncio.create_task(begin())
         while not starting.done():
@@ -236,7 +258,8 @@ class Runs:
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.
 
-        What was in the middle of its calls, or waited for the user, goes on; the rest is marked as interrupted.
+        What was in the middle of its calls, or waited for the user or for its turn, goes on; the rest is marked as
+        interrupted.
 
         Args:
             resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
@@ -267,11 +290,17 @@ class Runs:
 
         Raises:
             ConflictError: key `busy`: another process has taken it.
+            TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
         record = left.record
-        await self._store.take_over(record.id, left.worker, self._worker, rows_of(left.logged))
+        slot = self._at_once.take(record.owner_id)
+        try:
+            await self._store.take_over(record.id, left.worker, self._worker, rows_of(left.logged))
+        except BaseException:
+            slot.release()
+            raise
         beginning = Beginning(left.logged, begun=left.begun, stored=True)
-        return self._on_its_way(record, agent, history, beginning, terms)
+        return self._on_its_way(record, agent, history, beginning, terms, slot)
 
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
@@ -296,11 +325,12 @@ class Runs:
         history: Sequence[Message],
         beginning: Beginning,
         terms: Terms | None,
+        slot: Slot,
     ) -> Run:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
         terms = terms or Terms(seconds=self._limit)
-        run = Run(record, self._store, beginning=beginning, terms=terms, check=self._check)
+        run = Run(record, self._store, beginning=beginning, terms=terms, check=self._check, slot=slot)
         self._live[conversation_id] = run
         run.begin(agent, history, self._done)
         self._changed(owner, conversation_id)

@@ -26,6 +26,7 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    Queued,
     RunFinished,
     StepRecorded,
     ToolProgress,
@@ -53,7 +54,8 @@ class Reply:
     `"number"` from 1: what `[n]` in the text points to. The same passage found twice keeps both numbers.
     `model` is what the page calls the model that wrote it, where that is known. `claims` is what the passages say to
     its sentences, once it is whole and was checked. `summary` is what its model was given in place of the oldest turns,
-    where that was made for it. `speakers` are the names of those who have spoken in it, in order.
+    where that was made for it. `speakers` are the names of those who have spoken in it, in order. `queued` says that
+    it has not begun: other replies of its owner are being written.
     """
 
     def __init__(self, events: Iterable[LoggedEvent] = (), *, status: RunStatus = "running", within: str = "") -> None:
@@ -65,6 +67,7 @@ class Reply:
         self.model = ""
         self.claims: tuple[Checked, ...] = ()
         self.summary = ""
+        self.queued = False
         self.speakers: dict[str, None] = {}
         self.seen = 0
         self._within = within
@@ -103,7 +106,7 @@ class Reply:
                 self.blocks.append(ItemBlock(event.item, self._spoke()))
             case MessageFinished():
                 self._count(event.usage)
-            case ClaimsChecked() | StepRecorded() | TurnsSummarised() | InputAsked() | InputGiven():
+            case ClaimsChecked() | StepRecorded() | TurnsSummarised() | Queued() | InputAsked() | InputGiven():
                 self._note(event)
             case Within():
                 self._inside(event, logged)
@@ -215,13 +218,15 @@ class Reply:
         elif block is not None:
             block.end_form(event)
 
-    def _note(self, event: ClaimsChecked | StepRecorded | TurnsSummarised | InputAsked | InputGiven) -> None:
+    def _note(self, event: ClaimsChecked | StepRecorded | TurnsSummarised | Queued | InputAsked | InputGiven) -> None:
         if isinstance(event, InputAsked | InputGiven):
             self._ask(event)
         elif isinstance(event, ClaimsChecked):
             self.claims = event.claims
         elif isinstance(event, TurnsSummarised):
             self.summary = event.text
+        elif isinstance(event, Queued):
+            self.queued = event.waiting
         elif event.call_id in self._calls:
             self._calls[event.call_id].position = event.position
 
@@ -245,7 +250,7 @@ class Reply:
         return all(there.get(name) == passage.get(name) for name in ("document_id", "chunk_id", "text"))
 
     def _finish(self, event: RunFinished) -> None:
-        self.status, self.error = event.status, event.error
+        self.status, self.error, self.queued = event.status, event.error, False
         for call in self._calls.values():
             if call.state in {"waiting", "asked", "running"}:
                 call.state = "stopped" if event.status in {"stopped", "paused"} else "failed"

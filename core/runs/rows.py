@@ -29,6 +29,7 @@ from core.runs.log import (
     InputAsked,
     InputGiven,
     LoggedEvent,
+    Queued,
     StepRecorded,
     ToolProgress,
     TurnsSummarised,
@@ -71,6 +72,7 @@ _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "tool_progress": ToolProgress,
     "step_recorded": StepRecorded,
     "turns_summarised": TurnsSummarised,
+    "queued": Queued,
     "claims_checked": _claims,
     "within": _within,
 }

@@ -19,7 +19,7 @@ from core.runs.asking import Questions, RunGuard
 from core.runs.checkpoint import Checkpoint
 from core.runs.clock import Clock
 from core.runs.inputs import Inputs
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, RunLog, StepRecorded, TurnsSummarised, spoken
+from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, RunLog, StepRecorded, TurnsSummarised, spoken
 from core.runs.progress import Progress
 from core.runs.reply import Reply
 from core.runs.steps import Steps, thoughts_of
@@ -27,8 +27,9 @@ from core.runs.terms import Beginning, Terms
 from core.runs.within import Inside
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
 
+    from core.limits import Slot
     from core.runs.log import ApprovalAsked, Checked
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
@@ -67,6 +68,7 @@ class Run:
         beginning: What a continued reply begins with.
         terms: What it may do, and how long.
         check: Looks at a reply that is complete.
+        slot: Its place among the replies that its owner may have at once; given back when it is over.
     """
 
     def __init__(
@@ -77,6 +79,7 @@ class Run:
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         terms: Terms | None = None,
         check: Check | None = None,
+        slot: Slot | None = None,
     ) -> None:
         self.id = record.id
         self.owner = record.owner_id
@@ -92,6 +95,7 @@ class Run:
         self._terms = terms or Terms()
         self._begun = beginning.begun
         self._check = check
+        self._slot = slot
         self._reply = Reply()
         self._reply.model = record.model
         self._transcript = Transcript(spoken(earlier))
@@ -140,8 +144,8 @@ class Run:
         await self._ended.wait()
 
     async def put_off(self) -> None:
-        """Stop because the process ends. A run that waits for its user stays as it is, for the next process."""
-        self._left_waiting = self._asked is None and self._questions.waiting
+        """Stop because the process ends. A run that waits for its user or its turn stays so, for the next process."""
+        self._left_waiting = self._asked is None and (self._questions.waiting or self._queued)
         await self.stop("interrupted")
 
     async def decide(self, call_id: str, decision: Decision, *, always: bool = False) -> ApprovalAsked:
@@ -189,10 +193,10 @@ class Run:
     async def _live(self, agent: Answerer, history: list[Message], done: Callable[[Run], None]) -> None:
         keeping = asyncio.create_task(self._checkpoint.keep())
         try:
-            status, error = await self._outcome(agent, history)
-            if status == "complete" and self._check is not None:
-                await self._checked(self._check, history)
+            status, error = await self._in_turn(agent, history)
         finally:
+            if self._slot is not None:
+                self._slot.release()
             self._questions.close()
             self._inputs.close()
             self._progress.close()
@@ -208,6 +212,32 @@ class Run:
             await asyncio.sleep(_TRY_AGAIN_AFTER)
             with suppress(StorageError):
                 await self.settle()
+
+    @property
+    def _queued(self) -> bool:
+        return self._slot is not None and not self._slot.granted
+
+    async def _in_turn(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
+        """Wait for its turn, which takes none of its time; then answer, and have the reply checked."""
+        if self._slot is not None and self._queued:
+            self.log.append(Queued())
+            await self._until_stopped(self._slot.wait())
+            if self._asked is not None:
+                return self._asked, None
+            self.log.append(Queued(waiting=False))
+        status, error = await self._outcome(agent, history)
+        if status == "complete" and self._check is not None:
+            await self._checked(self._check, history)
+        return status, error
+
+    async def _until_stopped(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do the work, or stop with it."""
+        working, stopping = asyncio.create_task(work), asyncio.create_task(self._stopping.wait())
+        try:
+            await asyncio.wait({working, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            working.cancel()
+            stopping.cancel()
 
     async def _outcome(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
         pump = asyncio.create_task(self._pumped(agent, history))

@@ -76,7 +76,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
     entries = block_entries(reply, words, message.id, cast)
     before = [_summary(reply.summary, words)] if reply.summary else []
     if reply.status == "running":
-        if waiting is not None and not entries:
+        if waiting is not None and not entries and not reply.queued:
             return [said("assistant", waiting_line(waiting, message.id, words))]
         return [*before, *entries, *_still(reply, words)]
     if reply.status == "error" and reply.error is not None:
@@ -113,6 +113,8 @@ def _is_done(block: Block) -> bool:
 
 def _still(reply: Reply, words: Words) -> list[Entry]:
     """A ring while nothing grows, before the first word and after a tool, or that says how far a long text is."""
+    if reply.queued:
+        return [_ring(words("reply.queued"))]
     last = reply.blocks[-1] if reply.blocks else None
     growing = isinstance(last, TextBlock | ReasoningBlock) or (
         isinstance(last, CallBlock) and (last.state in {"waiting", "running"} or reply.asking)

@@ -30,7 +30,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         lang: The language of the page, `en` or `zh`.
         empty: Nothing was said yet: the room shows its greeting.
         ended: How the last reply ended, by its status.
-        asks: What a tool waits to be allowed, in words.
+        asks: What a tool waits to be allowed, or what the reply itself waits for, in words.
         hears: The model takes recordings: the composer shows the button that makes one.
     """
     room = "empty" if empty else "full"

@@ -11,6 +11,7 @@ from webui.words.evidence_en import EVIDENCE
 from webui.words.export_en import EXPORT
 from webui.words.form_en import FORM
 from webui.words.libraries_en import LIBRARIES
+from webui.words.limits_en import LIMITS
 from webui.words.links_en import LINKS
 from webui.words.models_en import MODELS
 from webui.words.reading_en import READING
@@ -28,6 +29,7 @@ WORDS: dict[str, str] = {
     **EXPORT,
     **FORM,
     **LIBRARIES,
+    **LIMITS,
     **LINKS,
     **EVIDENCE,
     **MODELS,

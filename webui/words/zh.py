@@ -11,6 +11,7 @@ from webui.words.evidence_zh import EVIDENCE
 from webui.words.export_zh import EXPORT
 from webui.words.form_zh import FORM
 from webui.words.libraries_zh import LIBRARIES
+from webui.words.limits_zh import LIMITS
 from webui.words.links_zh import LINKS
 from webui.words.models_zh import MODELS
 from webui.words.reading_zh import READING
@@ -28,6 +29,7 @@ WORDS: dict[str, str] = {
     **EXPORT,
     **FORM,
     **LIBRARIES,
+    **LIMITS,
     **LINKS,
     **EVIDENCE,
     **MODELS,

@@ -306,3 +306,15 @@ async def test_a_tab_is_not_painted_for_what_happens_in_other_conversations(hous
     house.views.changed(OWNER, view.conversation_id)
     assert view.stale
     await house.painted(view)
+
+
+@pytest.mark.parametrize("house", [(SLOW, SLOW, Reply(text=["At last."]))], indirect=True)
+async def test_a_reply_that_waits_for_the_others_says_so_and_begins_after_them(house: House) -> None:
+    for number in range(2):
+        await house.ask(house.tab(f"tab {number}"), "Go on.")
+    view = house.tab("third")
+    await house.ask(view, "And you?")
+    frame = await house.seen(view, "Waiting for your other replies to finish")
+    assert "Waiting for your other replies to finish" in frame.status
+    frame = await house.seen(view, "At last.")
+    assert "Waiting for" not in frame.status

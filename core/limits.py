@@ -1,0 +1,197 @@
+"""How much one owner or address may do: places that are given out in order, and rates.
+
+Both keep their counts in this process and are bounded in memory; whoever uses them knows only the two protocols, so
+that several processes can share counts later.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections import OrderedDict, deque
+from contextlib import suppress
+from typing import TYPE_CHECKING, Protocol
+
+from core.errors import TooManyRequestsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_LONGEST_QUEUE = 20
+_MOST_KEYS = 10_000
+
+
+class Slot(Protocol):
+    """One place among those that a key may have at once."""
+
+    @property
+    def granted(self) -> bool:
+        """Whether its turn has come."""
+        ...
+
+    async def wait(self) -> None:
+        """Wait until its turn has come. It may be waited for by one task at a time, and again after a cancellation."""
+        ...
+
+    def release(self) -> None:
+        """Give it back, or leave the queue; the next in the queue has its turn. May be called more than once."""
+        ...
+
+
+class ConcurrencyLimiter(Protocol):
+    """Limits how many things a key does at once."""
+
+    def take(self, key: str) -> Slot:
+        """A place, or a place in the queue.
+
+        Raises:
+            TooManyRequestsError: key `queue_full`: the queue is full as well.
+        """
+        ...
+
+
+class RateLimiter(Protocol):
+    """Limits how often a key may do something."""
+
+    def take(self, key: str, count: int = 1) -> None:
+        """Count `count` of them.
+
+        Raises:
+            TooManyRequestsError: It was too often; nothing is counted.
+        """
+        ...
+
+
+class Slots:
+    """Places of each key in this process, given out in the order in which they were asked for.
+
+    Args:
+        limit: Places of each key at once; `None` for no limit.
+        queue: How many may wait for each key.
+    """
+
+    def __init__(self, limit: int | None = None, *, queue: int = _LONGEST_QUEUE) -> None:
+        self._limit = limit
+        self._longest = queue
+        self._taken: dict[str, set[_Slot]] = {}
+        self._queues: dict[str, deque[_Slot]] = {}
+
+    def take(self, key: str) -> Slot:
+        """A place, or a place in the queue. Raises TooManyRequestsError."""
+        slot = _Slot(key, self._release)
+        if self._limit is None:
+            slot.grant()
+            return slot
+        taken = self._taken.setdefault(key, set())
+        if len(taken) < self._limit:
+            taken.add(slot)
+            slot.grant()
+            return slot
+        queue = self._queues.setdefault(key, deque())
+        if len(queue) >= self._longest:
+            message = f"{len(queue)} replies are waiting already."
+            hint = "Wait until one of them is finished, or stop one."
+            raise TooManyRequestsError(message, hint=hint, key="queue_full", waiting=len(queue))
+        queue.append(slot)
+        return slot
+
+    def _release(self, slot: _Slot) -> None:
+        key = slot.key
+        taken, queue = self._taken.get(key, set[_Slot]()), self._queues.get(key, deque[_Slot]())
+        with suppress(ValueError):
+            queue.remove(slot)
+        taken.discard(slot)
+        while queue and (self._limit is None or len(taken) < self._limit):
+            following = queue.popleft()
+            taken.add(following)
+            following.grant()
+        if not queue:
+            self._queues.pop(key, None)
+        if not taken:
+            self._taken.pop(key, None)
+
+
+class _Slot:
+    def __init__(self, key: str, release: Callable[[_Slot], None]) -> None:
+        self.key = key
+        self._release = release
+        self._granted = asyncio.Event()
+
+    @property
+    def granted(self) -> bool:
+        return self._granted.is_set()
+
+    async def wait(self) -> None:
+        await self._granted.wait()
+
+    def grant(self) -> None:
+        self._granted.set()
+
+    def release(self) -> None:
+        self._release(self)
+
+
+class TokenBuckets:
+    """A rate for each key in this process: `count` at once, and as many again in each `period`.
+
+    At most `keys` keys are remembered; beyond that the one that was used longest ago is forgotten. Not for several
+    threads.
+
+    Args:
+        count: How many in a period; `None` for no limit.
+        period: Seconds.
+        error: The key of the error's sentence.
+        message: What the error says, in English.
+        hint: What to do about it, in English.
+        keys: How many keys are remembered.
+        clock: Seconds that never go back.
+    """
+
+    def __init__(  # noqa: PLR0913 - each by name
+        self,
+        count: int | None,
+        period: float,
+        *,
+        error: str,
+        message: str,
+        hint: str = "Try again later.",
+        keys: int = _MOST_KEYS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._count = count
+        self._period = period
+        self._error, self._message, self._hint = error, message, hint
+        self._most = keys
+        self._clock = clock
+        self._used: OrderedDict[str, tuple[float, float]] = OrderedDict()  # what is used up, and when that was so
+
+    def __len__(self) -> int:
+        return len(self._used)
+
+    def take(self, key: str, count: int = 1) -> None:
+        """Count `count` of them; more than fit into one period are let through when nothing else was.
+
+        Raises:
+            TooManyRequestsError: It was too often; nothing is counted.
+        """
+        if self._count is None:
+            return
+        now, each = self._clock(), self._period / self._count
+        used, at = self._used.pop(key, (0.0, now))
+        used = max(0.0, used - (now - at) / each)
+        over = used + min(count, self._count) - self._count
+        granted = over <= 1e-9
+        self._used[key] = (used + count if granted else used, now)
+        while len(self._used) > self._most:
+            self._used.popitem(last=False)
+        if not granted:
+            seconds = max(1, math.ceil(over * each))
+            raise TooManyRequestsError(
+                self._message,
+                hint=self._hint,
+                key=self._error,
+                retry_after=seconds,
+                minutes=math.ceil(seconds / 60),
+                limit=self._count,
+            )
