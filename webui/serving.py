@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from urllib.parse import urlencode
 
 from core.descriptors import raise_limit
 from core.errors import ParlourError
+from core.net.own_server import serving
 from webui.app import open_house
 from webui.auth import Hosts, Owners
 from webui.door import Door
@@ -68,7 +70,8 @@ def serve(
 
     door = Door(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
     server = Server(guarded(door, settings, secret, token), door.close)
-    with opened_at(settings.home, address) as beside:
+    mark = hmac.new(secret.encode(), b"parlour.request", "sha256").hexdigest()[:32]
+    with opened_at(settings.home, address) as beside, serving(port, mark):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
         server.run(sockets=[sock])

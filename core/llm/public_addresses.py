@@ -6,6 +6,7 @@ import asyncio
 
 from core.errors import ModelUnavailableError, SettingsError
 from core.net.addresses import PORTS, Resolve, is_public, system_addresses
+from core.net.own_server import is_own_server
 
 _WITHIN = 5.0  # seconds for a name
 
@@ -31,7 +32,7 @@ async def public_address(host: str, port: int, resolve: Resolve | None = None) -
         raise _unknown(host) from error
     if not found:
         raise _unknown(host)
-    if not all(is_public(address) for address in found):
+    if not all(is_public(address) and not is_own_server(address, port) for address in found):
         raise refused(host)
     return found[0]
 

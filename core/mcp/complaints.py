@@ -64,7 +64,7 @@ class Complaints:
             what = "folder" if self._settings.cwd and inner.filename == self._settings.cwd else "program"
             return self.unreachable(f"cannot be started: the {what} {inner.filename!r} cannot be used")
         if isinstance(inner, OutOfReachError):
-            return self.unreachable("may not be reached: its address is of this machine or its network")
+            return self.unreachable(f"may not be reached: its address is {inner.whose}", key=inner.key)
         if status := _status(inner) or (self._journal.status if isinstance(inner, MCPError) else 0):
             return self._refused(status)
         if isinstance(inner, _NETWORK) or (isinstance(inner, MCPError) and inner.code == _CLOSED):

@@ -12,6 +12,8 @@ import httpx2
 
 from core.mcp.lines import Meter
 from core.mcp.stdio import LONGEST_MESSAGE
+from core.net.addresses import system_addresses
+from core.net.own_server import is_own_server, mark_header
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -30,6 +32,16 @@ _DEFAULT_PORTS = {"http": 80, "https": 443}
 class OutOfReachError(httpx2.ConnectError):
     """The address is of this machine or its network, and may not be called."""
 
+    whose = "of this machine or its network"
+    key = ""
+
+
+class OwnServerError(OutOfReachError):
+    """The address is one that this process itself serves people at."""
+
+    whose = "Parlour's own"
+    key = "mcp_own"
+
 
 def http_client(
     headers: Mapping[str, str], reach: Reach | None, journal: Journal, auth: httpx2.Auth | None = None
@@ -46,8 +58,9 @@ def http_client(
     async def refused(response: httpx2.Response) -> None:
         journal.status = response.status_code if response.status_code in _REFUSALS else 0
 
-    hooks: dict[str, list[Any]] = {"response": [_bound, refused]}
+    hooks: dict[str, list[Any]] = {"request": [_marked], "response": [_bound, refused]}
     if reach is None:
+        hooks["request"].append(_elsewhere)
         return httpx2.AsyncClient(headers=dict(headers), timeout=_TIMES, event_hooks=hooks, auth=auth)
     # Neither proxies nor passwords of the environment: what was checked is what is called.
     checked = _Checked(reach)
@@ -59,8 +72,27 @@ def http_client(
 def guarded_client(reach: Reach) -> httpx2.AsyncClient:
     """A client for short answers of whoever a server leads to; it follows no redirect by itself."""
     return httpx2.AsyncClient(
-        timeout=_SHORT, event_hooks={"response": [_bound]}, transport=_Checked(reach), trust_env=False
+        timeout=_SHORT,
+        event_hooks={"request": [_marked], "response": [_bound]},
+        transport=_Checked(reach),
+        trust_env=False,
     )
+
+
+async def _marked(request: httpx2.Request) -> None:
+    request.headers.update(mark_header())
+
+
+async def _elsewhere(request: httpx2.Request) -> None:
+    """Refuse a request to this very process, where the connection is not made by `_Checked`, which looks as well."""
+    url = request.url
+    port = url.port or _DEFAULT_PORTS.get(url.scheme, 0)
+    try:
+        addresses = await system_addresses(url.raw_host.decode("ascii"), port)
+    except (OSError, UnicodeError):
+        return  # a proxy of the environment may know the name; where there is none, connecting fails by itself
+    if any(is_own_server(address, port) for address in addresses):
+        raise OwnServerError(f"{url.host} is Parlour's own address", request=request)
 
 
 async def _bound(response: httpx2.Response) -> None:
@@ -91,6 +123,8 @@ class _Checked(httpx2.AsyncBaseTransport):
             raise httpx2.ConnectError(f"{url.host} cannot be found")
         if not all(reach.allows(address, port) for address in addresses):
             raise OutOfReachError(f"{url.host} is not an address of the open internet")
+        if any(is_own_server(address, port) for address in addresses):
+            raise OwnServerError(f"{url.host} is Parlour's own address")
         last: httpx2.TransportError | None = None
         for address in addresses[:_MOST_TRIED]:
             # The certificate must be the name's, whatever the address; the Host header holds the name already.

@@ -27,7 +27,7 @@ _CLOUD = frozenset(
 
 def is_public(address: str) -> bool:
     """Whether an IP address is of the open internet, and not of this machine, its network or its cloud."""
-    ip = _plain(address)
+    ip = plain_address(address)
     if ip is None or ip in _CLOUD or (isinstance(ip, IPv6Address) and ip.is_site_local):
         return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved or ip.is_unspecified)
@@ -35,7 +35,7 @@ def is_public(address: str) -> bool:
 
 def is_own(address: str) -> bool:
     """Whether an IP address is of this machine or its network; what a cloud tells its machines about is of neither."""
-    ip = _plain(address)
+    ip = plain_address(address)
     return ip is not None and ip not in _CLOUD and any(ip in network for network in _OWN)
 
 
@@ -70,8 +70,8 @@ class Reach:
     trusted: ssl.SSLContext | None = None
 
 
-def _plain(address: str) -> IPv4Address | IPv6Address | None:
-    """The address; the IPv4 one that an IPv6 one stands for."""
+def plain_address(address: str) -> IPv4Address | IPv6Address | None:
+    """The address; the IPv4 one that an IPv6 one stands for; `None` where it is none."""
     try:
         ip = ip_address(address.partition("%")[0])
     except ValueError:

@@ -23,6 +23,7 @@ from core.errors import FetchError
 from core.net.addresses import Reach
 from core.net.body import ENCODINGS, Body, TooLargeError
 from core.net.names import name_of
+from core.net.own_server import MARK_HEADER, is_own_server, mark_header
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -112,7 +113,7 @@ async def fetch(url: str, *, limits: FetchLimits = _USUAL, reach: Reach = _OPEN)
 
     Raises:
         FetchError: The address is no web address, holds a password, or may not be called (`fetch_bad_address`,
-            `fetch_private`); nobody answers, or somebody with another's certificate (`fetch_unreachable`,
+            `fetch_private`, `fetch_own`); nobody answers, or somebody with another's certificate (`fetch_unreachable`,
             `fetch_untrusted`); the server refuses, or sends people around (`fetch_refused`, `fetch_redirects`); what it
             sends is too large, too slow, or of another kind (`fetch_too_large`, `fetch_too_slow`, `fetch_kind`).
     """
@@ -205,11 +206,13 @@ async def sent(transport: httpx.AsyncHTTPTransport, what: Outgoing, reach: Reach
     """The beginning of the answer, from a checked address of the host.
 
     Raises:
-        FetchError: The host has no address, or one that may not be called.
+        FetchError: The host has no address, or one that may not be called, such as that of this very server.
     """
     import httpx
 
-    url, headers = what.url, {**_HEADERS, **what.headers}
+    # The mark comes last: whatever a document or a model wrote into the headers, this installation knows its own.
+    given = {name: value for name, value in what.headers.items() if name.lower() != MARK_HEADER}
+    url, headers = what.url, {**_HEADERS, **given, **mark_header()}
     port = url.port or _SCHEMES[url.scheme]
     host = url.raw_host.decode("ascii")  # the name as it is sent, which systems would spell in another way
     addresses = await _addresses(host, port, reach)
@@ -243,6 +246,9 @@ async def _addresses(host: str, port: int, reach: Reach) -> list[str]:
             key="fetch_private",
             host=host,
         )
+    if any(is_own_server(address, port) for address in found):
+        hint = "Give the address of another service."
+        raise FetchError(f"{host} is Parlour's own address.", hint=hint, key="fetch_own", host=host)
     return found
 
 

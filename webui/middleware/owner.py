@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 
+from core.net.own_server import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.answers import refuse
@@ -67,6 +68,8 @@ class OwnerMiddleware:
 
     def _came(self, scope: Scope, headers: Headers) -> _Came:
         host, origin = headers.get("host", ""), headers.get("origin")
+        if any(is_own_request(mark) for mark in headers.getlist(MARK_HEADER)):
+            return _Came("refused.own", is_direct=False)
         if not self._hosts.knows(host):
             return _Came("refused.host", is_direct=False)
         if origin is not None and not self._hosts.trusts(origin, host):

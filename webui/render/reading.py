@@ -23,6 +23,7 @@ _FOR_GOOD = frozenset(
     (
         *(f"document_{what}" for what in ("unsupported", "empty", "not_a_file", "not_what_it_says", "protected")),
         "fetch_private",
+        "fetch_own",
         "fetch_bad_address",
     )
 )

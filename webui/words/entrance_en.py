@@ -29,6 +29,7 @@ ENTRANCE: dict[str, str] = {
         "can start no programs."
     ),
     "refused.site": "Parlour answers only its own page; this request came from another site.",
+    "refused.own": "Parlour does not answer requests of its own tools.",
     "refused.relayed": (
         "This request came through a proxy or tunnel, and Parlour here belongs to one person at this machine. Let "
         "the proxy pass on its own host name and add that name with PARLOUR_ALLOWED_HOSTS; visitors then have "

@@ -25,6 +25,7 @@ ENTRANCE: dict[str, str] = {
         "此后通过该名称访问的人各有自己的对话，且不能启动程序。"
     ),
     "refused.site": "Parlour 只响应自己的页面；此请求来自其他网站。",
+    "refused.own": "Parlour 不响应由自己的工具发出的请求。",
     "refused.relayed": (
         "此请求经由代理或隧道而来，而这里的 Parlour 只属于本机的一位使用者。请让代理传递自己的主机名，"
         "并用 PARLOUR_ALLOWED_HOSTS 添加该名称；此后访问者各有自己的对话，且不能启动程序。做法见 docs/proxies.md。"

@@ -10,6 +10,8 @@ LINKS: dict[str, str] = {
     "error.fetch_private": "{host} is not on the open internet",
     "error.fetch_private.do": "Only public pages are fetched, from the usual ports. "
     "What is on this computer or your own network can be saved and added as a file.",
+    "error.fetch_own": "{host} is Parlour's own address",
+    "error.fetch_own.do": "Give the address of another page or service.",
     "error.fetch_unreachable": "{host} cannot be reached",
     "error.fetch_unreachable.do": "Check the address, and that this computer is online.",
     "error.fetch_untrusted": "The certificate of {host} cannot be trusted",

@@ -10,6 +10,8 @@ LINKS: dict[str, str] = {
     "error.fetch_private": "{host} 不在公开的互联网上",
     "error.fetch_private.do": "只获取公开的网页，并且只用常用端口。"
     "这台电脑或自己网络中的内容，可以保存后作为文件添加。",
+    "error.fetch_own": "{host} 是 Parlour 自己的地址",
+    "error.fetch_own.do": "请给出其他网页或服务的地址。",
     "error.fetch_unreachable": "无法连接 {host}",
     "error.fetch_unreachable.do": "请检查地址，并确认这台电脑已联网。",
     "error.fetch_untrusted": "{host} 的证书不可信",

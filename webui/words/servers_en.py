@@ -5,6 +5,8 @@ from __future__ import annotations
 SERVERS: dict[str, str] = {
     "error.mcp_late": "“{name}” did not answer within {seconds} seconds",
     "error.mcp_late.do": "Check how it is reached.",
+    "error.mcp_own": "The address of “{name}” is Parlour's own",
+    "error.mcp_own.do": "Give the address of another server.",
     "error.mcp_none": "What answers at the address of “{name}” is no MCP server",
     "error.mcp_none.do": "Check its address: it often ends in /mcp or /sse.",
     "error.mcp_ended": "“{name}” ended while it was being started, and said nothing",

@@ -5,6 +5,8 @@ from __future__ import annotations
 SERVERS: dict[str, str] = {
     "error.mcp_late": "“{name}”在 {seconds} 秒内没有应答",
     "error.mcp_late.do": "请检查连接方式。",
+    "error.mcp_own": "“{name}”的地址是 Parlour 自己的",
+    "error.mcp_own.do": "请给出其他服务器的地址。",
     "error.mcp_none": "“{name}”的地址上应答的不是 MCP 服务器",
     "error.mcp_none.do": "请检查地址：通常以 /mcp 或 /sse 结尾。",
     "error.mcp_ended": "“{name}”在启动时退出了，没有任何输出",
