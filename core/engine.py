@@ -138,7 +138,7 @@ class Engine:
             self.outward = await opening.enter_async_context(self._outward(database))
             await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
             await self.intake.resume()
-            await self.runs.recover(self._turns.resume)
+            await self.runs.watch(self._turns.resume)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()

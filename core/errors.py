@@ -13,7 +13,7 @@
     ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
     ├── LimitReachedError            a reply has used its model calls, its time or its money: it pauses
     ├── TooManyRequestsError         too often or too much at once: `retry_after` seconds later it may work
-    ├── StorageError                 NotFoundError · ConflictError · NoSpaceError
+    ├── StorageError                 NotFoundError (LeaseLostError) · ConflictError · NoSpaceError
     └── McpError                     ServerUnreachableError (SignInNeededError) · ServerMisbehavedError
 
 The page never shows `str(error)` where it knows a sentence for `error.key` in the reader's language;
@@ -252,6 +252,10 @@ class NotFoundError(StorageError):
     """There is no such thing, or it belongs to somebody else; the two look the same on purpose."""
 
     key = "not_found"
+
+
+class LeaseLostError(NotFoundError):
+    """Another process has taken a run over: what this one still writes to it is refused."""
 
 
 class ConflictError(StorageError):

@@ -7,7 +7,7 @@ import logging
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
-from core.runs.worker import is_alive, this_worker
+from core.runs.worker import standing, this_worker
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -26,7 +26,7 @@ def opened_at(home: Path, address: str) -> Generator[str]:
     """
     note, me = home / _NAME, this_worker()
     other = _read(note)
-    there = is_alive(other.get("worker", "")) and other.get("worker") != me
+    there = standing(other.get("worker", "")) == "alive" and other.get("worker") != me
     if not there:
         try:
             note.write_text(json.dumps({"worker": me, "url": address}), "utf-8")

@@ -18,7 +18,7 @@ from core.export.schema import (
     ExportHead,
 )
 from core.export.turns import moment, turn_of
-from core.runs.worker import is_alive
+from core.runs.lease import seems_held
 from core.storage.whole_conversations import WholeConversations
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ class Exporting:
 
 def _as_it_stands(turn: WholeTurn) -> WholeTurn:
     """The turn; of a process that was killed it is interrupted, which nobody has written down yet."""
-    if turn.message.status != "running" or turn.run is None or is_alive(turn.worker):
+    if turn.message.status != "running" or turn.run is None or (turn.lease is not None and seems_held(turn.lease)):
         return turn
     run, message = replace(turn.run, status="interrupted"), replace(turn.message, status="interrupted")
     return replace(turn, run=run, message=message)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from core.runs.log import RunLog
-    from core.storage.base import EventRow
+    from core.storage.base import EventRow, RunRecord
     from core.storage.runs import RunStore
 
 _LOG = logging.getLogger(__name__)
@@ -29,13 +29,19 @@ class Checkpoint:
     into memory. These writes survive the death of the process, not that of the machine; the end of the run does.
 
     Args:
-        gone: Called when the run's rows are gone, deleted with their conversation.
+        store: Where the table is.
+        record: The run.
+        log: What is written.
+        gone: Called when the run's rows are gone, deleted with their conversation, or are another process's now.
         stored: How many events of the log are in the table already.
     """
 
-    def __init__(self, store: RunStore, run_id: str, log: RunLog, gone: Callable[[], None], *, stored: int = 0) -> None:
+    def __init__(
+        self, store: RunStore, record: RunRecord, log: RunLog, gone: Callable[[NotFoundError], None], *, stored: int = 0
+    ) -> None:
         self._store = store
-        self._run_id = run_id
+        self._run_id = record.id
+        self._epoch = record.epoch
         self._log = log
         self._gone = gone
         self._stored = stored
@@ -93,9 +99,9 @@ class Checkpoint:
         if self._closing:
             return True
         try:
-            await self._store.append(self._run_id, rows)
-        except NotFoundError:
-            self._gone()
+            await self._store.append(self._run_id, rows, epoch=self._epoch)
+        except NotFoundError as error:
+            self._gone(error)
         except StorageError as error:
             _LOG.warning("A checkpoint of run %s failed and will be tried again: %s", self._run_id, error)
             self._new.set()

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.messages.message import Message
-    from core.storage.base import RunRecord
+    from core.storage.base import Lease, RunRecord
 
 # What is over with the process: a server that asked is gone, and so is how far a tool had come.
 _OVER = ClaimsChecked | Queued | RunFinished | ToolProgress | InputAsked | InputGiven
@@ -39,36 +39,36 @@ class Left:
 
     Args:
         record: The run.
-        worker: The process that is dead.
+        lease: Who held it.
         logged: Its events, numbered from 1.
         begun: The calls without a result that may have begun; `None` where no call waits for its turn.
     """
 
     record: RunRecord
-    worker: str
+    lease: Lease
     logged: Sequence[LoggedEvent]
     begun: frozenset[str] | None
 
     @classmethod
-    def of(cls, record: RunRecord, worker: str, logged: Sequence[LoggedEvent]) -> Self | None:
+    def of(cls, record: RunRecord, lease: Lease, logged: Sequence[LoggedEvent]) -> Self | None:
         """What was left; `None` where the run had begun and was not in the middle of its calls."""
         kept = [one for one in logged if not isinstance(one.event, _OVER)]
         calls = Transcript(spoken(kept)).unanswered()
         if not calls:
-            return cls._queued(record, worker, kept) if _is_queued(logged) else None
+            return cls._queued(record, lease, kept) if _is_queued(logged) else None
         tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
         at = kept[-1].at
         spent = [call for call in calls if tries[_id(call)] >= _TRIES]
         kept += [LoggedEvent(0, at, ToolFinished(_id(call), cut_off_result(call, "interrupted"))) for call in spent]
         numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
-        return cls(record, worker, numbered, frozenset(map(_id, calls)) - _surely_not_begun(kept))
+        return cls(record, lease, numbered, frozenset(map(_id, calls)) - _surely_not_begun(kept))
 
     @classmethod
-    def _queued(cls, record: RunRecord, worker: str, kept: Sequence[LoggedEvent]) -> Self:
+    def _queued(cls, record: RunRecord, lease: Lease, kept: Sequence[LoggedEvent]) -> Self:
         """A run whose turn had not come: it has at most what it was to go on with."""
         numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
         after_calls = bool(kept) and isinstance(kept[-1].event, ToolFinished)
-        return cls(record, worker, numbered, frozenset() if after_calls else None)
+        return cls(record, lease, numbered, frozenset() if after_calls else None)
 
     def messages(self) -> list[Message]:
         """The reply so far."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
@@ -13,24 +13,25 @@ from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.asking import already_decided
+from core.runs.lease import BEAT, LeaseWatch, Renewing
 from core.runs.left import Left
 from core.runs.log import LoggedEvent, RunFinished, spoken
 from core.runs.reply import Reply
 from core.runs.rows import events_of, logged_of, rows_of
-from core.runs.run import Answerer, Run, whole
+from core.runs.run import CHECKED_WITHIN, Answerer, Run, whole
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.terms import Beginning, Terms
-from core.runs.worker import is_alive, this_worker
+from core.runs.worker import this_worker
 from core.storage.base import busy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
     from core.runs.log import ApprovalAsked
     from core.runs.run import Check
-    from core.storage.base import AgentThought, RunRecord, StoredMessage
+    from core.storage.base import AgentThought, Lease, RunRecord, StoredMessage
     from core.storage.runs import RunStore
     from core.tools.approval import Decision
 
@@ -49,6 +50,7 @@ class Runs:
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
+        check_within: Seconds that this may take.
     """
 
     _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
@@ -61,16 +63,22 @@ class Runs:
         worker: str | None = None,
         check: Check | None = None,
         at_once: ConcurrencyLimiter | None = None,
+        check_within: float = CHECKED_WITHIN,
     ) -> None:
         self._store = store
         self._at_once = at_once or Slots()
         self._check = check
+        self._check_within = check_within
         self._limit = limit
         self._worker = worker or this_worker()
         self._live: dict[str, Run] = {}
         self._unsettled: dict[str, Run] = {}
         self._callbacks: list[Callable[[str, str], None]] = []
         self._past: OrderedDict[str, Reply] = OrderedDict()
+        self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
+        self._renewing = Renewing(store, self._held, self._lost)
+        self._leases = LeaseWatch()
+        self._watching: asyncio.Task[None] | None = None
         Runs._open.add(self)
 
     async def start(  # noqa: PLR0913 - what a run is made of
@@ -119,20 +127,21 @@ class Runs:
         slot = self._at_once.take(owner)
 
         async def begin() -> Run:
-            try:
-                record, _ = await self._store.create(
-                    owner,
-                    conversation_id,
-                    user=asked,
-                    parent_id=parent_id,
-                    model=model,
-                    worker=self._worker,
-                    title=title,
-                )
-            except BaseException:
-                slot.release()
-                raise
-            return self._on_its_way(record, agent, history, beginning, terms, slot)
+            with self._being_stored(conversation_id):
+                try:
+                    record, _ = await self._store.create(
+                        owner,
+                        conversation_id,
+                        user=asked,
+                        parent_id=parent_id,
+                        model=model,
+                        worker=self._worker,
+                        title=title,
+                    )
+                except BaseException:
+                    slot.release()
+                    raise
+                return self._on_its_way(record, agent, history, beginning, terms, slot)
 
         starting = asyncio.create_task(begin())
         while not starting.done():
@@ -259,18 +268,37 @@ class Runs:
         """Pick up what dead processes left running; how many runs there were.
 
         What was in the middle of its calls, or waited for the user or for its turn, goes on; the rest is marked as
-        interrupted.
+        interrupted. A process that cannot be seen from here counts as dead when it has not renewed its lease in several
+        calls.
 
         Args:
             resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
         """
-        found = 0
-        for record, worker in await self._store.running():
-            mine = worker == self._worker and not any(runs.live(record.conversation_id) for runs in list(Runs._open))
-            if mine or not is_alive(worker):
-                await self._pick_up(record, worker, resume)
-                found += 1
-        return found
+        running = await self._store.running()
+        mine, others = [], []
+        for record, lease in running:
+            if lease.worker != self._worker:
+                others.append((record, lease))
+            elif not any(runs.holds(record.conversation_id) for runs in list(Runs._open)):
+                mine.append((record, lease))
+        left = [*mine, *self._leases.look(others)]
+        for record, lease in left:
+            await self._pick_up(record, lease, resume)
+        return len(left)
+
+    async def watch(self, resume: Resume | None = None, *, every: float = BEAT) -> None:
+        """Recover, and again every few seconds until `aclose`: other processes on the same data may die later on.
+
+        Args:
+            resume: As of `recover`.
+            every: Seconds between two looks.
+        """
+        await self.recover(resume)
+        self._watching = asyncio.create_task(self._watch(resume, every), name="watch leases")
+
+    def holds(self, conversation_id: str) -> bool:
+        """Whether a run of the conversation is live here, or about to be."""
+        return conversation_id in self._live or conversation_id in self._beginning
 
     async def resume(
         self,
@@ -294,19 +322,24 @@ class Runs:
         """
         record = left.record
         slot = self._at_once.take(record.owner_id)
-        try:
-            await self._store.take_over(record.id, left.worker, self._worker, rows_of(left.logged))
-        except BaseException:
-            slot.release()
-            raise
-        beginning = Beginning(left.logged, begun=left.begun, stored=True)
-        return self._on_its_way(record, agent, history, beginning, terms, slot)
+        with self._being_stored(record.conversation_id):
+            try:
+                taken = await self._store.take_over(record, left.lease, self._worker, rows_of(left.logged))
+            except BaseException:
+                slot.release()
+                raise
+            beginning = Beginning(left.logged, begun=left.begun, stored=True)
+            return self._on_its_way(taken, agent, history, beginning, terms, slot)
 
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
+        if self._watching is not None:
+            self._watching.cancel()
+            await asyncio.wait({self._watching})
         runs = [*self._live.values()]
         await asyncio.gather(*(run.put_off() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self._unsettled.values()}))
+        await self._renewing.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
         """Call back with (owner, conversation) when a run starts or ends; returns what ends this."""
@@ -330,11 +363,46 @@ class Runs:
         """A run whose rows are stored, on its way."""
         owner, conversation_id = record.owner_id, record.conversation_id
         terms = terms or Terms(seconds=self._limit)
-        run = Run(record, self._store, beginning=beginning, terms=terms, check=self._check, slot=slot)
+        run = Run(
+            record,
+            self._store,
+            beginning=beginning,
+            terms=terms,
+            check=self._check,
+            check_within=self._check_within,
+            slot=slot,
+        )
         self._live[conversation_id] = run
         run.begin(agent, history, self._done)
+        self._renewing.begin()
         self._changed(owner, conversation_id)
         return run
+
+    async def _watch(self, resume: Resume | None, every: float) -> None:
+        while True:
+            await asyncio.sleep(every)
+            try:
+                await self.recover(resume)
+            except Exception:  # noqa: BLE001 - logged below, and the next look may do better
+                _LOG.exception("Runs of other processes could not be looked at; this is tried again.")
+
+    @contextmanager
+    def _being_stored(self, conversation_id: str) -> Generator[None]:
+        self._beginning.add(conversation_id)
+        try:
+            yield
+        finally:
+            self._beginning.discard(conversation_id)
+
+    def _held(self) -> dict[str, int]:
+        """The runs whose leases are renewed: those that live, and those whose end is still to be stored."""
+        runs = [*self._live.values(), *(run for run in self._unsettled.values() if not run.stored)]
+        return {run.id: run.epoch for run in runs}
+
+    def _lost(self, run_ids: Iterable[str]) -> None:
+        lost = set(run_ids)
+        for run in [run for run in self._live.values() if run.id in lost and not run.stored]:
+            run.lose()
 
     def _done(self, run: Run) -> None:
         self._live.pop(run.conversation_id, None)
@@ -362,23 +430,33 @@ class Runs:
             )
         return reply
 
-    async def _pick_up(self, record: RunRecord, worker: str, resume: Resume | None) -> None:
+    async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
         logged = await self.events(record.owner_id, record.id)
-        left = Left.of(record, worker, logged) if resume is not None else None
-        if resume is not None and left is not None:
-            try:
-                await resume(left)
-            except ConflictError:
-                _LOG.info("Run %s is picked up by another process.", record.id)
+        left = Left.of(record, lease, logged) if resume is not None else None
+        try:
+            if resume is not None and left is not None and await self._goes_on(resume, left):
                 return
-            except ParlourError as error:
-                _LOG.warning("Run %s cannot go on: %s", record.id, error)
-            else:
-                _LOG.info("Run %s goes on where it was.", record.id)
-                return
-        await self._interrupt(record, logged)
+            await self._interrupt(record, lease)
+        except ConflictError:
+            _LOG.info("Run %s is picked up by another process, or lives.", record.id)
+        except NotFoundError:
+            _LOG.info("Run %s was deleted with its conversation.", record.id)
 
-    async def _interrupt(self, record: RunRecord, logged: Sequence[LoggedEvent]) -> None:
+    async def _goes_on(self, resume: Resume, left: Left) -> bool:
+        """Let a run go on; whether it does. Raises ConflictError."""
+        try:
+            await resume(left)
+        except ConflictError:
+            raise
+        except ParlourError as error:
+            _LOG.warning("Run %s cannot go on: %s", left.record.id, error)
+            return False
+        _LOG.info("Run %s goes on where it was.", left.record.id)
+        return True
+
+    async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
+        taken = await self._store.take_over(record, lease, self._worker)
+        logged = await self.events(record.owner_id, record.id)  # all of them: the one before can add none any more
         transcript = Transcript(spoken(logged))
         parts = whole(transcript, "interrupted")
         steps = ended_steps(parts, logged)
@@ -386,9 +464,11 @@ class Runs:
             record.owner_id,
             record.id,
             "interrupted",
+            epoch=taken.epoch,
             parts=parts,
             usage=transcript.usage,
             rows=rows_of(steps),
             thoughts=thoughts_of(record, parts, [*logged, *steps]),
         )
         _LOG.info("Run %s was interrupted; %d messages of its reply are kept.", record.id, len(parts))
+        self._changed(record.owner_id, record.conversation_id)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from core.agents.budget import Budget
 from core.bridge.endings import contained
-from core.errors import LimitReachedError, NotFoundError, ParlourError, StorageError
+from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
 _TRY_AGAIN_AFTER = 2.0
-_CHECKED_WITHIN = 10.0
+CHECKED_WITHIN = 10.0
 _ENDS_A_WORD = re.compile(r"[A-Za-z0-9.,;:!?)]$")
 _BEGINS_A_WORD = re.compile(r"[A-Za-z0-9(]")
 
@@ -69,6 +69,7 @@ class Run:
         terms: What it may do, and how long.
         check: Looks at a reply that is complete.
         slot: Its place among the replies that its owner may have at once; given back when it is over.
+        check_within: Seconds that this may take.
     """
 
     def __init__(
@@ -80,11 +81,13 @@ class Run:
         terms: Terms | None = None,
         check: Check | None = None,
         slot: Slot | None = None,
+        check_within: float = CHECKED_WITHIN,
     ) -> None:
         self.id = record.id
         self.owner = record.owner_id
         self.conversation_id = record.conversation_id
         self.message_id = record.message_id
+        self.epoch = record.epoch
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
         self.stored = False
@@ -96,6 +99,7 @@ class Run:
         self._begun = beginning.begun
         self._check = check
         self._slot = slot
+        self._check_within = check_within
         self._reply = Reply()
         self._reply.model = record.model
         self._transcript = Transcript(spoken(earlier))
@@ -104,7 +108,7 @@ class Run:
         self._broken_off = last.text if isinstance(last, TextDelta) else ""
         self._speakers = [one.event.name for one in earlier if isinstance(one.event, MessageStarted)][-1:]
         kept = len(earlier) if beginning.stored else 0
-        self._checkpoint = Checkpoint(store, self.id, self.log, gone=lambda: self._ask("stopped"), stored=kept)
+        self._checkpoint = Checkpoint(store, record, self.log, gone=self._gone, stored=kept)
         self._clock = Clock(self._terms.seconds)
         self._progress = Progress(self.log.append)
         self._inside = Inside(self.log.append)
@@ -137,6 +141,11 @@ class Run:
         for logged in self.log.since(self._reply.seen):
             self._reply.apply(logged)
         return self._reply
+
+    def lose(self) -> None:
+        """End because another process has taken the run over; what is written here no longer counts."""
+        _LOG.warning("Another process has taken run %s over; it ends here.", self.id)
+        self._ask("interrupted")
 
     async def stop(self, status: RunStatus = "stopped") -> None:
         """Stop within a second or so; what there is of the reply stays. Returns when its end is stored."""
@@ -185,6 +194,12 @@ class Run:
 
     def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
         self._clock.stand(still or self._questions.waiting or self._inputs.waiting)
+
+    def _gone(self, error: NotFoundError) -> None:
+        if isinstance(error, LeaseLostError):
+            self.lose()
+        else:
+            self._ask("stopped")
 
     def _ask(self, status: RunStatus) -> None:
         self._asked = self._asked or status
@@ -266,7 +281,7 @@ class Run:
         checking = asyncio.create_task(check(self.reply(), history))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({checking, stopping}, timeout=_CHECKED_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({checking, stopping}, timeout=self._check_within, return_when=asyncio.FIRST_COMPLETED)
             if checking.done() and (claims := checking.result()):
                 self.log.append(ClaimsChecked(tuple(claims)))
         except Exception:
@@ -342,7 +357,8 @@ class Run:
         """Store the end; what prevented it, or None."""
         try:
             if self._left_waiting:
-                await self._store.append(self.id, self._checkpoint.pending(), durable=True)
+                rows = self._checkpoint.pending()
+                await self._store.append(self.id, rows, epoch=self.epoch, durable=True, leave=True)
                 self.stored = True
                 return None
             try:
@@ -350,14 +366,25 @@ class Run:
                 self._note_steps(parts)
                 rows, thoughts = self._checkpoint.pending(), thoughts_of(self._record, parts, self.log.since())
                 await self._store.finish(
-                    self.owner, self.id, status, parts=parts, error=error, usage=usage, rows=rows, thoughts=thoughts
+                    self.owner,
+                    self.id,
+                    status,
+                    epoch=self.epoch,
+                    parts=parts,
+                    error=error,
+                    usage=usage,
+                    rows=rows,
+                    thoughts=thoughts,
                 )
             except StorageError:
                 raise
             except Exception:
                 # Something in the reply is no JSON. Left as it is, the conversation would count as busy for ever.
                 _LOG.exception("The end of run %s cannot be stored as it is.", self.id)
-                await self._store.finish(self.owner, self.id, "error", parts=(), error=as_dict(_unforeseen()))
+                reason = as_dict(_unforeseen())
+                await self._store.finish(self.owner, self.id, "error", epoch=self.epoch, parts=(), error=reason)
+        except LeaseLostError:
+            _LOG.warning("The end of run %s is not stored: another process has taken it over, or ended it.", self.id)
         except NotFoundError:
             _LOG.info("Run %s was deleted with its conversation.", self.id)
         except StorageError as trouble:

@@ -53,7 +53,10 @@ class StoredMessage:
 
 @dataclass(frozen=True, slots=True)
 class RunRecord:
-    """A reply as a piece of work; `error` is `{"key", "message", "hint", "details"}`."""
+    """A reply as a piece of work; `error` is `{"key", "message", "hint", "details"}`.
+
+    `epoch` counts the processes that have held the run, from 1; writes of an earlier one are refused.
+    """
 
     id: str
     owner_id: str
@@ -65,6 +68,15 @@ class RunRecord:
     usage: Usage | None
     started_at: float
     finished_at: float | None
+    epoch: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """Who holds a run: the process, and until when (Unix seconds) if it is not renewed; `None`: it was given up."""
+
+    worker: str
+    until: float | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,23 +6,29 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, bindparam, delete, insert, select, text, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
-from core.errors import NotFoundError
+from core.errors import LeaseLostError, NotFoundError
 from core.messages.message import Usage
-from core.storage.base import EventRow, RunRecord, StoredMessage, busy, file_ids, new_id
+from core.storage.base import EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
 from core.storage.tables import conversations, messages, run_events, runs
 from core.storage.thoughts import ThoughtStore, insert_thoughts
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.messages.message import Message
     from core.storage.base import AgentThought, RunStatus
     from core.storage.database import Database
+
+
+# How long a lease lasts that is not renewed. It tells exports and people; who takes a run over does not ask the clock.
+LEASE_SECONDS = 20.0
+
+_RUNNING = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
 
 
 class RunStore:
@@ -61,6 +67,7 @@ class RunStore:
             ConflictError: key `busy`: the conversation has a live run.
             NotFoundError: The conversation or the parent is not the owner's.
         """
+        lease = Lease(worker, time.time() + LEASE_SECONDS)
         now, run_id = time.time(), new_id()
         # A moment later, so that the reply is the newest turn by its time too.
         place = StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), run_id, "running", now + 1e-3)
@@ -73,7 +80,7 @@ class RunStore:
                 insert_message(connection, owner, asked)
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, owner, reply)
-            _insert_run(connection, record, worker)
+            _insert_run(connection, record, lease)
             untitled = (conversations.c.id == conversation_id) & (conversations.c.title == "")
             connection.execute(update(conversations).where(untitled).values(title=clean(title)))
             return reply
@@ -84,20 +91,30 @@ class RunStore:
         """One run. Raises NotFoundError."""
         return await self._database.read(lambda c: _run_of(c, owner, run_id))
 
-    async def append(self, run_id: str, rows: Sequence[EventRow], *, durable: bool = False) -> None:
+    async def append(
+        self, run_id: str, rows: Sequence[EventRow], *, epoch: int, durable: bool = False, leave: bool = False
+    ) -> None:
         """Store events of a run; one that is there already is passed over.
 
+        Args:
+            run_id: The run.
+            rows: Its events.
+            epoch: The one in which the writer holds the run.
+            durable: As of `Database.write`.
+            leave: Give the run up as well: another process may go on with it at once.
+
         Raises:
+            LeaseLostError: Another process has taken the run over; nothing was stored.
             NotFoundError: The run is gone, with its conversation.
         """
 
         def store(connection: Connection) -> None:
-            owner = connection.execute(select(runs.c.owner_id).where(runs.c.id == run_id)).scalar()
-            if owner is None:
-                raise _missing()
+            owner = _held(connection, run_id, epoch)
             _append(connection, owner, run_id, rows)
+            if leave:
+                connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=None))
 
-        if rows:
+        if rows or leave:
             await self._database.write(store, durable=durable)
 
     async def events(self, owner: str, run_id: str, after: int = 0) -> list[EventRow]:
@@ -115,6 +132,7 @@ class RunStore:
         run_id: str,
         status: RunStatus,
         *,
+        epoch: int,
         parts: Sequence[Message],
         error: dict[str, Any] | None = None,
         usage: Usage | None = None,
@@ -124,11 +142,13 @@ class RunStore:
         """Store the end: the last events, the whole reply, its steps and the status, all or nothing.
 
         Raises:
+            LeaseLostError: Another process has taken the run over, or it has ended.
             NotFoundError: The run is gone, with its conversation, or is not the owner's.
         """
 
         def end(connection: Connection) -> None:
             record = _run_of(connection, owner, run_id)
+            _held(connection, run_id, epoch)
             _append(connection, owner, run_id, rows)
             spent = usage.model_dump() if usage is not None else None
             values = {"status": status, "error": error, "usage": spent, "finished_at": time.time()}
@@ -140,47 +160,85 @@ class RunStore:
 
         await self._database.write(end)
 
-    async def running(self) -> list[tuple[RunRecord, str]]:
-        """Every run that is marked as running, of all owners, each with its worker: for the start of a process."""
-        query = select(runs).where(runs.c.status == "running").order_by(runs.c.started_at)
+    async def running(self) -> list[tuple[RunRecord, Lease]]:
+        """Every run that is marked as running, of all owners, each with who holds it: to find what was left behind."""
+        query = select(runs).where(_RUNNING).order_by(runs.c.started_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [(run_record(row), row.worker) for row in rows]
+        return [(run_record(row), Lease(row.worker, row.lease_until)) for row in rows]
 
-    async def take_over(self, run_id: str, worker: str, new_worker: str, rows: Sequence[EventRow]) -> None:
-        """Let another process go on with a run, its events written anew.
+    async def renew(self, held: Mapping[str, int]) -> set[str]:
+        """Renew the leases of runs, all in one transaction.
 
         Args:
-            run_id: A run that is marked as running.
-            worker: The dead process.
-            new_worker: The one that goes on.
-            rows: All its events so far, numbered as the new process counts them.
+            held: The runs, each with the epoch in which the caller holds it.
+
+        Returns:
+            Those that it holds no more: taken over, ended or deleted.
+        """
+        until = time.time() + LEASE_SECONDS
+
+        def renewed(connection: Connection) -> set[str]:
+            query = select(runs.c.id, runs.c.epoch).where(_RUNNING)
+            still = {row.id for row in connection.execute(query) if held.get(row.id) == row.epoch}
+            if still:
+                change = update(runs).where(runs.c.id == bindparam("run")).values(lease_until=until)
+                connection.execute(change, [{"run": run_id} for run_id in still])
+            return held.keys() - still
+
+        return await self._database.write(renewed, durable=False)
+
+    async def take_over(
+        self, record: RunRecord, lease: Lease, worker: str, rows: Sequence[EventRow] | None = None
+    ) -> RunRecord:
+        """Take a run that another process has left; from now on that one can write to it no more.
+
+        Args:
+            record: A run that is marked as running.
+            lease: Who held it when it was looked at.
+            worker: The process that goes on.
+            rows: All its events so far, numbered as the new process counts them; left out, they stay as they are.
+
+        Returns:
+            The run, in its new epoch.
 
         Raises:
-            ConflictError: key `busy`: another process has taken it already.
+            ConflictError: key `busy`: the lease was renewed meanwhile, or another process was quicker.
         """
-        is_left = (runs.c.id == run_id) & (runs.c.status == "running") & (runs.c.worker == worker)
+        same = runs.c.lease_until.is_not_distinct_from(lease.until) & (runs.c.worker == lease.worker)
+        is_left = (runs.c.id == record.id) & (runs.c.epoch == record.epoch) & _RUNNING & same
+        taken = {"worker": worker, "epoch": record.epoch + 1, "lease_until": time.time() + LEASE_SECONDS}
 
         def take(connection: Connection) -> None:
-            owner = connection.execute(select(runs.c.owner_id).where(is_left)).scalar()
-            if owner is None:
+            if not connection.execute(update(runs).where(is_left).values(taken)).rowcount:
                 raise busy()
-            connection.execute(update(runs).where(is_left).values(worker=new_worker))
-            connection.execute(delete(run_events).where(run_events.c.run_id == run_id))
-            _append(connection, owner, run_id, rows)
+            if rows is not None:
+                connection.execute(delete(run_events).where(run_events.c.run_id == record.id))
+                _append(connection, record.owner_id, record.id, rows)
 
         await self._database.write(take)
+        return replace(record, epoch=record.epoch + 1)
 
     async def place(self, owner: str, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""
         return await self._database.read(lambda c: message_of(c, owner, _run_of(c, owner, run_id).message_id))
 
 
-def _insert_run(connection: Connection, record: RunRecord, worker: str) -> None:
+def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None:
     values = {name: getattr(record, name) for name in RunRecord.__slots__}
     try:
-        connection.execute(insert(runs).values({**values, "worker": worker}))
+        connection.execute(insert(runs).values({**values, "worker": lease.worker, "lease_until": lease.until}))
     except IntegrityError as error:
         raise busy() from error
+
+
+def _held(connection: Connection, run_id: str, epoch: int) -> str:
+    """The owner of a run that its writer still holds. Raises LeaseLostError, NotFoundError."""
+    row = connection.execute(select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == run_id)).first()
+    if row is None:
+        raise _missing()
+    if row.epoch != epoch or row.status != "running":
+        raise LeaseLostError("Another process has taken this run over, or ended it.", kind="run")
+    return str(row.owner_id)
 
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
@@ -225,6 +283,7 @@ def run_record(row: Row[Any]) -> RunRecord:
         usage=Usage(**row.usage) if row.usage else None,
         started_at=row.started_at,
         finished_at=row.finished_at,
+        epoch=row.epoch,
     )
 
 

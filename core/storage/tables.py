@@ -83,10 +83,14 @@ runs = Table(
     Column("error", JSON(none_as_null=True)),
     Column("model", Text, nullable=False),
     Column("usage", JSON(none_as_null=True)),
-    # The process that answers: what it left running is interrupted once it is gone.
+    # The process that answers. It renews its lease; another one takes the run over when it stops doing so. NULL: given
+    # up. Each take-over adds one to the epoch, which every write of a run must name: a late one of the former holder
+    # changes nothing.
     Column("worker", String, nullable=False),
     Column("started_at", Float, nullable=False),
     Column("finished_at", Float),
+    Column("epoch", Integer, nullable=False, server_default="1"),
+    Column("lease_until", Float, server_default="0"),
 )
 Index(
     "ix_runs_one_live",

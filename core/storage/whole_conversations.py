@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, select
 
-from core.storage.base import EventRow
+from core.storage.base import EventRow, Lease
 from core.storage.conversations import conversation_of, stored
 from core.storage.documents import documents_where
 from core.storage.files import file_record
@@ -49,7 +49,7 @@ class WholeTurn:
     Args:
         message: Itself.
         run: The work that it came of; a question has none.
-        worker: The process that does this work, or did.
+        lease: Who does this work, or did.
         thoughts: The steps of a reply that is over.
         within: What agents said and did that were called in it, as rows of the kind `within`.
         checked: What its passages say to its sentences, as rows of the kind `claims_checked`.
@@ -57,7 +57,7 @@ class WholeTurn:
 
     message: StoredMessage
     run: RunRecord | None = None
-    worker: str = ""
+    lease: Lease | None = None
     thoughts: tuple[AgentThought, ...] = ()
     within: tuple[EventRow, ...] = ()
     checked: tuple[EventRow, ...] = ()
@@ -92,7 +92,7 @@ class WholeConversations:
             found = {str(row.id): stored(row) for row in connection.execute(select(messages).where(wanted)).all()}
             work = connection.execute(select(runs).where(runs.c.message_id.in_(list(found)))).all()
             made = {str(row.id): run_record(row) for row in work}
-            workers = {str(row.id): str(row.worker) for row in work}
+            leases = {str(row.id): Lease(row.worker, row.lease_until) for row in work}
             steps: dict[str, list[AgentThought]] = {}
             for step in thoughts_where(connection, list(found)):
                 steps.setdefault(step.message_id, []).append(step)
@@ -102,7 +102,7 @@ class WholeConversations:
                 WholeTurn(
                     found[one],
                     made.get(found[one].run_id or ""),
-                    workers.get(found[one].run_id or "", ""),
+                    leases.get(found[one].run_id or ""),
                     tuple(steps.get(one, ())),
                     tuple(inside.get(found[one].run_id or "", ())),
                     tuple(checked.get(found[one].run_id or "", ())),

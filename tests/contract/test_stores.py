@@ -87,7 +87,7 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "start a run": lambda h: h.runs.create("bob", h.talk_id, user=None, parent_id=None),
     "run": lambda h: h.runs.get("bob", h.run.id),
     "events": lambda h: h.runs.events("bob", h.run.id),
-    "finish": lambda h: h.runs.finish("bob", h.run.id, "complete", parts=[]),
+    "finish": lambda h: h.runs.finish("bob", h.run.id, "complete", epoch=1, parts=[]),
     "place": lambda h: h.runs.place("bob", h.run.id),
     "file": lambda h: h.files.get("bob", h.file.id),
     "file record": lambda h: h.files.record("bob", h.file.id),
@@ -166,8 +166,8 @@ async def test_the_same_file_is_one_document_of_a_conversation(house: House) -> 
 
 async def test_events_come_back_in_order_and_each_once(house: House) -> None:
     rows = [EventRow(seq, seq / 10, "text_delta", {"text": str(seq)}) for seq in (1, 4, 9)]
-    await house.runs.append(house.run.id, rows[:2])
-    await house.runs.append(house.run.id, rows)
+    await house.runs.append(house.run.id, rows[:2], epoch=1)
+    await house.runs.append(house.run.id, rows, epoch=1)
     assert await house.runs.events("alice", house.run.id) == rows
     assert await house.runs.events("alice", house.run.id, after=4) == rows[2:]
 
@@ -176,7 +176,7 @@ async def test_the_end_of_a_run_is_stored_with_its_reply(house: House) -> None:
     error = {"key": "no_space", "message": "full", "hint": "", "details": {}}
     reply = [Message("assistant", "so far")]
     rows = [EventRow(1, 0.5, "text_delta", {"text": "so far"})]
-    await house.runs.finish("alice", house.run.id, "error", parts=reply, error=error, rows=rows)
+    await house.runs.finish("alice", house.run.id, "error", epoch=1, parts=reply, error=error, rows=rows)
     record = await house.runs.get("alice", house.run.id)
     assert (record.status, record.error, record.message_id) == ("error", error, house.turn.id)
     assert record.finished_at is not None
@@ -191,5 +191,5 @@ async def test_a_conversation_has_one_live_run(house: House) -> None:
         await house.runs.create("alice", house.talk_id, user=[Message("user", "again")], parent_id=None)
     assert caught.value.words_key == "busy"
     assert len(await house.talks.thread("alice", house.talk_id)) == 2
-    await house.runs.finish("alice", house.run.id, "complete", parts=[])
+    await house.runs.finish("alice", house.run.id, "complete", epoch=1, parts=[])
     await house.runs.create("alice", house.talk_id, user=None, parent_id=house.turn.parent_id)

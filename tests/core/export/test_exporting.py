@@ -23,6 +23,7 @@ from core.messages.message import Message, Usage
 from core.runs.log import LoggedEvent, Within
 from core.runs.manager import Runs
 from core.runs.rows import rows_of
+from core.runs.worker import this_worker
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
@@ -70,7 +71,7 @@ class Room:
 
         steps = thoughts_of(record, parts, [])
         usage = Usage(prompt_tokens=3, completion_tokens=4, total_tokens=7)
-        await self.store.finish("alice", record.id, "complete", parts=parts, usage=usage, thoughts=steps)
+        await self.store.finish("alice", record.id, "complete", epoch=1, parts=parts, usage=usage, thoughts=steps)
         return place.id
 
 
@@ -218,16 +219,24 @@ async def test_a_reply_whose_process_was_killed_is_there_as_far_as_it_got_and_sa
     room: Room,
 ) -> None:
     asked = [Message("user", "Go.")]
-    record, _ = await room.store.create("alice", room.id, user=asked, parent_id=None, worker="0@1.00")
+    record, _ = await room.store.create(
+        "alice", room.id, user=asked, parent_id=None, worker=f"{this_worker().rpartition('/')[0]}/999999999@1"
+    )
     events = (MessageStarted(), TextDelta("So far, "))
     rows = rows_of(LoggedEvent(seq, 0.1, event) for seq, event in enumerate(events, start=1))
-    await room.store.append(record.id, rows)
+    await room.store.append(record.id, rows, epoch=1)
     whole = await room.whole()
     assert not whole.running
     assert (whole.turns[1].status, whole.turns[1].messages[0].content) == ("interrupted", "So far, ")
     assert whole.turns[1].run is not None
     assert whole.turns[1].run.status == "interrupted"
     assert "So far, \n\n*This reply was interrupted here.*" in await room.text("md")
+
+
+async def test_a_reply_that_another_container_is_writing_is_not_called_interrupted(room: Room) -> None:
+    asked = [Message("user", "Go.")]
+    await room.store.create("alice", room.id, user=asked, parent_id=None, worker="another-machine/1@1")
+    assert (await room.whole()).turns[1].status == "running"
 
 
 async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Room) -> None:
@@ -241,7 +250,9 @@ async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Roo
         Within(("c1",), ToolFinished("c2", Message("function", "42", name="calculator", extra={"function_id": "c2"}))),
     ]
     rows = rows_of(LoggedEvent(seq, 0.1, event) for seq, event in enumerate(inside, start=1))
-    await room.store.finish("alice", record.id, "complete", parts=called({"task": "count"}, "42", "ada"), rows=rows)
+    await room.store.finish(
+        "alice", record.id, "complete", epoch=1, parts=called({"task": "count"}, "42", "ada"), rows=rows
+    )
     reply = (await room.whole()).turns[1]
     [inner] = reply.inner
     assert inner.calls == ("c1",)

@@ -44,8 +44,8 @@ class Reader:
             yield event
 
 
-def with_check(talk: Any, check: Any) -> Any:
-    talk.runs = Runs(talk.store, check=check)
+def with_check(talk: Any, check: Any, within: float = 300.0) -> Any:
+    talk.runs = Runs(talk.store, check=check, check_within=within)
     return talk
 
 
@@ -74,6 +74,16 @@ async def test_a_check_that_fails_takes_nothing_from_the_reply(talk: Any) -> Non
     run = await with_check(talk, broken).ask(Reader(PASSAGE))
     assert await run.wait() == "complete"
     assert run.reply().text == SAID
+
+
+async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
+    async def endless(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+        await asyncio.Event().wait()
+        return ()
+
+    run = await with_check(talk, endless, within=0.01).ask(Reader(PASSAGE))
+    assert await run.wait() == "complete"
+    assert (run.reply().text, run.reply().claims) == (SAID, ())
 
 
 async def test_stop_does_not_wait_for_the_check(talk: Any) -> None:

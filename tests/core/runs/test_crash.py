@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import signal
 import sqlite3
 import subprocess
@@ -27,7 +28,7 @@ from core.runs.continuing import beginning_of
 from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
 from core.runs.manager import Runs
 from core.runs.terms import Beginning
-from core.runs.worker import is_alive, this_worker
+from core.runs.worker import standing, this_worker, worker_of
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -127,10 +128,26 @@ async def test_what_a_living_process_answers_is_left_alone(talk: Any) -> None:
     assert await Runs(talk.store, worker=this_worker()).recover() == 1  # this very process, but not its living runs
 
 
-@pytest.mark.parametrize("worker", ["", "nobody", "1@0.00", "999999999@1.00"])
-def test_a_worker_that_is_gone_is_not_alive(worker: str) -> None:
-    assert not is_alive(worker)
-    assert is_alive(this_worker())
+def test_a_process_that_is_gone_here_is_proved_dead() -> None:
+    place, _, process = this_worker().rpartition("/")
+    number = process.partition("@")[0]
+    assert standing(this_worker()) == "alive"
+    assert standing(f"{place}/999999999@1") == "dead"
+    assert standing(f"{place}/{number}@1") == "dead"  # its number was given to another one
+
+
+def test_a_process_that_ended_but_was_not_waited_for_is_dead() -> None:
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as child:
+        worker = worker_of(child.pid)
+        assert standing(worker) == "alive"
+        child.kill()
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert standing(worker) == "dead"
+
+
+@pytest.mark.parametrize("worker", ["", "nobody", "1@0.00", "999999999@1.00", "another-machine/999999999@1", "/1@"])
+def test_of_a_process_of_elsewhere_nothing_is_proved(worker: str) -> None:
+    assert standing(worker) == "unknown"
 
 
 def logged(*events: RunEvent) -> list[LoggedEvent]:

@@ -77,6 +77,6 @@ async def test_while_a_reply_is_written_its_branch_stays_in_sight(database: Data
     with pytest.raises(ConflictError) as caught:
         await talk.turn_to("r1")
     assert caught.value.words_key == "busy"
-    await talk.runs.finish("alice", record.id, "complete", parts=[Message("assistant", "r3")])
+    await talk.runs.finish("alice", record.id, "complete", epoch=1, parts=[Message("assistant", "r3")])
     await talk.turn_to("r1")
     assert await talk.shown() == "q r1"

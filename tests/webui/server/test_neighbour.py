@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import psutil
 import pytest
 
 from core.readiness import Readiness
+from core.runs.worker import worker_of
 from webui.neighbour import opened_at
 from webui.terminal import Terminal
 
@@ -25,7 +25,7 @@ def test_the_first_is_told_nothing_and_leaves_nothing(tmp_path: Path) -> None:
 
 def test_the_second_is_told_where_the_first_is_and_leaves_its_note_alone(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as first:
-        worker = f"{first.pid}@{psutil.Process(first.pid).create_time():.2f}"
+        worker = worker_of(first.pid)
         (tmp_path / "address").write_text(json.dumps({"worker": worker, "url": "http://127.0.0.1:7860"}))
         with opened_at(tmp_path, "http://127.0.0.1:7861") as other:
             assert other == "http://127.0.0.1:7860"

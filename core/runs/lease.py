@@ -1,0 +1,122 @@
+"""Leases of runs: renewing those of this process, and telling which ones nobody renews any more."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.errors import StorageError
+from core.runs.worker import standing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from core.storage.base import Lease, RunRecord
+    from core.storage.runs import RunStore
+
+_LOG = logging.getLogger(__name__)
+
+# Seconds between two renewals, and between two looks at the leases of others.
+BEAT = 4.0
+_LOOKS = 6  # of a process that cannot be seen from here
+_PATIENT_LOOKS = 40  # of one that is alive, but does not renew: it may be stopped, or very busy
+
+
+class Renewing:
+    """Renews the leases of the runs of a process, all in one transaction, as long as there are any.
+
+    Args:
+        store: Where they are.
+        held: The runs to renew, each with its epoch.
+        lost: Called with the runs that another process has taken over.
+        beat: Seconds between two renewals.
+    """
+
+    def __init__(
+        self,
+        store: RunStore,
+        held: Callable[[], Mapping[str, int]],
+        lost: Callable[[Iterable[str]], None],
+        *,
+        beat: float = BEAT,
+    ) -> None:
+        self._store = store
+        self._held = held
+        self._lost = lost
+        self._beat = beat
+        self._task: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Renew from now on, until nothing is held."""
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._renew(), name="renew leases")
+
+    async def aclose(self) -> None:
+        """End it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+
+    async def renew(self) -> None:
+        """Renew once. Raises StorageError."""
+        held = dict(self._held())
+        if held:
+            self._lost(await self._store.renew(held))
+
+    async def _renew(self) -> None:
+        while self._held():
+            await asyncio.sleep(self._beat)
+            try:
+                await self.renew()
+            except StorageError as error:  # nobody can take over what cannot be written either
+                _LOG.warning("The leases of the runs could not be renewed: %s", error)
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    epoch: int
+    lease: Lease
+    looks: int
+
+
+class LeaseWatch:
+    """Tells which runs of other processes are left behind, by looking at them again and again.
+
+    A lease is over when it has not changed in several looks, which lie some seconds apart. What the clock says does not
+    count: it may be set forwards or back, here or there. That the process is proved dead makes the wait needless.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[str, _Seen] = {}
+
+    def look(self, found: Iterable[tuple[RunRecord, Lease]]) -> list[tuple[RunRecord, Lease]]:
+        """Those whose holder has left them.
+
+        Args:
+            found: All that are running, of other processes, as they are now.
+        """
+        before, self._seen = self._seen, {}
+        left: list[tuple[RunRecord, Lease]] = []
+        for record, lease in found:
+            seen = before.get(record.id)
+            same = seen is not None and (seen.epoch, seen.lease) == (record.epoch, lease)
+            now = self._seen[record.id] = _Seen(record.epoch, lease, seen.looks + 1 if seen and same else 1)
+            if lease.until is None or now.looks >= _enough(lease):
+                left.append((record, lease))
+        return left
+
+
+def seems_held(lease: Lease) -> bool:
+    """Whether somebody seems to be answering, as far as one look tells: to show it, not to act on it."""
+    if lease.until is None:
+        return False
+    state = standing(lease.worker)
+    return state == "alive" or (state == "unknown" and lease.until >= time.time())
+
+
+def _enough(lease: Lease) -> int:
+    """How many looks without a renewal show that a lease is over."""
+    return {"dead": 1, "unknown": _LOOKS, "alive": _PATIENT_LOOKS}[standing(lease.worker)]

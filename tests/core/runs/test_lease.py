@@ -1,0 +1,259 @@
+"""Who holds a run: its lease is renewed, a holder that stops doing so loses it, and can write no more."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from core.errors import ConflictError, LeaseLostError
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs.lease import Renewing
+from core.runs.manager import Runs
+from core.runs.worker import this_worker
+from core.storage.base import EventRow, RunRecord
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.runs import RunStore
+
+pytestmark = pytest.mark.anyio
+
+ELSEWHERE = "another-container/1@100"
+ROW = EventRow(1, 0.1, "text_delta", {"text": "so far"})
+
+
+class Endless:
+    """Answers until it is stopped."""
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncIterator[Any]:
+        yield MessageStarted()
+        yield TextDelta("so far")
+        await asyncio.Event().wait()
+
+
+async def left_elsewhere(talk: Any, *, until: float | None = 0.0) -> RunRecord:
+    """A run of a process that cannot be seen from here."""
+    record, _ = await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=ELSEWHERE)
+    await set_lease(talk, until)
+    return record
+
+
+async def set_lease(talk: Any, until: float | None) -> None:
+    await talk.database.write(lambda c: c.exec_driver_sql("UPDATE runs SET lease_until = ?", (until,)).rowcount)
+
+
+async def lease_of(talk: Any) -> float | None:
+    return await talk.database.read(lambda c: c.exec_driver_sql("SELECT lease_until FROM runs").scalar_one())
+
+
+@pytest.mark.parametrize("clock", [-3600.0, 0.0, 3600.0])
+async def test_a_lease_that_is_renewed_is_never_taken_whatever_the_clocks_say(talk: Any, clock: float) -> None:
+    await left_elsewhere(talk)
+    here = Runs(talk.store, worker="here")
+    for beat in range(100):
+        await set_lease(talk, time.time() + clock + beat)
+        assert await here.recover() == 0
+    assert (await talk.last()).status == "running"
+
+
+async def test_a_lease_that_nobody_renews_is_taken_after_a_while_and_not_before(talk: Any) -> None:
+    await left_elsewhere(talk, until=time.time() - 1e6)
+    here = Runs(talk.store, worker="here")
+    assert [await here.recover() for _ in range(6)] == [0, 0, 0, 0, 0, 1]
+    assert (await talk.last()).status == "interrupted"
+
+
+async def test_a_process_that_lives_here_but_does_not_renew_keeps_its_runs_much_longer(talk: Any) -> None:
+    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
+    here = Runs(talk.store, worker="here")
+    assert sum([await here.recover() for _ in range(39)]) == 0
+    assert await here.recover() == 1
+
+
+async def test_a_run_whose_process_is_proved_dead_is_picked_up_at_once(talk: Any) -> None:
+    worker = f"{this_worker().rpartition('/')[0]}/999999999@1"
+    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=worker)
+    assert await Runs(talk.store).recover() == 1
+
+
+async def test_a_run_that_was_given_up_is_picked_up_at_once(talk: Any) -> None:
+    record = await left_elsewhere(talk, until=time.time() + 3600)
+    await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
+    assert await Runs(talk.store, worker="here").recover() == 1
+
+
+async def test_a_renewal_between_the_look_and_the_take_over_keeps_the_run(talk: Any) -> None:
+    record = await left_elsewhere(talk)
+    ((_, lease),) = await talk.store.running()
+    assert await talk.store.renew({record.id: record.epoch}) == set()
+    with pytest.raises(ConflictError):
+        await talk.store.take_over(record, lease, "here")
+    assert (await talk.store.get("alice", record.id)).epoch == 1
+
+
+async def test_of_two_that_take_a_run_over_one_gets_it(talk: Any) -> None:
+    record = await left_elsewhere(talk)
+    ((_, lease),) = await talk.store.running()
+    takers = (talk.store.take_over(record, lease, worker) for worker in ("one", "other"))
+    results = await asyncio.gather(*takers, return_exceptions=True)
+    assert sorted(type(result) for result in results if isinstance(result, Exception)) == [ConflictError]
+
+
+async def test_what_a_late_writer_still_writes_changes_nothing(talk: Any) -> None:
+    record = await left_elsewhere(talk)
+    ((_, lease),) = await talk.store.running()
+    taken = await talk.store.take_over(record, lease, "here")
+    late = [
+        talk.store.append(record.id, [ROW], epoch=record.epoch),
+        talk.store.append(record.id, [], epoch=record.epoch, leave=True),
+        talk.store.finish("alice", record.id, "complete", epoch=record.epoch, parts=[Message("assistant", "late")]),
+    ]
+    for write in late:
+        with pytest.raises(LeaseLostError):
+            await write
+    assert await talk.store.renew({record.id: record.epoch}) == {record.id}
+    assert await talk.store.events("alice", record.id) == []
+    await talk.store.finish("alice", record.id, "complete", epoch=taken.epoch, parts=[Message("assistant", "new")])
+    with pytest.raises(LeaseLostError):  # it is over
+        await talk.store.append(record.id, [ROW], epoch=taken.epoch)
+    assert [part.content for part in (await talk.last()).parts] == ["new"]
+
+
+async def test_a_run_that_was_taken_over_ends_here_and_leaves_the_others_alone(talk: Any) -> None:
+    run = await talk.ask(Endless())
+    (found,) = await talk.store.running()
+    await talk.store.take_over(*found, "another")
+    renewing = Renewing(talk.store, talk.runs._held, talk.runs._lost)
+    await renewing.renew()
+    with anyio.fail_after(10):
+        assert await run.wait() == "interrupted"
+    assert talk.runs.live(talk.id) is None
+    assert (await talk.last()).status == "running"  # as the one that holds it now says
+    assert run.stored
+
+
+async def test_a_checkpoint_notices_that_the_run_is_another_processes(talk: Any) -> None:
+    told = asyncio.Event()
+
+    class Speaks(Endless):
+        async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncIterator[Any]:
+            yield MessageStarted()
+            await told.wait()
+            yield TextDelta("too late")
+            await asyncio.Event().wait()
+
+    run = await talk.ask(Speaks())
+    (found,) = await talk.store.running()
+    await talk.store.take_over(*found, "another")
+    told.set()
+    with anyio.fail_after(10):
+        assert await run.wait() == "interrupted"
+    rows = await talk.store.events("alice", run.id)
+    assert "too late" not in str(rows)
+
+
+async def test_the_leases_of_live_runs_are_renewed_until_they_end(talk: Any) -> None:
+    run = await talk.ask(Endless())
+    renewing = Renewing(talk.store, talk.runs._held, talk.runs._lost, beat=0.01)
+    before = await lease_of(talk)
+    renewing.begin()
+    with anyio.fail_after(10):
+        while await lease_of(talk) == before:
+            await anyio.lowlevel.checkpoint()
+        await run.stop()
+        assert renewing._task is not None
+        await renewing._task
+    assert (await talk.last()).status == "stopped"
+
+
+async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_left(talk: Any) -> None:
+    stored, go_on, create = asyncio.Event(), asyncio.Event(), talk.store.create
+
+    async def slow(*args: Any, **kwargs: Any) -> Any:
+        result = await create(*args, **kwargs)
+        stored.set()
+        await go_on.wait()
+        return result
+
+    talk.store.create = slow
+    asking = asyncio.create_task(talk.ask(Endless()))
+    with anyio.fail_after(10):
+        await stored.wait()
+        assert await talk.runs.recover() == 0
+        go_on.set()
+        await (await asking).stop()
+    assert (await talk.last()).status == "stopped"
+
+
+_WRITES = """
+import asyncio, sys
+from pathlib import Path
+from core.messages.events import MessageStarted, TextDelta
+from core.messages.message import Message
+from core.runs import lease, manager, worker
+worker._place = lambda: "another-container"
+from core.runs.lease import Renewing
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.runs import RunStore
+
+class Slow:
+    async def stream(self, messages, **kwargs):
+        yield MessageStarted()
+        for number in range(100_000):
+            yield TextDelta(f"word{number} ")
+            await asyncio.sleep(0.005)
+
+async def main():
+    database = await Database.open(Path(sys.argv[1]))
+    talk = await ConversationStore(database).create("alice")
+    question = Message("user", "Count!")
+    runs = manager.Runs(RunStore(database))
+    run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
+    Renewing(runs._store, runs._held, runs._lost, beat=0.01).begin()
+    async for one in run.follow():
+        print(one.seq, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_live_reply_of_another_container_is_left_alone_until_that_one_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "parlour.db"
+    with subprocess.Popen([sys.executable, "-c", _WRITES, str(path)], stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        await asyncio.to_thread(child.stdout.readline)
+        database = await Database.open(path)
+        store = RunStore(database)
+        here, seen = Runs(store), set[float | None]()
+        with anyio.fail_after(60):
+            while len(seen) < 20:  # it renews; each look that finds the same lease again would count against it
+                await asyncio.to_thread(child.stdout.readline)
+                ((_, lease),) = await store.running()
+                if lease.until not in seen:
+                    seen.add(lease.until)
+                    assert await here.recover() == 0
+        child.send_signal(signal.SIGKILL)
+        await asyncio.to_thread(child.communicate)
+    found = [await here.recover() for _ in range(7)]
+    assert sum(found) == 1
+    (talk,) = await ConversationStore(database).list("alice")
+    reply = (await ConversationStore(database).thread("alice", talk.id))[-1]
+    assert reply.status == "interrupted"
+    assert reply.parts[0].get_text_content().startswith("word0 word1 ")
+    await database.aclose()
+
+
+async def test_looking_for_runs_does_not_read_those_that_are_over(talk: Any) -> None:
+    query = "EXPLAIN QUERY PLAN SELECT * FROM runs WHERE runs.status = 'running' ORDER BY runs.started_at"
+    plan = await talk.database.read(lambda c: str(c.exec_driver_sql(query).all()))
+    assert "ix_runs_one_live" in plan
