@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, DocumentError, NotFoundError
 from core.rag.index_file import translated
+from core.storage.durable import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -129,7 +130,8 @@ class Originals:
 
     def keep(self, taken: Taken, document_id: str) -> Path:
         """Give the copy its place."""
-        return taken.path.replace(self.path(document_id))
+        put_in_place(taken.path, self.path(document_id))
+        return self.path(document_id)
 
     def describe(self, document_id: str, known: Known) -> None:
         """Write down what the bytes do not say."""

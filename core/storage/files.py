@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import re
 import time
 from contextlib import suppress
@@ -17,6 +18,7 @@ from core.bridge.whole import whole
 from core.errors import NotFoundError, StorageError
 from core.storage.base import FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
+from core.storage.durable import make_folder, put_in_place
 from core.storage.needs import needed_files
 from core.storage.sniff import media_type_of, suffix_for
 from core.storage.tables import files
@@ -58,7 +60,8 @@ class FileStore:
         try:
             size, digest, found = await whole(asyncio.to_thread(_take_in, source, draft, shown))
             fresh = FileRecord(file_id, owner, shown, media_type or found, size, digest, time.time())
-            path = draft.replace(self.path_of(fresh))
+            path = self.path_of(fresh)
+            await whole(asyncio.to_thread(put_in_place, draft, path))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
             def note(connection: Connection) -> None:
@@ -67,11 +70,14 @@ class FileStore:
 
             await self._database.write(note)
         except OSError as error:
-            draft.unlink(missing_ok=True)
+            for one in (draft, path):
+                if one is not None:
+                    one.unlink(missing_ok=True)
             raise translated(error, self._folder) from error
         except BaseException:  # a file without a row would be lost in the folder for ever
-            (path or draft).unlink(missing_ok=True)
+            draft.unlink(missing_ok=True)
             if path is not None:  # whoever was cancelled may have stored the row
+                path.unlink(missing_ok=True)
                 with suppress(StorageError):
                     await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
             raise
@@ -92,7 +98,7 @@ class FileStore:
         try:
             size, digest, media_type = await asyncio.to_thread(_take_in, data, draft, name)
             fresh = replace(before, name=name, media_type=media_type, size=size, sha256=digest)
-            draft.replace(self.path_of(fresh))
+            await asyncio.to_thread(put_in_place, draft, self.path_of(fresh))
         except OSError as error:
             draft.unlink(missing_ok=True)
             raise translated(error, self._folder) from error
@@ -167,14 +173,16 @@ def shown_name(name: str) -> str:
 
 
 def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
-    """Copy to the draft; returns size, SHA-256 and media type."""
-    draft.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """Copy to the draft, and to the disk; returns size, SHA-256 and media type."""
+    make_folder(draft.parent)
     digest = hashlib.sha256()
     opened: IO[bytes] = BytesIO(source) if isinstance(source, bytes) else source.open("rb")
     with opened as reading, draft.open("xb") as writing:
         while block := reading.read(_BLOCK):
             digest.update(block)
             writing.write(block)
+        writing.flush()
+        os.fsync(writing.fileno())
     return draft.stat().st_size, digest.hexdigest(), media_type_of(draft, name)
 
 

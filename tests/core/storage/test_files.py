@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import os
 import stat
 import threading
 import time
@@ -20,6 +21,7 @@ from sqlalchemy import Connection, select
 from core.errors import NoSpaceError, NotFoundError
 from core.messages.content import ContentItem
 from core.messages.message import Message
+from core.storage import durable
 from core.storage import files as files_module
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -233,3 +235,57 @@ async def test_a_link_that_is_deleted_while_its_page_is_stored_leaves_no_bytes(
     with pytest.raises(NotFoundError):
         await store.refill("alice", link.id, "Title.html", b"<html><p>Herons</p></html>")
     assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
+
+
+class Disk:
+    """Notes what is written to the disk, in order: files and folders by `fsync`, and each durable transaction."""
+
+    def __init__(self, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.written: list[str] = []
+        sync, write = os.fsync, database.write
+
+        def fsync(handle: int) -> None:
+            sync(handle)
+            self.written.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "bytes")
+
+        async def noted(work: Any, *, durable: bool = True) -> Any:
+            result = await write(work, durable=durable)
+            self.written.append("row" if durable else "row, perhaps")
+            return result
+
+        monkeypatch.setattr(os, "fsync", fsync)
+        monkeypatch.setattr(database, "write", noted)
+
+
+async def test_the_bytes_and_the_name_of_a_file_are_on_the_disk_before_anything_refers_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    store = FileStore(database, tmp_path / "files")
+    disk = Disk(database, monkeypatch)
+    first = await store.put("alice", "a.txt", b"one")
+    assert disk.written == ["folder", "folder", "bytes", "folder", "row"]  # its two new folders as well
+    disk.written.clear()
+    await store.put("alice", "b.txt", b"two")
+    assert disk.written == ["bytes", "folder", "row"]
+    disk.written.clear()
+    await store.refill("alice", first.id, "a.txt", b"three")
+    assert disk.written == ["bytes", "folder", "row"]
+    await database.aclose()
+
+
+async def test_a_file_whose_name_cannot_be_made_to_last_is_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    store = FileStore(database, tmp_path / "files")
+    await store.put("alice", "a.txt", b"one")
+
+    def fails(folder: Path) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(durable, "sync_folder", fails)
+    with pytest.raises(NoSpaceError):
+        await store.put("alice", "b.txt", b"two")
+    assert len(list((tmp_path / "files" / "alice").iterdir())) == 1
+    await database.aclose()
