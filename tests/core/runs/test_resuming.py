@@ -25,6 +25,7 @@ from core.runs.manager import Runs
 from core.runs.reply import CallBlock
 from core.runs.run import Run
 from core.runs.terms import Terms
+from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -43,6 +44,7 @@ from core.agents.fn_call import FnCallAgent
 from core.messages.message import Message
 from core.runs.manager import Runs
 from core.runs.terms import Terms
+from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -255,7 +257,7 @@ async def test_a_second_process_leaves_it_to_the_first(place: Place) -> None:
     run = await place.go_on("Done.")
     assert place.runs is not None
     assert place.database is not None
-    left = Left(await RunStore(place.database).get("alice", run.id), "a dead process", [], frozenset())
+    left = Left(await RunStore(place.database).get("alice", run.id), Lease("a dead process", 0.0), [], frozenset())
     with pytest.raises(ConflictError):
         await place.runs.resume(left, FnCallAgent([], ScriptedModel("x")), history=[])
 

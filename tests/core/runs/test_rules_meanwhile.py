@@ -38,13 +38,13 @@ async def begun(talk: Any, approving: Approving, agent: Any) -> Run:
 
 
 async def test_a_rule_set_while_a_reply_is_made_holds_for_its_next_call(talk: Any, approving: Approving) -> None:
-    await approving.choices.set("alice", "approval", {"mode": "never"})
+    await approving.choices.change("alice", "approval", lambda _: {"mode": "never"})
     held = Held()
     run = await begun(
         talk, approving, agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
     )
     await held.began.wait()
-    await approving.choices.set("alice", "approval", {"mode": "never", "deny": [held.name]})
+    await approving.choices.change("alice", "approval", lambda _: {"mode": "never", "deny": [held.name]})
     held.released.set()
     assert await run.wait() == "complete"
     assert held.written == ["1"]
@@ -54,7 +54,7 @@ async def test_a_rule_set_while_the_user_thinks_outranks_the_answer(talk: Any, a
     note = Note()
     run = await begun(talk, approving, agent_of(note, writes("1"), "Not done."))
     call = await waiting(run)
-    await approving.choices.set("alice", "approval", {"deny": [note.name]})
+    await approving.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
     await approving.decide("alice", talk.id, call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == []
@@ -64,7 +64,7 @@ async def test_a_tool_that_is_let_run_now_is_not_asked_about_in_the_same_reply(t
     note = Note()
     run = await begun(talk, approving, agent_of(note, writes("1"), writes("2"), "Done."))
     call = await waiting(run)
-    await approving.choices.set("alice", "approval", {"allow": [note.name]})
+    await approving.choices.change("alice", "approval", lambda _: {"allow": [note.name]})
     await approving.decide("alice", talk.id, call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == ["1", "2"]
@@ -92,7 +92,7 @@ async def test_what_always_allowed_is_seen_and_taken_back_for_the_reply_that_is_
 async def test_where_the_rules_cannot_be_read_nothing_is_done(
     talk: Any, approving: Approving, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await approving.choices.set("alice", "approval", {"mode": "never"})
+    await approving.choices.change("alice", "approval", lambda _: {"mode": "never"})
     held = Held()
     turns = [writes("1", tool=held.name), writes("2", tool=held.name), "Not done."]
     run = await begun(talk, approving, agent_of(held, *turns))
