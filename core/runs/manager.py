@@ -275,12 +275,9 @@ class Runs:
             resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
         """
         running = await self._store.running()
-        mine, others = [], []
-        for record, lease in running:
-            if lease.worker != self._worker:
-                others.append((record, lease))
-            elif not any(runs.holds(record.conversation_id) for runs in list(Runs._open)):
-                mine.append((record, lease))
+        here = {conversation for runs in list(Runs._open) for conversation in runs.held_conversations()}
+        mine = [one for one in running if one[1].worker == self._worker and one[0].conversation_id not in here]
+        others = [one for one in running if one[1].worker != self._worker]
         left = [*mine, *self._leases.look(others)]
         for record, lease in left:
             await self._pick_up(record, lease, resume)
@@ -296,9 +293,10 @@ class Runs:
         await self.recover(resume)
         self._watching = asyncio.create_task(self._watch(resume, every), name="watch leases")
 
-    def holds(self, conversation_id: str) -> bool:
-        """Whether a run of the conversation is live here, or about to be."""
-        return conversation_id in self._live or conversation_id in self._beginning
+    def held_conversations(self) -> set[str]:
+        """The conversations whose run is live here, about to be, or over but not stored yet."""
+        unstored = (conversation for conversation, run in self._unsettled.items() if not run.stored)
+        return {*self._live, *self._beginning, *unstored}
 
     async def resume(
         self,

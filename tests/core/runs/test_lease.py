@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from core.errors import ConflictError, LeaseLostError
+from core.errors import ConflictError, LeaseLostError, NoSpaceError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.lease import Renewing
@@ -192,6 +192,25 @@ async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_lef
         go_on.set()
         await (await asking).stop()
     assert (await talk.last()).status == "stopped"
+
+
+async def test_a_run_whose_end_is_not_stored_yet_is_not_taken_for_one_that_was_left(
+    talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, full = talk.store.finish, asyncio.Event()
+
+    async def fails(*args: Any, **kwargs: Any) -> None:
+        if not full.is_set():
+            raise NoSpaceError("The disk is full.")
+        await finish(*args, **kwargs)
+
+    monkeypatch.setattr(talk.store, "finish", fails)
+    run = await talk.ask(Endless())
+    await run.stop()
+    assert await talk.runs.recover() == 0
+    full.set()
+    await run.settle()
+    assert (await talk.last()).status != "interrupted"
 
 
 _WRITES = """
