@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import stat
 import time
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, DocumentError, NotFoundError
 from core.rag.index_file import translated
-from core.storage.durable import put_in_place
+from core.storage.synced import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -109,8 +108,6 @@ class Originals:
                     first = first or piece[:head]
                     digest.update(piece)
                     out.write(piece)
-                out.flush()
-                os.fsync(out.fileno())
         except BaseException:
             target.unlink(missing_ok=True)
             raise

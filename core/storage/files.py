@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 import re
 import time
 from contextlib import suppress
@@ -18,9 +17,9 @@ from core.bridge.whole import whole
 from core.errors import NotFoundError, StorageError
 from core.storage.base import FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
-from core.storage.durable import make_folder, put_in_place
 from core.storage.needs import needed_files
 from core.storage.sniff import media_type_of, suffix_for
+from core.storage.synced import make_folder, put_in_place
 from core.storage.tables import files
 from core.storage.trouble import translated
 
@@ -173,7 +172,7 @@ def shown_name(name: str) -> str:
 
 
 def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, str]:
-    """Copy to the draft, and to the disk; returns size, SHA-256 and media type."""
+    """Copy to the draft; returns size, SHA-256 and media type."""
     make_folder(draft.parent)
     digest = hashlib.sha256()
     opened: IO[bytes] = BytesIO(source) if isinstance(source, bytes) else source.open("rb")
@@ -181,8 +180,6 @@ def _take_in(source: Path | bytes, draft: Path, name: str) -> tuple[int, str, st
         while block := reading.read(_BLOCK):
             digest.update(block)
             writing.write(block)
-        writing.flush()
-        os.fsync(writing.fileno())
     return draft.stat().st_size, digest.hexdigest(), media_type_of(draft, name)
 
 

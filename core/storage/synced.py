@@ -29,6 +29,15 @@ def sync_folder(folder: Path) -> None:
         os.close(opened)
 
 
+def make_folder(folder: Path) -> None:
+    """Make a folder for its owner alone, with those above it, so that a power failure leaves it. Raises OSError."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
+
+
 def put_in_place(draft: Path, target: Path) -> None:
     """Give a complete draft its name, so that a power failure leaves the old file or the new one. Raises OSError."""
     sync_file(draft)

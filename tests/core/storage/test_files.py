@@ -21,8 +21,8 @@ from sqlalchemy import Connection, select
 from core.errors import NoSpaceError, NotFoundError
 from core.messages.content import ContentItem
 from core.messages.message import Message
-from core.storage import durable
 from core.storage import files as files_module
+from core.storage import synced
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.files import FileStore, shown_name
@@ -284,7 +284,7 @@ async def test_a_file_whose_name_cannot_be_made_to_last_is_not_kept(
     def fails(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(durable, "sync_folder", fails)
+    monkeypatch.setattr(synced, "sync_folder", fails)
     with pytest.raises(NoSpaceError):
         await store.put("alice", "b.txt", b"two")
     assert len(list((tmp_path / "files" / "alice").iterdir())) == 1

@@ -81,18 +81,19 @@ async def replies(database: Any) -> dict[str, Any]:
     if "thoughts" in inspect.signature(runs.finish).parameters:
         thought = import_module("core.storage.base").AgentThought
         more["thoughts"] = [thought("t1", place.id, "Let me count.", "calculator", '{"a": 1}', "391", 1)]
+    held: dict[str, Any] = {"epoch": 1} if "epoch" in inspect.signature(runs.finish).parameters else {}
     usage = message.Usage(prompt_tokens=12, completion_tokens=5)
-    await runs.finish(OWNER, work.id, "complete", parts=parts, usage=usage, rows=rows, **more)
+    await runs.finish(OWNER, work.id, "complete", parts=parts, usage=usage, rows=rows, **more, **held)
     failed, _ = await runs.create(OWNER, talk.id, user=[said("user", "And?")], parent_id=place.id, worker="1@1.00")
     error = {"key": "model_unavailable", "message": "It was not there.", "hint": "", "details": {}}
-    await runs.finish(OWNER, failed.id, "error", parts=[said("assistant", "Well")], error=error)
+    await runs.finish(OWNER, failed.id, "error", parts=[said("assistant", "Well")], error=error, **held)
     cut = await talks.create(OWNER, "Killed while it was answered")
     live, _ = await runs.create(OWNER, cut.id, user=[said("user", "Tell me all.")], parent_id=None, worker="1@1.00")
-    await runs.append(live.id, [row(1, "message_started", name=""), row(2, "text_delta", text="Once upon a")])
+    await runs.append(live.id, [row(1, "message_started", name=""), row(2, "text_delta", text="Once upon a")], **held)
     asked = await talks.create(OWNER, "Waits for its owner")
     waits, _ = await runs.create(OWNER, asked.id, user=[said("user", "Write it.")], parent_id=None, worker="1@1.00")
     asks = row(3, "approval_asked", call_id="c2", name="write_file", arguments={"path": "a.txt"})
-    await runs.append(waits.id, [row(1, "message_started", name=""), asks], durable=True)
+    await runs.append(waits.id, [row(1, "message_started", name=""), asks], durable=True, **held)
     return {"id": talk.id}
 
 
