@@ -18,7 +18,7 @@ from core.runs.left import Left
 from core.runs.log import LoggedEvent, RunFinished, spoken
 from core.runs.reply import Reply
 from core.runs.rows import events_of, logged_of, rows_of
-from core.runs.run import CHECKED_WITHIN, Answerer, Run, whole
+from core.runs.run import Answerer, Run, whole
 from core.runs.steps import ended_steps, thoughts_of
 from core.runs.terms import Beginning, Terms
 from core.runs.worker import this_worker
@@ -50,7 +50,6 @@ class Runs:
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
-        check_within: Seconds that this may take.
     """
 
     _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
@@ -63,12 +62,10 @@ class Runs:
         worker: str | None = None,
         check: Check | None = None,
         at_once: ConcurrencyLimiter | None = None,
-        check_within: float = CHECKED_WITHIN,
     ) -> None:
         self._store = store
         self._at_once = at_once or Slots()
         self._check = check
-        self._check_within = check_within
         self._limit = limit
         self._worker = worker or this_worker()
         self._live: dict[str, Run] = {}
@@ -367,7 +364,6 @@ class Runs:
             beginning=beginning,
             terms=terms,
             check=self._check,
-            check_within=self._check_within,
             slot=slot,
         )
         self._live[conversation_id] = run

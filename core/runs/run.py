@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
 _TRY_AGAIN_AFTER = 2.0
-CHECKED_WITHIN = 10.0
 _ENDS_A_WORD = re.compile(r"[A-Za-z0-9.,;:!?)]$")
 _BEGINS_A_WORD = re.compile(r"[A-Za-z0-9(]")
 
@@ -69,7 +68,6 @@ class Run:
         terms: What it may do, and how long.
         check: Looks at a reply that is complete.
         slot: Its place among the replies that its owner may have at once; given back when it is over.
-        check_within: Seconds that this may take.
     """
 
     def __init__(
@@ -81,7 +79,6 @@ class Run:
         terms: Terms | None = None,
         check: Check | None = None,
         slot: Slot | None = None,
-        check_within: float = CHECKED_WITHIN,
     ) -> None:
         self.id = record.id
         self.owner = record.owner_id
@@ -99,7 +96,6 @@ class Run:
         self._begun = beginning.begun
         self._check = check
         self._slot = slot
-        self._check_within = check_within
         self._reply = Reply()
         self._reply.model = record.model
         self._transcript = Transcript(spoken(earlier))
@@ -281,7 +277,9 @@ class Run:
         checking = asyncio.create_task(check(self.reply(), history))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
-            await asyncio.wait({checking, stopping}, timeout=self._check_within, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {checking, stopping}, timeout=self._terms.checked_within, return_when=asyncio.FIRST_COMPLETED
+            )
             if checking.done() and (claims := checking.result()):
                 self.log.append(ClaimsChecked(tuple(claims)))
         except Exception:

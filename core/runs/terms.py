@@ -28,6 +28,7 @@ class Terms:
         seconds: Its time; waiting for the user does not count.
         cost: What its model calls may cost, in the currency of the price list; `None` for no limit.
         asked_for: Seconds until a question that nobody answers counts as refused.
+        checked_within: Seconds that looking at a whole reply may take.
     """
 
     policy: Policy = field(default_factory=Policy)
@@ -36,6 +37,7 @@ class Terms:
     seconds: float = 600.0
     cost: float | None = None
     asked_for: float = ASKED_FOR
+    checked_within: float = 10.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ from core.runs.checking import Checking
 from core.runs.log import Checked
 from core.runs.manager import Runs
 from core.runs.reply import Reply
+from core.runs.terms import Terms
 
 pytestmark = pytest.mark.anyio
 
@@ -44,14 +45,16 @@ class Reader:
             yield event
 
 
-def with_check(talk: Any, check: Any, within: float = 300.0) -> Any:
-    talk.runs = Runs(talk.store, check=check, check_within=within)
+def with_check(talk: Any, check: Any) -> Any:
+    talk.runs = Runs(talk.store, check=check)
     return talk
 
 
 @pytest.mark.parametrize("by_meaning", [True, False])
 async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: Any, by_meaning: bool) -> None:
-    run = await with_check(talk, Checking(by_meaning=by_meaning)).ask(Reader(PASSAGE))
+    run = await with_check(talk, Checking(by_meaning=by_meaning)).ask(
+        Reader(PASSAGE), terms=Terms(checked_within=300.0)
+    )
     assert await run.wait() == "complete"
     first = SAID.index(" The company")
     expected = (Checked(1, first, "supported", (1,)), Checked(1, len(SAID), "unsupported", ()))
@@ -81,7 +84,7 @@ async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
         await asyncio.Event().wait()
         return ()
 
-    run = await with_check(talk, endless, within=0.01).ask(Reader(PASSAGE))
+    run = await with_check(talk, endless).ask(Reader(PASSAGE), terms=Terms(checked_within=0.01))
     assert await run.wait() == "complete"
     assert (run.reply().text, run.reply().claims) == (SAID, ())
 

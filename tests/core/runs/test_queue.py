@@ -18,6 +18,7 @@ from core.runs.log import LoggedEvent, Queued
 from core.runs.manager import Runs
 from core.runs.rows import rows_of
 from core.runs.run import Run
+from core.runs.worker import this_worker
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -187,8 +188,9 @@ async def test_what_waits_when_the_house_closes_is_answered_by_the_next_process(
 
 async def test_what_waited_when_the_process_was_killed_is_answered_by_the_next_one(house: House) -> None:
     store, talk = RunStore(house.database), await house.talks.create("alice")
-    record, _ = await store.create("alice", talk.id, user=[Message("user", "Hi")], parent_id=None, worker="1@0.00")
-    await store.append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]))
+    dead = f"{this_worker().rpartition('/')[0]}/999999999@1"
+    record, _ = await store.create("alice", talk.id, user=[Message("user", "Hi")], parent_id=None, worker=dead)
+    await store.append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=record.epoch)
     agent = Held()
     agent.go.set()
 
