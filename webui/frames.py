@@ -153,6 +153,8 @@ class Frames:
                     scene.replies[message.id] = await engine.runs.reply(owner, message)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
+            if self._views.is_coming(owner, wanted):
+                return scene
             if view.conversation_id == wanted:
                 view.show("")
             return _Scene()
@@ -229,6 +231,7 @@ class Frames:
         return (
             bool(self._engine.runs.live_conversations(view.owner))
             or scene.readiness["model"].state == "loading"
+            or self._views.is_coming(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in scene.documents)
         )
 

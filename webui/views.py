@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
@@ -12,7 +13,7 @@ from urllib.parse import parse_qs, urlsplit
 from core.errors import NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Generator, Mapping
 
     import gradio as gr
 
@@ -32,6 +33,7 @@ class View:
         owner: Whose tab it is.
         words: The reader's language.
         conversation_id: What it shows; empty for a new conversation.
+        address: The conversation that its address names: for a new one, the name that the page wishes for it.
         window: How many entries of the conversation it shows at least.
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
@@ -52,6 +54,7 @@ class View:
     owner: str
     words: Words
     conversation_id: str = ""
+    address: str = ""
     window: int = WINDOW
     anchor: str | None = None
     generation: int = 0
@@ -102,6 +105,7 @@ class Views:
         self._words = words
         self._views: OrderedDict[str, View] = OrderedDict()
         self._unread: dict[str, set[str]] = {}
+        self._coming: set[tuple[str, str]] = set()
         self._listeners: list[Callable[[str], None]] = []
 
     def of(self, request: gr.Request) -> View:
@@ -112,16 +116,32 @@ class Views:
         """
         session, owner = str(request.session_hash), str(request.username)
         view = self._views.get(session)
+        headers = cast("Mapping[str, str]", cast("Any", request).headers)
+        address = _named(headers.get("referer", ""))
         if view is None:
-            headers = cast("Mapping[str, str]", cast("Any", request).headers)
-            view = View(owner, self._words(headers.get("accept-language", "")), _named(headers.get("referer", "")))
+            view = View(owner, self._words(headers.get("accept-language", "")), address)
             self._views[session] = view
         elif view.owner != owner:
             raise NotFoundError("There is no such tab.")
-        view.used = time.monotonic()
+        view.used, view.address = time.monotonic(), address
         self._views.move_to_end(session)
         self._forget()
         return view
+
+    @contextmanager
+    def making(self, owner: str, conversation_id: str) -> Generator[None]:
+        """A conversation is being made: a tab whose address names it waits for it."""
+        named = (owner, conversation_id)
+        self._coming.add(named)
+        try:
+            yield
+        finally:
+            self._coming.discard(named)
+            self.changed(owner, conversation_id)
+
+    def is_coming(self, owner: str, conversation_id: str) -> bool:
+        """Whether a conversation is being made that is not there yet."""
+        return (owner, conversation_id) in self._coming
 
     def on_change(self, callback: Callable[[str], None]) -> None:
         """Call back with an owner whose conversations changed."""

@@ -7,7 +7,7 @@ import { keepFocus } from './focus.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
-import { closeEvidence, drawer, escape, evidence, openConversation, toggleTheme } from './places.js';
+import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
 import { openTools } from './tools.js';
@@ -47,7 +47,7 @@ const BUTTONS = {
 const LINKS = {
   models: openModels,
   agent: (n) => ask({ do: 'agent', n: Number(n) }),
-  starter: (n) => ask({ do: 'starter', n: Number(n) }),
+  starter: (n) => { nameAhead(); ask({ do: 'starter', n: Number(n) }); },
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },

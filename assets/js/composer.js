@@ -2,7 +2,8 @@
 import { attached, draw, forget, start as startAttaching, stillArriving } from './attaching.js';
 import { put } from './bus.js';
 import { onChange, status } from './state.js';
-import { start as guardSending } from './sending.js';
+import { start as guardSending, wasSent } from './sending.js';
+import { session } from './storage.js';
 import { say } from './words.js';
 
 const DRAFT = 'p-draft';
@@ -38,15 +39,15 @@ function label() {
 function keep() {
   if (!restored) return;
   const text = area()?.value ?? '';
-  if (text) sessionStorage.setItem(DRAFT, text);
-  else sessionStorage.removeItem(DRAFT);
+  if (text) session.set(DRAFT, text);
+  else session.remove(DRAFT);
 }
 
 function restore() {
   if (restored || !area() || !status()) return;
   restored = true;
-  const text = sessionStorage.getItem(DRAFT);
-  if (text && !area().value) put(area(), text);
+  const text = session.get(DRAFT);
+  if (text && !area().value && !wasSent(text)) put(area(), text);
 }
 
 // The side that letters run from is looked for anew in each line: in a megabyte of them that takes minutes.

@@ -1,6 +1,7 @@
 // Where the reader is: the address, the drawer, the evidence, light and dark, the hour.
 import { ask } from './bus.js';
 import { onChange, status } from './state.js';
+import { local } from './storage.js';
 import { say } from './words.js';
 
 const root = document.documentElement;
@@ -8,6 +9,7 @@ const wide = matchMedia('(min-width: 1200px)');
 const phone = matchMedia('(max-width: 839.98px)');
 let fresh = true;
 let wanted = null;  // the conversation that was asked for and has not come yet
+let ahead = '';     // the name of a conversation that the address has before the server made it
 let returnTo = null;
 let covered = false;  // by the evidence
 
@@ -19,18 +21,34 @@ export function openConversation(id) {
   drawer(false);
 }
 
+const NAME = () => btoa(String.fromCharCode(...crypto.getRandomValues(new Uint8Array(16))))
+  .replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '');
+
+// Whoever loads the page again right after Send lands in the new conversation: its name is in the address before the
+// question leaves the page, and the server takes it from there. Gives that name; nothing where there is one already.
+export function nameAhead() {
+  if (status()?.conversation !== '' || wanted && !wanted.ahead) return '';
+  if (named() !== ahead || !ahead) {
+    ahead = NAME();
+    history.replaceState({}, '', `?c=${ahead}`);
+  }
+  wanted = { id: ahead, ahead: true, until: Date.now() + 15_000 };
+  return ahead;
+}
+
 function followAddress() {
   const now = status();
   if (!now) return;
-  const came = wanted?.id === now.conversation;
+  const came = wanted?.id === now.conversation || Boolean(wanted?.ahead && now.conversation);
   if (wanted && !came && Date.now() < wanted.until) return;  // the address is right already, or soon will be
   if (now.conversation !== named()) {
     const address = now.conversation ? `?c=${encodeURIComponent(now.conversation)}` : location.pathname;
     // A new conversation that just got its name is still the same place: going back leads to the one before.
-    const same = fresh || !named() && !came;
+    const same = fresh || !named() && !came || named() === ahead;
     history[same ? 'replaceState' : 'pushState']({}, '', address);
   }
   wanted = null;
+  ahead = '';
   fresh = false;
   const title = document.querySelector('#top .p-title')?.textContent.trim();
   const asks = document.querySelector('#ask .p-asks') ? `${say('ask_title')} · ` : '';
@@ -86,7 +104,7 @@ export function escape() {
 }
 
 const system = matchMedia('(prefers-color-scheme: dark)');
-const isDark = () => ({ dark: true, light: false })[localStorage.getItem('p-theme')] ?? system.matches;
+const isDark = () => ({ dark: true, light: false })[local.get('p-theme')] ?? system.matches;
 
 function paintTheme() {
   if (document.body.classList.contains('dark') !== isDark()) document.body.classList.toggle('dark', isDark());
@@ -102,8 +120,8 @@ function paintTheme() {
 
 export function toggleTheme() {
   const next = isDark() ? 'light' : 'dark';
-  if ((next === 'dark') === system.matches) localStorage.removeItem('p-theme');
-  else localStorage.setItem('p-theme', next);
+  if ((next === 'dark') === system.matches) local.remove('p-theme');
+  else local.set('p-theme', next);
   paintTheme();
 }
 

@@ -1,9 +1,12 @@
 // What Enter does not do: send twice, send into a reply that is being written, or send before the files are there.
 import { put } from './bus.js';
 import { hint } from './hint.js';
+import { nameAhead } from './places.js';
 import { toEnd } from './scroll.js';
 import { onChange, status } from './state.js';
+import { session } from './storage.js';
 
+const SENT = 'p-sent';
 const TWICE = 1000;  // milliseconds
 const ON_ITS_WAY = 3000;
 let last = { what: '', at: 0 };
@@ -21,7 +24,15 @@ function held(text, files, waits) {
   if (text.trim() && what === last.what && performance.now() - last.at < TWICE) return true;
   last = { what, at: performance.now() };
   [sent, typed, until, leaving] = [text, text, text.trim() ? last.at + ON_ITS_WAY : 0, text];
+  if (!text.trim() && !files.length) return false;
+  const name = nameAhead();
+  if (name) session.set(SENT, JSON.stringify([name, text]));
   return false;
+}
+
+// Whether this text is the question of the conversation that the page shows: it was sent as the page was left.
+export function wasSent(text) {
+  return session.get(SENT) === JSON.stringify([status()?.conversation, text]);
 }
 
 // Kept, it is taken out of the composer; refused, a notice says why.

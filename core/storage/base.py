@@ -21,6 +21,8 @@ RunStatus: TypeAlias = Literal["running", "complete", "paused", "stopped", "erro
 DocumentStatus: TypeAlias = Literal["reading", "ready", "failed", "cancelled"]
 Role: TypeAlias = Literal["user", "assistant"]
 
+_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
 LOCAL_OWNER = "local"
 FILE_ADDRESS = "/files/"
 
@@ -199,6 +201,11 @@ def busy() -> ConflictError:
 def new_id() -> str:
     """An id that cannot be guessed: 128 random bits as 22 letters that fit into an address."""
     return secrets.token_urlsafe(16)
+
+
+def is_id(text: str) -> bool:
+    """Whether a text has the form of an id."""
+    return _ID.fullmatch(text) is not None
 
 
 def _read(text: str | None) -> Any:

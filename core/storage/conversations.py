@@ -11,7 +11,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.messages.message import Message
-from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, new_id
+from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
 from core.storage.needs import freed_files, library_ids, unneeded
 from core.storage.tables import conversations, documents, file_uses, files, messages, owners, runs
 from core.storage.versions import newest_leaf
@@ -45,23 +45,37 @@ class ConversationStore:
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_conversation(row) for row in rows]
 
-    async def create(self, owner: str, title: str = "") -> Conversation:
-        """A new, empty conversation; the owner need not be known yet."""
-        now = time.time()
-        fresh = Conversation(new_id(), owner, clean(title), now, now)
-        values = {name: getattr(fresh, name) for name in Conversation.__slots__}
+    async def create(self, owner: str, title: str = "", *, wanted: str = "") -> Conversation:
+        """A new, empty conversation; the owner need not be known yet.
 
-        def begin(connection: Connection) -> None:
+        Args:
+            owner: Whose it is.
+            title: Its title.
+            wanted: The id it shall have, in the form that `new_id` gives; one that is taken, or none, is not used.
+        """
+        now = time.time()
+        made: list[str] = []
+
+        def begin(connection: Connection) -> Conversation:
             know_owner(connection, owner)
+            is_free = (
+                is_id(wanted) and connection.execute(select(conversations.c.id).where(_is(wanted))).first() is None
+            )
+            fresh = Conversation(wanted if is_free else new_id(), owner, clean(title), now, now)
+            values = {name: getattr(fresh, name) for name in Conversation.__slots__}
             connection.execute(insert(conversations).values(values))
+            made.append(fresh.id)
+            return fresh
+
+        def undo(connection: Connection) -> None:
+            connection.execute(delete(conversations).where(conversations.c.id.in_(made)))
 
         # Nothing is lost with an empty one; the first question is durable, and so is then all that was written before.
         try:
-            await self._database.write(begin, durable=False)
+            return await self._database.write(begin, durable=False)
         except asyncio.CancelledError:  # stored, perhaps, but nobody knows its id
-            await self._database.write(lambda c: c.execute(delete(conversations).where(_is(fresh.id))), durable=False)
+            await self._database.write(undo, durable=False)
             raise
-        return fresh
 
     async def get(self, owner: str, conversation_id: str) -> Conversation:
         """One conversation.

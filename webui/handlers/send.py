@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
 from core.errors import NotFoundError, ParlourError
@@ -54,16 +55,17 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
     if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
         raise busy()
     view.sending = True
-    conversation_id, libraries = view.conversation_id, view.libraries
+    into = _Into(view.conversation_id, view.address, view.libraries)
     kept: list[FileRecord] = []
     try:
-        links = pages_to_read(text)
-        if files or links:  # a conversation makes its owner known by itself
-            await desk.engine.conversations.ensure_owner(view.owner)
-        given = [(name, path, "") for path, name in files]
-        for name, source, kind in [*given, *((link_name(link), link.encode(), LINK) for link in links)]:
-            kept.append(await desk.engine.files.put(view.owner, name, source, media_type=kind))
-        await _ask(desk, view, text, kept, conversation_id, libraries)
+        with into.expected(desk, view.owner):
+            links = pages_to_read(text)
+            if files or links:  # a conversation makes its owner known by itself
+                await desk.engine.conversations.ensure_owner(view.owner)
+            given = [(name, path, "") for path, name in files]
+            for name, source, kind in [*given, *((link_name(link), link.encode(), LINK) for link in links)]:
+                kept.append(await desk.engine.files.put(view.owner, name, source, media_type=kind))
+            await _ask(desk, view, text, kept, into)
     except BaseException:
         for file in kept:
             with suppress(NotFoundError):
@@ -73,17 +75,35 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         view.sending = False
 
 
-async def _ask(
-    desk: Desk, view: View, text: str, files: Sequence[FileRecord], conversation_id: str, libraries: Sequence[str]
-) -> None:
+@dataclass(frozen=True, slots=True)
+class _Into:
+    """Where a question goes.
+
+    Args:
+        conversation_id: The conversation; empty for a new one.
+        wanted: What the page calls that new one in its address already.
+        libraries: Those that it uses from the start.
+    """
+
+    conversation_id: str
+    wanted: str
+    libraries: Sequence[str]
+
+    def expected(self, desk: Desk, owner: str) -> AbstractContextManager[None]:
+        """While it is being stored: who loads the page again now gets the new conversation, not an empty room."""
+        return desk.views.making(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
+
+
+async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord], into: _Into) -> None:
     engine, ids = desk.engine, [file.id for file in files]
     refused = await engine.check_attachments(view.owner, ids)
     if refused:
         raise ParlourError("The model cannot take a file.", key=refused[0]["key"], **refused[0]["details"])
-    fresh = not conversation_id
-    conversation = (await engine.conversations.create(view.owner)).id if fresh else conversation_id
+    fresh, conversation = not into.conversation_id, into.conversation_id
+    if fresh:
+        conversation = (await engine.conversations.create(view.owner, wanted=into.wanted)).id
     try:
-        for library in libraries if fresh else ():
+        for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await engine.libraries.use(view.owner, conversation, library, on=True)
         await engine.send(view.owner, conversation, text, ids, view.words.lang)

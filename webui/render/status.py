@@ -34,7 +34,7 @@ def status_html(  # noqa: PLR0913 - each is an attribute of its own
         hears: The model takes recordings: the composer shows the button that makes one.
     """
     room = "empty" if empty else "full"
-    said = (asks or _said(state, ended, lang)) if conversation_id else ""
+    said = (asks or _said(state, ended, lang)) if conversation_id and not empty else ""
     attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
     attributes += f' data-room="{room}" data-hears="{int(hears)}"'
     return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
