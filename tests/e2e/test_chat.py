@@ -50,6 +50,40 @@ def test_a_reload_in_mid_reply_loses_nothing(page: Page) -> None:
     until(lambda: words_of(page) == [f"word{number}" for number in range(1, 201)])
 
 
+def test_a_reload_in_the_moment_of_sending_lands_in_the_conversation(page: Page) -> None:
+    question = "count slowly from the first moment"
+    with page.expect_request(lambda request: "queue/join" in request.url):
+        ask(page, question)
+    expect(page).to_have_url(NAMED, timeout=1)
+    address = page.url
+    page.reload(wait_until="domcontentloaded")
+    expect(chat(page)).to_contain_text(question)
+    expect(chat(page)).to_contain_text("word5 ")
+    assert page.url == address
+    expect(composer(page)).to_have_value("")
+    button(page, "Stop").click()
+    wait_for_state(page, "idle")
+
+
+def test_a_reload_before_the_question_has_left_the_page_keeps_it(page: Page) -> None:
+    composer(page).fill("Kept in any case")
+    composer(page).evaluate("""area => {
+        const press = (type) => new KeyboardEvent(type, { key: 'Enter', bubbles: true, cancelable: true });
+        for (const type of ['keydown', 'keypress']) area.dispatchEvent(press(type));
+    }""")
+    page.reload(wait_until="domcontentloaded")
+    kept = "() => { const field = document.querySelector('#composer textarea'); return (field?.value ?? '').trim(); }"
+    said = "() => document.querySelector('#chat .user-row')?.innerText.trim() ?? ''"
+    until(lambda: "Kept in any case" in page.evaluate(kept) + page.evaluate(said))
+
+
+def test_a_refused_question_leaves_no_name_in_the_address(page: Page) -> None:
+    composer(page).fill(" ")
+    composer(page).press("Enter")
+    expect(page.get_by_text("There is nothing to send").first).to_be_visible()
+    expect(page).not_to_have_url(NAMED)
+
+
 def test_a_second_tab_shows_the_same_reply_and_can_stop_it(
     page: Page, server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
