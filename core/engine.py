@@ -9,7 +9,7 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
 
-from core import descriptors
+from core import descriptors, disk
 from core.limits import Slots
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
@@ -81,6 +81,7 @@ class Engine:
         self.settings = settings
         self.readiness = Readiness(changed=partial(self._changed, None, None))
         self.readiness.checks["descriptors"] = descriptors.told
+        self.readiness.checks["disk"] = partial(disk.told, self.settings.home)
         self._callbacks: list[Callable[[str | None, str | None], None]] = []
         self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)
         self._open = AsyncExitStack()

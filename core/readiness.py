@@ -79,10 +79,11 @@ class Readiness:
         self.mark(name, "failed", remedy_key=error.words_key, details=dict(error.details))
 
     def as_dict(self) -> dict[str, Any]:
-        """The form of `/readyz`."""
+        """The form of `/readyz`, which is stricter than `ready`: without a model nobody gets an answer here."""
         parts = {name: asdict(part) for name, part in self.parts.items()}
         checks = {name: check() for name, check in self.checks.items()}
-        return {"ready": self._is_ready(checks.values()), "parts": parts, **checks, **self.notes}
+        answers = self._is_ready(checks.values()) and self.parts["model"].state != "failed"
+        return {"ready": answers, "parts": parts, **checks, **self.notes}
 
     def _is_ready(self, checked: Iterable[dict[str, Any]]) -> bool:
         parts = self.parts["database"].state == self.parts["page"].state == "ready"

@@ -252,6 +252,11 @@ class Settings(BaseSettings):
         """Whether there is one owner of this machine, and not each browser an owner of its own."""
         return self.bound_to_this_machine and self.owners == "auto"
 
+    @property
+    def may_move_port(self) -> bool:
+        """Whether the next free port will do: the port is the usual one, and only this machine can know of it."""
+        return "port" not in self.model_fields_set and self.bound_to_this_machine
+
     def page_token(self) -> str:
         """What a browser has to show to open the page; "" where nothing is asked.
 
@@ -272,13 +277,16 @@ class Settings(BaseSettings):
         """The data folder, made where there is none, open to its owner alone.
 
         Raises:
-            SettingsError: It cannot be made.
+            SettingsError: It cannot be made or written.
         """
+        hint = "Set PARLOUR_HOME to a folder that you may write."
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            hint = "Set PARLOUR_HOME to a folder that you may write."
             raise SettingsError(f"The data folder {self.home} cannot be made: {error}.", hint=hint) from error
+        if not os.access(self.home, os.W_OK | os.X_OK):
+            raise SettingsError(f"The data folder {self.home} cannot be written.", hint=hint)
+        make_private(self.home)
         return self.home
 
     def _own_model(self) -> dict[str, Any]:
@@ -361,6 +369,21 @@ def _settings_file(given: object) -> Path:
     if named and not Path(named).is_file():
         raise SettingsError(f"There is no settings file {named!r}.", hint="Check the path given to --config.")
     return Path(named) if named else DEFAULT_CONFIG
+
+
+def make_private(home: Path) -> None:
+    """Close a data folder to other accounts, where it is nobody's but Parlour's: empty, or with its database in it.
+
+    A folder that holds anything else, such as the one somebody works in, keeps its mode; what is secret in it is
+    private file by file.
+    """
+    try:
+        mode = home.stat().st_mode
+        ours = (home / "parlour.db").exists() or not any(home.iterdir())
+        if os.name == "posix" and mode & 0o077 and ours and home.resolve() not in {Path.cwd(), Path.home()}:
+            home.chmod(mode & 0o700)
+    except OSError:
+        _LOG.warning("The data folder %s is one that others on this machine can look into; make it private.", home)
 
 
 def _kept_secret(path: Path) -> str:

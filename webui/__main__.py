@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         settings.make_home()
         secret = settings.signing_secret()
-        sock = bind(settings.host, settings.port)
+        sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
         code = serve(settings, secret, sock)
         gc.freeze()  # everything was closed: collecting what is left would only make the end a second longer
         return code
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=_whole, help="port to listen on, or the next free one (7860)")
+    parser.add_argument("--port", type=_whole, help="port to listen on (7860, or the next free one)")
     parser.add_argument("--config", type=Path, help="settings file (parlour.toml)")
     parser.add_argument("--home", type=Path, help="data folder (./data)")
     return parser

@@ -23,11 +23,17 @@ _TRIES = 50
 _GRACE = 2  # seconds that open streams get before they are cut
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """A listening socket at `port`, or at the next free one if that is taken.
+def bind(host: str, port: int, *, next_free: bool = False) -> socket.socket:
+    """A listening socket.
+
+    Args:
+        host: The address to listen on.
+        port: The port; 0 for any.
+        next_free: Where it is taken, the next free one will do. Only where nobody counts on this very port: a proxy
+            or a health check in front would ask another program.
 
     Raises:
-        SettingsError: The address is not this machine's, or no port is free or allowed.
+        SettingsError: The address is not this machine's, or the port is taken or not allowed.
     """
     name = host.strip("[]")
     try:
@@ -35,7 +41,8 @@ def bind(host: str, port: int) -> socket.socket:
     except (OSError, UnicodeError) as error:
         raise SettingsError(f"The address {host!r} is not known.", hint="Set --host to 127.0.0.1.") from error
     family, kind, _, _, address = found[0]
-    for tried in range(port, min(port + _TRIES, 65536)):
+    last = min(port + (_TRIES if next_free else 1), 65536)
+    for tried in range(port, last):
         sock = socket.socket(family, kind)
         try:
             if sys.platform != "win32":  # there it would let two programs share a port
@@ -52,7 +59,8 @@ def bind(host: str, port: int) -> socket.socket:
                 ) from error
         else:
             return sock
-    raise SettingsError(f"No port from {port} on is free.", hint="Choose another --port.")
+    taken = f"No port from {port} on is free." if next_free else f"Port {port} is taken by another program."
+    raise SettingsError(taken, hint="End what listens there, or choose another --port.")
 
 
 def address_of(host: str, sock: socket.socket) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
@@ -29,7 +30,7 @@ def opened_at(home: Path, address: str) -> Generator[str]:
     there = standing(other.get("worker", "")) == "alive" and other.get("worker") != me
     if not there:
         try:
-            note.write_text(json.dumps({"worker": me, "url": address}), "utf-8")
+            _write(note, json.dumps({"worker": me, "url": address}))
         except OSError as error:  # no reason not to open
             _log.debug("The address is not noted: %s", error)
     try:
@@ -38,6 +39,13 @@ def opened_at(home: Path, address: str) -> Generator[str]:
         if _read(note).get("worker") == me:
             with suppress(OSError):
                 note.unlink()
+
+
+def _write(note: Path, text: str) -> None:
+    """Write what nobody but the owner of the folder may read, whatever mode the folder and an older note have."""
+    note.unlink(missing_ok=True)
+    with os.fdopen(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
 
 
 def _read(note: Path) -> dict[str, str]:

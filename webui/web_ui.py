@@ -71,7 +71,7 @@ class WebUI:
             share: Taken for compatibility: Parlour opens no tunnel to the internet, and says so.
             server_name: The address to listen on; 127.0.0.1 if left out. Any but this machine's own makes each
                 browser an owner of its own.
-            server_port: The port, or the next free one; 7860 if left out.
+            server_port: The port; 7860, or the next free one, if left out.
             concurrency_limit: How many replies are written at the same time; no limit if left out.
             enable_mention: Whether `@name` in a question turns to the agent of that name.
             kwargs: What `agent.run` is called with.
@@ -100,4 +100,5 @@ class WebUI:
             )
 
         settings.make_home()
-        serve(settings, settings.signing_secret(), bind(settings.host, settings.port), engine, self.look)
+        sock = bind(settings.host, settings.port, next_free=settings.may_move_port)
+        serve(settings, settings.signing_secret(), sock, engine, self.look)

@@ -1,5 +1,6 @@
 // Files of a question: asked about before they are sent, shown as chips, refused in a line that stops nothing.
 import { hint } from './hint.js';
+import { inOurWords } from './in_front.js';
 import { request } from './request.js';
 import { say } from './words.js';
 
@@ -99,7 +100,7 @@ function watchUploads() {
     draw();
     let arrived = false;
     try {
-      const answer = await send(to, options);
+      const answer = inOurWords(await send(to, options));
       arrived = answer.ok;
       return answer;
     } finally {

@@ -1,4 +1,5 @@
 // Files on their way into a library, one request after the other, so that a refused one takes no other along.
+import { saidInFront } from './in_front.js';
 import { say } from './words.js';
 
 const MIB = 1024 * 1024;
@@ -38,7 +39,10 @@ function send(file, library, progress) {
   });
 }
 
-function read({ status, responseText }) {
+function read(answer) {
+  const { status, responseText } = answer;
+  const said = saidInFront(status, answer.getResponseHeader('content-type'));
+  if (said) return { failed: said };
   try {
     return status === 200 ? JSON.parse(responseText) : { failed: say('libraries_failed') };
   } catch {

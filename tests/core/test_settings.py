@@ -232,3 +232,77 @@ def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SettingsError, match="file"):
         Settings.load(home=tmp_path / "file" / "home").signing_secret()
+
+
+def test_a_data_folder_that_is_there_already_is_closed_to_other_accounts(tmp_path: Path) -> None:
+    for content in ((), ("parlour.db", "notes")):
+        home = tmp_path / f"home{len(content)}"
+        home.mkdir(mode=0o755)
+        for name in content:
+            (home / name).touch()
+        Settings.load(home=home).make_home()
+        assert stat.S_IMODE(home.stat().st_mode) == 0o700
+
+
+def test_a_folder_that_holds_other_things_keeps_its_mode(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "thesis.tex").touch()
+    tmp_path.chmod(0o755)
+    Settings.load(home=tmp_path).signing_secret()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+    assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600
+    (tmp_path / "parlour.db").touch()
+    monkeypatch.chdir(tmp_path)
+    Settings.load(home=Path()).make_home()
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755, "nor does the folder that somebody works in"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("chat.example.com", ("chat.example.com",)),
+        ("a, b,,c ", ("a", "b", "c")),
+        ('["a", "b"]', ("a", "b")),
+        (" ", ()),
+        (",", ()),
+    ],
+)
+def test_names_are_written_with_commas_or_as_json(
+    text: str, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARLOUR_ALLOWED_HOSTS", text)
+    assert Settings.load().allowed_hosts == names
+    monkeypatch.setenv("SPACE_HOST", text if not text.startswith("[") else "a,b")
+    assert Settings.load().space_hosts == names
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "said"),
+    [
+        ("ALLOWED_HOSTS", "[a", "names with commas"),
+        ("TRUSTED_PROXIES", "10.0.0.0/8,proxy.example", "IP addresses or networks"),
+        ("TOKEN", "short", "at least 8"),
+    ],
+)
+def test_a_list_or_token_that_makes_no_sense_is_one_sentence_without_its_value(
+    variable: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"PARLOUR_{variable}", value)
+    with pytest.raises(SettingsError, match=said) as refused:
+        Settings.load()
+    assert value not in str(refused.value)
+
+
+@pytest.mark.parametrize("kept", ["", "\n", "\u00e9"])
+def test_a_token_file_that_is_empty_opens_nothing(tmp_path: Path, kept: str) -> None:
+    (tmp_path / "token").write_text(kept, "utf-8")
+    with pytest.raises(SettingsError, match="token is empty"):
+        Settings.load(home=tmp_path).page_token()
+
+
+def test_a_token_is_there_for_the_owner_of_a_loopback_address_alone(tmp_path: Path) -> None:
+    made = Settings.load(home=tmp_path).page_token()
+    assert len(made) >= 32
+    assert Settings.load(home=tmp_path).page_token() == made
+    assert Settings.load(home=tmp_path, token="given-by-hand").page_token() == "given-by-hand"
+    for settings in ({"token": "off"}, {"host": "0.0.0.0"}, {"owners": "cookie"}):
+        assert Settings.load(home=tmp_path, **settings).page_token() == ""

@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = Parser(prog="parlour serve", description="Open the page with agents of your own.", allow_abbrev=False)
     parser.add_argument("file", nargs="+", help="YAML, TOML or JSON; with several, the page has a chooser and @mention")
     parser.add_argument("--host", help="address to listen on (127.0.0.1)")
-    parser.add_argument("--port", type=int, help="port to listen on, or the next free one (7860)")
+    parser.add_argument("--port", type=int, help="port to listen on (7860, or the next free one)")
     add_variables(parser)
     add_language(parser)
     given = parser.parse_args(arguments)

@@ -253,6 +253,7 @@ def _kept(path: Path | None, mark: str) -> Choice | None:
 def _keep(path: Path, mark: str, choice: Choice) -> None:
     draft = path.with_name(f".{path.name}-{os.getpid()}")
     try:
+        draft.touch(mode=0o600)
         draft.write_text(json.dumps({"mark": mark, **asdict(choice)}), encoding="utf-8")
         shutil.move(draft, path)
     except OSError as error:

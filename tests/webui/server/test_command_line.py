@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 from pathlib import Path
 
 import pytest
@@ -69,6 +71,22 @@ def test_a_settings_file_that_is_no_toml_is_named(capsys: pytest.CaptureFixture[
     (tmp_path / "parlour.toml").write_text("port = = 1")
     assert main(["--config", str(tmp_path / "parlour.toml"), "--home", str(tmp_path / "home")]) == 1
     assert "settings" in one_line(capsys)
+
+
+def test_a_port_that_is_taken_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        assert main(["--port", str(port), "--home", str(tmp_path / "home")]) == 1
+    assert f"Port {port} is taken" in one_line(capsys)
+
+
+def test_a_data_folder_that_cannot_be_written_is_named(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and asked(path, mode))
+    assert main(["--home", str(tmp_path)]) == 1
+    assert "cannot be written. Set PARLOUR_HOME" in one_line(capsys)
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -149,6 +149,16 @@ async def test_readiness_tells_what_to_do_about_a_failure(running: Running, hous
     assert "PARLOUR_BASE_URL" in part["remedy"]
 
 
+async def test_it_is_not_ready_while_the_model_failed_and_again_when_it_came(running: Running, house: House) -> None:
+    house.go.set()
+    await opened(running)
+    house.readiness.fail("model", SettingsError("No model.", key="weights_unreachable"))
+    assert (await running.client.get("/readyz")).status_code == 503
+    assert (await running.client.get("/")).text == "inside", "the page says what to do"
+    house.readiness.mark("model", "ready")
+    assert (await running.client.get("/readyz")).status_code == 200
+
+
 async def test_a_house_that_cannot_be_opened_is_reported(running: Running, house: House) -> None:
     house.error = SettingsError("The data folder is gone.")
     house.go.set()

@@ -5,11 +5,13 @@ from __future__ import annotations
 import io
 import socket
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from core.errors import ModelUnavailableError, SettingsError
 from core.readiness import Readiness
+from core.settings import Settings
 from webui.listening import address_of, bind
 from webui.terminal import Terminal
 
@@ -20,10 +22,29 @@ def taken() -> Iterator[socket.socket]:
         yield sock
 
 
-def test_a_taken_port_gives_way_to_the_next_free_one(taken: socket.socket) -> None:
+def test_a_taken_port_gives_way_to_the_next_free_one_where_nobody_counts_on_it(taken: socket.socket) -> None:
     port = taken.getsockname()[1]
-    with bind("127.0.0.1", port) as found:
+    with bind("127.0.0.1", port, next_free=True) as found:
         assert found.getsockname()[1] > port
+
+
+def test_a_port_that_was_asked_for_and_is_taken_is_an_error_and_never_another_port(taken: socket.socket) -> None:
+    port = taken.getsockname()[1]
+    with pytest.raises(SettingsError, match=f"Port {port} is taken"):
+        bind("127.0.0.1", port)
+
+
+@pytest.mark.parametrize(
+    ("given", "may"),
+    [({}, True), ({"port": 7860}, False), ({"host": "0.0.0.0"}, False), ({"host": "::1"}, True), ({"port": 0}, False)],
+)
+def test_only_the_usual_port_of_this_machine_alone_may_move(given: dict[str, Any], may: bool) -> None:
+    assert Settings.load(**given).may_move_port is may
+
+
+def test_a_port_from_a_variable_is_one_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PARLOUR_PORT", "7860")
+    assert not Settings.load().may_move_port
 
 
 def test_connections_are_taken_before_anything_is_loaded(taken: socket.socket) -> None:

@@ -23,6 +23,13 @@ def test_the_first_is_told_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_the_note_is_private_in_a_folder_that_is_not(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    (tmp_path / "address").write_text("{}")
+    with opened_at(tmp_path, "http://127.0.0.1:7860"):
+        assert (tmp_path / "address").stat().st_mode & 0o777 == 0o600
+
+
 def test_the_second_is_told_where_the_first_is_and_leaves_its_note_alone(tmp_path: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as first:
         worker = worker_of(first.pid)
