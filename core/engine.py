@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Self
@@ -28,6 +29,7 @@ from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
+from core.storage.generations import count_opening
 from core.storage.libraries import LibraryStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.runs import RunStore
@@ -137,9 +139,7 @@ class Engine:
                 remembering=Remembering(SummaryStore(database), on=self.settings.summarise),
             )
             self.outward = await opening.enter_async_context(self._outward(database))
-            await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
-            await self.intake.resume()
-            await self.runs.watch(self._turns.resume)
+            await self._pick_up(database)
             self._open = opening.pop_all()
         self.readiness.mark("database", "ready")
         self._loader.start()
@@ -392,6 +392,15 @@ class Engine:
 
     def _sandbox_known(self) -> None:
         self.readiness.note("code_interpreter", self._code.as_dict())
+
+    async def _pick_up(self, database: Database) -> None:
+        """Look at what is there from before: whether it is the newest, and what a crash left behind."""
+        if behind := await count_opening(database, self.settings.home):
+            self.intake.keeps_unneeded = True
+            self.readiness.note("database_behind", asdict(behind))
+        await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
+        await self.intake.resume()
+        await self.runs.watch(self._turns.resume)
 
     def _told(self, owner: str) -> None:
         self._changed(owner, None)

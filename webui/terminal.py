@@ -56,6 +56,8 @@ class Terminal:
         """Say what is new."""
         if readiness.ready:
             self._once("ready", f"Parlour is ready at {self._address}")
+        if behind := readiness.notes.get("database_behind"):
+            self._once("behind", self._words("ready.behind", **behind))
         model = readiness["model"]
         if model.state == "loading" and model.total:
             self._progress(model)

@@ -67,6 +67,8 @@ class Intake:
         self._is_closing = False
         self.reach: Reach | None = None
         """How far links may lead; `None` is the open internet."""
+        self.keeps_unneeded = False
+        """Whether texts stay in an index that no document needs: those of a database that may come back."""
 
     async def add(
         self, owner: str, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
@@ -109,7 +111,8 @@ class Intake:
             StorageError: The index or the table of documents cannot be read.
         """
         known = {document.id for document in await asyncio.to_thread(library.documents)}
-        await take_out(library, await self._documents.unneeded(owner, list(known)))
+        if not self.keeps_unneeded:
+            await take_out(library, await self._documents.unneeded(owner, list(known)))
         for record in await self._documents.found(owner):
             if record.library_id not in known:
                 await self._restore(record)

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 COMMANDS: Final[Mapping[str, str]] = {
+    "backup": "webui.commands.backup",
     "batch": "webui.commands.batch",
     "check": "webui.commands.check",
     "eval": "webui.commands.eval",
     "export": "webui.commands.export",
+    "restore": "webui.commands.restore",
     "schema": "webui.commands.schema",
     "serve": "webui.commands.serve",
 }

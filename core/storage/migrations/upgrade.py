@@ -10,6 +10,7 @@ from core.errors import StorageError
 from core.storage.migrations.snapshots import Snapshots
 from core.storage.migrations.steps import HEAD, run_steps
 from core.storage.migrations.updating import PATIENCE, revision_of, update
+from core.storage.restored import go_on_restoring
 from core.storage.trouble import damaged, translated
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def bring_up_to_date(path: Path) -> None:
     """
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        go_on_restoring(path.parent)
         path.touch(mode=0o600)
         with closing(sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)) as connection:
             revision = _checked_revision(connection, path)

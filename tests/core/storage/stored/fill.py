@@ -92,8 +92,16 @@ async def replies(database: Any) -> dict[str, Any]:
     await runs.append(live.id, [row(1, "message_started", name=""), row(2, "text_delta", text="Once upon a")], **held)
     asked = await talks.create(OWNER, "Waits for its owner")
     waits, _ = await runs.create(OWNER, asked.id, user=[said("user", "Write it.")], parent_id=None, worker="1@1.00")
-    asks = row(3, "approval_asked", call_id="c2", name="write_file", arguments={"path": "a.txt"})
-    await runs.append(waits.id, [row(1, "message_started", name=""), asks], durable=True, **held)
+    rows = [row(1, "message_started", name="")]
+    if has("allowances"):  # which came with approvals
+        question = {"call_id": "c2", "name": "write_file", "arguments": {"path": "a.txt"}, "within": []}
+        more = {"reason": "writes", "wants": {"en": "write", "zh": "写"}, "addresses": [], "until": 4e9}
+        rows += [
+            row(2, "call_started", call_id="c2", name="write_file"),
+            row(3, "call_delta", call_id="c2", arguments='{"path": "a.txt"}'),
+            row(4, "approval_asked", **question, **more),
+        ]
+    await runs.append(waits.id, rows, durable=True, **held)
     return {"id": talk.id}
 
 

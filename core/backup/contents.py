@@ -1,0 +1,84 @@
+"""What of a data folder belongs into a backup: all that cannot be made again."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from contextlib import closing
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Final
+
+from core.storage.base import folder_name
+from core.storage.sniff import suffix_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DATABASE: Final = "parlour.db"
+SECRET: Final = "secret"  # noqa: S105 - the name of its file
+SECRETS: Final = (SECRET, "token")
+"""The installation's secret, and the one that opens the page."""
+INDEX: Final = "library.sqlite"
+LIBRARIES: Final = "libraries"
+ASIDE: Final = "before-restore-"
+
+OF_A_PROCESS: Final = frozenset({"address", "backups", "generation", "lost+found", "sandbox.json", "tmp", "workers"})
+"""What is not part of the data, and stays where it is when a backup is restored."""
+
+_OF_A_LIBRARY: Final = frozenset({"originals", INDEX})
+"""The other files and folders of a library are made again: quick indices, pictures of pages, locks."""
+_COMPANION: Final = re.compile(r".*\.(?:db|sqlite)(?:-wal|-shm|-journal)")
+_LONGEST: Final = 400
+
+
+def is_kept(name: PurePosixPath) -> bool:
+    """Whether what has this name in a data folder belongs into a backup, apart from the database and the secrets."""
+    parts = name.parts
+    if parts[0] in OF_A_PROCESS or parts[0].startswith(ASIDE) or any(part.startswith(".") for part in parts):
+        return False
+    if str(name) in {DATABASE, *SECRETS} or _COMPANION.fullmatch(name.name) or name.suffix == ".lock":
+        return False
+    return parts[0] != LIBRARIES or len(parts) < 3 or parts[2] in _OF_A_LIBRARY
+
+
+def is_index(name: PurePosixPath) -> bool:
+    """Whether it is the index of a library, which is a database of its own."""
+    return len(name.parts) == 3 and name.parts[0] == LIBRARIES and name.name == INDEX
+
+
+def is_safe(name: str) -> bool:
+    """Whether it is a name that a backup may have: relative, within the folder, on every system."""
+    if not name or len(name) > _LONGEST or "\\" in name or ":" in name or not name.isprintable():
+        return False
+    parts = name.split("/")
+    if any(part in {"", ".", ".."} or part.endswith((" ", ".")) for part in parts):
+        return False
+    return name in {DATABASE, *SECRETS} or is_kept(PurePosixPath(name))
+
+
+def files_in(home: Path) -> Iterator[PurePosixPath]:
+    """The files that belong into a backup, without the database and the secrets; links are left out."""
+    for folder, folders, files in os.walk(home):
+        here = Path(folder)
+        inside = PurePosixPath(here.relative_to(home).as_posix())
+        folders[:] = sorted(one for one in folders if is_kept(inside / one) and not (here / one).is_symlink())
+        yield from (inside / one for one in sorted(files) if is_kept(inside / one) and _is_plain(here / one))
+
+
+def _is_plain(path: Path) -> bool:
+    return path.is_file() and not path.is_symlink()
+
+
+def needed_by(database: Path) -> set[str]:
+    """The files that a database names: those of messages, and the originals of documents that were read.
+
+    Raises:
+        sqlite3.Error: It cannot be read.
+    """
+    with closing(sqlite3.connect(database)) as connection:
+        files = connection.execute("SELECT owner_id, id, media_type FROM files").fetchall()
+        query = "SELECT DISTINCT owner_id, library_id FROM documents WHERE status = 'ready' AND library_id IS NOT NULL"
+        texts = connection.execute(query).fetchall()
+    names = {f"files/{folder_name(owner)}/{one}{suffix_for(kind)}" for owner, one, kind in files}
+    return names | {f"{LIBRARIES}/{folder_name(owner)}/originals/{text}" for owner, text in texts}

@@ -1,0 +1,165 @@
+"""Writes a backup, also of a Parlour that runs: databases as SQLite copies them, everything else as it lies there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sqlite3
+import time
+import zipfile
+from contextlib import closing, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Final
+
+from core.backup.contents import DATABASE, SECRETS, files_in, is_index, needed_by
+from core.backup.manifest import COUNTED, NAME, Manifest
+from core.backup.problems import problem
+from core.storage.migrations.updating import revision_of
+from core.storage.synced import put_in_place
+from core.storage.trouble import damaged, translated
+
+if TYPE_CHECKING:
+    from pathlib import PurePosixPath
+
+_PIECE: Final = 1 << 20
+_TRIES: Final = 5
+_WAIT: Final = 30.0
+_LEVEL: Final = 3  # of compression: documents and pictures are compressed already
+
+
+def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tuple[Path, Manifest]:
+    """Write a backup of a data folder; a draft has its name only when it is complete, and on the disk.
+
+    Args:
+        home: The data folder; Parlour may be running on it.
+        target: The file to make, or a folder, where it gets a name with the time.
+        with_secret: Take in the secrets, with which kept keys and cookies can be read and the page be opened.
+
+    Returns:
+        The file, and what is in it.
+
+    Raises:
+        NoSpaceError: The disk is full.
+        StorageError: key `backup_no_data`, `backup_exists`, `backup_no_write`, or the database's own.
+    """
+    database = home / DATABASE
+    if not database.is_file():
+        raise problem("backup_no_data", home=str(home))
+    if target.is_dir():
+        target = target / f"parlour-{time.strftime('%Y%m%d-%H%M%S')}.zip"
+    if target.exists():
+        raise problem("backup_exists", file=str(target))
+    draft = target.with_name(f".{target.name}.part")
+    try:
+        with (
+            os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file,
+            zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=_LEVEL) as archive,
+        ):
+            manifest = _Writing(home, archive, draft.parent).write(with_secret=with_secret)
+        put_in_place(draft, target)
+    except sqlite3.Error as error:
+        raise translated(error, database) from error
+    except OSError as error:
+        said = translated(error, target)
+        if said.words_key == "no_space":
+            raise said from error
+        raise problem("backup_no_write", file=str(target), why=error.strerror or str(error)) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink(missing_ok=True)
+    return target, manifest
+
+
+class _Writing:
+    """One backup on its way into an archive."""
+
+    def __init__(self, home: Path, archive: zipfile.ZipFile, beside: Path) -> None:
+        self._home = home
+        self._archive = archive
+        self._beside = beside
+        self._entries: dict[str, tuple[int, str]] = {}
+
+    def write(self, *, with_secret: bool) -> Manifest:
+        with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
+            copy = Path(folder) / DATABASE
+            for _ in range(_TRIES):
+                copy_database(self._home / DATABASE, copy)
+                self._files()
+                if not self._deleted_meanwhile(needed_by(copy) - self._entries.keys()):
+                    break
+            schema, counts = _known_of(copy)
+            self._add(DATABASE, copy)
+        for name in SECRETS if with_secret else ():
+            with suppress(FileNotFoundError):
+                self._add(name, self._home / name)
+        manifest = Manifest(time.time(), schema, counts, self._entries)
+        self._archive.writestr(NAME, manifest.to_json())
+        return manifest
+
+    def _files(self) -> None:
+        """Everything that is not in the archive yet; what goes meanwhile is passed over."""
+        for name in files_in(self._home):
+            if str(name) in self._entries:
+                continue
+            with suppress(FileNotFoundError):
+                if is_index(name):
+                    self._index(name)
+                else:
+                    self._add(str(name), self._home / name)
+
+    def _index(self, name: PurePosixPath) -> None:
+        """A copy of a library's index; without one it is made again from the originals."""
+        with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
+            copy = Path(folder) / name.name
+            with suppress(sqlite3.DatabaseError):
+                copy_database(self._home / name, copy)
+                self._add(str(name), copy)
+
+    def _deleted_meanwhile(self, missing: set[str]) -> bool:
+        """Whether some of these files are no longer needed: then the copy of the database is older than the files."""
+        return bool(missing) and not missing <= needed_by(self._home / DATABASE)
+
+    def _add(self, name: str, path: Path) -> None:
+        digest, size = hashlib.sha256(), 0
+        with path.open("rb") as source:
+            about = zipfile.ZipInfo(name, time.localtime()[:6])
+            about.compress_type = zipfile.ZIP_DEFLATED
+            about.external_attr = 0o600 << 16
+            with self._archive.open(about, "w", force_zip64=True) as target:
+                while piece := source.read(_PIECE):
+                    digest.update(piece)
+                    size += len(piece)
+                    target.write(piece)
+        self._entries[name] = (size, digest.hexdigest())
+
+
+def copy_database(source: Path, target: Path) -> None:
+    """A copy of a database with what stands in its write-ahead log, in one file; others may write meanwhile.
+
+    Raises:
+        StorageError: The copy is damaged, so the database is.
+        sqlite3.Error: It cannot be read.
+    """
+    target.unlink(missing_ok=True)
+    target.touch(mode=0o600)
+    # Only to read: a backup of a folder that cannot be written is a backup as well.
+    with (
+        closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=_WAIT)) as live,
+        closing(sqlite3.connect(target, isolation_level=None)) as copy,
+    ):
+        live.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+        found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
+        if found != "ok":
+            raise damaged(source, str(found).splitlines()[-1])
+
+
+def _known_of(database: Path) -> tuple[str, dict[str, int]]:
+    with closing(sqlite3.connect(database)) as connection:
+        schema = revision_of(connection) or ""
+        counts = {
+            table: int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])  # noqa: S608 - literal names
+            for table in COUNTED
+        }
+    return schema, counts

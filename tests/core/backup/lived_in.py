@@ -1,0 +1,84 @@
+"""A data folder with a conversation, a file that is a document, a note and a kept key; and what is found in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from core.engine import Engine
+from core.errors import StorageError
+from core.messages.message import Message
+from core.settings import Settings
+from core.storage.base import LOCAL_OWNER
+from core.storage.model_services import ModelServiceStore
+from core.storage.sealing import Sealer
+from core.testing.scripted_model import ScriptedModel
+
+TEXT = "The lighthouse keeper collects 950 rare stamps."
+KEY = "sk-0123456789abcdef"
+
+
+@asynccontextmanager
+async def opened(home: Path) -> AsyncGenerator[Engine]:
+    settings = Settings.load(home=home, retrieval="keyword", check_claims=False)
+    async with Engine(settings, model=ScriptedModel()) as engine:
+        yield engine
+
+
+async def fill(engine: Engine) -> None:
+    talks = engine.conversations
+    talk = await talks.create(LOCAL_OWNER, "A trip")
+    question = await talks.add_message(LOCAL_OWNER, talk.id, "user", [Message("user", "Where to?")], None)
+    await talks.add_message(LOCAL_OWNER, talk.id, "assistant", [Message("assistant", "North.")], question.id)
+    file = await engine.files.put(LOCAL_OWNER, "keeper.txt", TEXT.encode())
+    await add_document(engine, talk.id, file.id)
+    services = ModelServiceStore(talks.database, Sealer(engine.settings.signing_secret()))
+    await services.save(LOCAL_OWNER, "deepseek", address="", model="m", key=KEY, use=False)
+    notes = engine.settings.home / "notes" / LOCAL_OWNER
+    notes.mkdir(parents=True)
+    (notes / "diary").write_text("Windy.", "utf-8")
+
+
+async def add_document(engine: Engine, talk: str, file_id: str) -> None:
+    document = await engine.add_document(LOCAL_OWNER, talk, await engine.files.record(LOCAL_OWNER, file_id))
+    change = asyncio.Event()
+    leave = engine.on_change(lambda _owner, _talk: change.set())
+    async with asyncio.timeout(60):
+        while (await engine.documents.get(LOCAL_OWNER, document.id)).status != "ready":
+            await change.wait()
+            change.clear()
+    leave()
+
+
+async def found_in(home: Path) -> dict[str, object]:
+    """What an owner finds: conversations, the document's passage, the file, the note and the key."""
+    async with opened(home) as engine:
+        talks = engine.conversations
+        titles = {
+            talk.title: [turn.parts[0].content for turn in await talks.thread(LOCAL_OWNER, talk.id)]
+            for talk in await talks.list(LOCAL_OWNER)
+        }
+        talk = (await talks.list(LOCAL_OWNER))[-1]
+        (record,) = await engine.documents.list(LOCAL_OWNER, talk.id)
+        file, path = await engine.files.get(LOCAL_OWNER, record.file_id)
+        async with engine.index(LOCAL_OWNER) as library:
+            passages = [passage.text for passage in await library.afind("Who collects stamps?")]
+        notes = [note.text for note in await engine.toolbox.notes.list(LOCAL_OWNER)]
+        services = ModelServiceStore(talks.database, Sealer(engine.settings.signing_secret()))
+        sealed = await services.get(LOCAL_OWNER, "deepseek")
+        return {
+            "titles": titles,
+            "file": (file.name, path.read_text("utf-8")),
+            "passages": passages,
+            "notes": notes,
+            "key": _opened(engine, sealed.key or "") if sealed else "",
+        }
+
+
+def _opened(engine: Engine, sealed: str) -> str:
+    try:
+        return Sealer(engine.settings.signing_secret()).open(sealed, LOCAL_OWNER, "deepseek")
+    except StorageError as error:
+        return error.words_key
