@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core.agents.hub import circle, within
+from core.agents.keywords import handed_on
 from core.agents.language import language_of
 from core.agents.leading_prompts import ASK_AGENT, HEARD, SAID_NOTHING
 from core.errors import SettingsError, ToolError
@@ -127,7 +128,7 @@ class AgentTool(BaseTool):
             if progress is not None:
                 progress(text, done, total)
 
-        async with aclosing(self.agent.stream([asked], progress=inner, **context)) as events:
+        async with aclosing(self.agent.stream([asked], progress=inner, **handed_on(self.agent, context))) as events:
             async for event in events:
                 reply.apply(event)
                 if tell is not None:

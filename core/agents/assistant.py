@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from core.agents.citing import without_old_numbers
 from core.agents.fn_call import FnCallAgent
 from core.agents.follow_up import asked_together
+from core.agents.knowledge import Knowledge, told_knowledge
 from core.agents.own_library import OwnLibrary, files_here
 from core.agents.pending import this_turn
 from core.agents.prompts import CITE, CITE_SMALL, WHO
@@ -36,7 +37,8 @@ class Assistant(FnCallAgent):
     """Answers with tools and from documents.
 
     Where there are documents, their passages are searched before the model is asked, which shows as an ordinary call
-    of `ask_documents`; the answer carries `[n]` marks that point to them.
+    of `ask_documents`; the answer carries `[n]` marks that point to them. `run(messages, knowledge="…")` brings its own
+    material instead: the model reads that, and no document is searched.
 
     Args:
         function_list: Tools, as of every agent.
@@ -97,10 +99,13 @@ class Assistant(FnCallAgent):
     def _system_message(self, lang: Lang) -> str:
         return WHO[lang] if self.system_message is None else self.system_message
 
-    def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+    def _stream_reply(self, messages: list[Message], *, lang: Lang, knowledge: Knowledge = "", **kwargs: Any) -> Stream:
         kwargs = self._asking({"files": files_of(messages), **kwargs})
         messages = without_old_numbers(messages)
-        if not self._may_have_documents(messages):
+        told = told_knowledge(knowledge, lang)
+        if told:  # what may be private: whoever decides about a call must know
+            messages = also_told(messages, told, extra={"files": [""]})
+        if told or not self._may_have_documents(messages):
             return self._loop(self.function_map).reply(messages, lang=lang, **kwargs)
         return self._from_documents(messages, lang, kwargs)
 

@@ -11,6 +11,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
 
 from core.agents.given_tools import GivenTool, tools_from
+from core.agents.keywords import check_keywords
 from core.agents.language import language_of
 from core.agents.mapping import mapped
 from core.agents.seed_run import run_events
@@ -18,6 +19,7 @@ from core.bridge.endings import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError
+from core.llm.asking import nothing_asked
 from core.llm.batch import DEFAULT_CONCURRENCY
 from core.llm.open_model import get_chat_model
 from core.messages.content import ContentItem
@@ -112,10 +114,11 @@ class Agent:
                 called with a call's id, a text, what is done and the total.
 
         Raises:
-            ValueError: There is no message.
+            BadMessagesError: There is no message, or they are none.
+            SettingsError: An argument is misspelt, or there is no such language.
             ParlourError: The reply cannot be made; most such errors come while the events are read.
         """
-        asked, _ = as_messages(messages)
+        asked, _ = self._asked(messages, kwargs)
         guard = guard_for(approval)
         make = self._seed_events if self._is_synchronous() else self._events
         events = make(asked, guard, **kwargs)
@@ -136,7 +139,7 @@ class Agent:
 
         Closing the iterator stops the reply. `approval` and the rest are as of `stream`.
         """
-        asked, as_dicts = as_messages(messages)
+        asked, as_dicts = self._asked(messages, kwargs)
         guard = guard_for(approval)
         if self._is_synchronous():
             growing = self._run_seed(asked, guard, **kwargs)
@@ -156,7 +159,7 @@ class Agent:
         self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> Any:
         """The whole reply to `messages`. `approval` and the rest are as of `stream`."""
-        asked, as_dicts = as_messages(messages)
+        asked, as_dicts = self._asked(messages, kwargs)
         guard = guard_for(approval)
         if self._is_synchronous():
             reply: list[Message] = []
@@ -257,14 +260,20 @@ class Agent:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
+    def _asked(self, messages: Sequence[Given], kwargs: Mapping[str, Any]) -> tuple[list[Message], bool]:
+        """What a program asks, checked, and whether it is dicts throughout."""
+        check_keywords(self, self.function_map.values(), kwargs)
+        asked, as_dicts = as_messages(messages)
+        if not asked:
+            raise nothing_asked()
+        return asked, as_dicts
+
     def _model(self) -> BaseChatModel:
         if self.llm is None:
             raise SettingsError(f"{type(self).__name__} has no model.", hint="Pass llm=...", key="model_not_named")
         return self.llm
 
     def _events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
-        if not asked:
-            raise ValueError("There is no message to answer.")
         if guard is not None:
             within = Guarded(guard, asked)
             with under(within):  # the hook may be no generator

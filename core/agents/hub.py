@@ -7,6 +7,7 @@ from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
 from core.agents.base import Agent
+from core.agents.keywords import handed_on
 from core.errors import SettingsError
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import SYSTEM, USER
@@ -109,7 +110,7 @@ def _directly_within(agent: object) -> Iterator[object]:
 
 async def speech(agent: Agent, messages: Sequence[Message], lang: Lang, **kwargs: Any) -> Stream:
     """What one agent says, under its own name; leaving early stops it."""
-    async with aclosing(agent.stream(messages, lang=lang, **kwargs)) as events:
+    async with aclosing(agent.stream(messages, lang=lang, **handed_on(agent, kwargs))) as events:
         async for event in events:
             unnamed = isinstance(event, MessageStarted) and event.name is None
             yield MessageStarted(agent.name) if unnamed else event

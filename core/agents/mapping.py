@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from core.agents.keywords import check_keywords
 from core.bridge.endings import released
 from core.bridge.snapshots import as_messages, dumped
-from core.errors import ParlourError
+from core.errors import BadMessagesError, ParlourError
 from core.llm.batch import in_order
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.tools.approval import Ask, Policy
 
+_OF_MAP = ("concurrency", "keep_errors")
 _log = logging.getLogger(__name__)
 
 Question: TypeAlias = "str | Mapping[str, Any] | Message | Sequence[Message | dict[str, Any]]"
@@ -88,7 +90,8 @@ async def mapped(
     **kwargs: Any,
 ) -> list[Answer | ParlourError]:
     """The answers, in the order of the questions; `Agent.amap` says what the arguments are."""
-    conversations = [conversation_of(question) for question in questions]
+    check_keywords(agent, agent.function_map.values(), kwargs, _OF_MAP)
+    conversations = [conversation_of(question) for question in _listed(questions)]
     guard = Guard.of(approval)
     over = 0
 
@@ -127,6 +130,15 @@ async def answered(agent: Agent, messages: list[Message], **kwargs: Any) -> Answ
         _log.warning("An agent failed.", exc_info=True)
         raise AgentFailedError(f"The agent failed: {type(error).__name__}: {error}") from error
     return Answer(transcript.messages(), transcript.usage, monotonic() - start)
+
+
+def _listed(questions: Sequence[Question]) -> list[Question]:
+    given: Any = questions
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Message):
+        return list(cast("Iterable[Question]", given))
+    kind = "None" if given is None else type(cast("object", given)).__name__
+    hint = 'Give a list, such as ["What is tea?", "And coffee?"].'
+    raise BadMessagesError(code="400", message=f"Questions cannot be given as {kind}.", hint=hint)
 
 
 def conversation_of(question: Question) -> list[Message]:

@@ -34,6 +34,11 @@ _SECONDS: Final = frozenset({"request_timeout", "turn_timeout"})
 _DICTS: Final = ("extra_body", "extra_headers", "extra_query")
 
 
+def nothing_asked() -> BadMessagesError:
+    """There is no message."""
+    return BadMessagesError(code="400", message="There is no message to answer.", hint="Give at least one message.")
+
+
 def check_messages(messages: Sequence[Message]) -> None:
     """Whether a model can be asked this.
 
@@ -42,7 +47,7 @@ def check_messages(messages: Sequence[Message]) -> None:
             question.
     """
     if not messages:
-        raise BadMessagesError(code="400", message="There is no message to answer.", hint="Give at least one message.")
+        raise nothing_asked()
     systems = sum(message.role == SYSTEM for message in messages)
     if systems > 1:
         raise BadMessagesError(

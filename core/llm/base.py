@@ -27,7 +27,7 @@ from core.llm.request import (
     Stream,
     merge_generate,
 )
-from core.llm.seed_hooks import hooks_stream
+from core.llm.seed_hooks import Hooks, hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
 from core.llm.wire.functions import checked
@@ -70,6 +70,11 @@ class BaseChatModel:
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
     call_listeners: tuple[OnCall, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_chat_with_functions" in vars(cls) and "native_calls" not in vars(cls):
+            cls.native_calls = True  # its calls are its own
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self.cfg: dict[str, Any] = dict(cfg or {})
@@ -348,7 +353,8 @@ class BaseChatModel:
 
     def _stream(self, request: ChatRequest) -> Stream:
         """The reply as events; `request.generate` is merged already. The default calls the synchronous hooks."""
-        return hooks_stream(self._chat_stream, self._chat_no_stream, request)
+        hooks = Hooks(self._chat_stream, self._chat_no_stream, self._chat_with_functions)
+        return hooks_stream(hooks, request, type(self).__name__)
 
     async def _connect(self) -> None:
         """Open the connection that the first question will use. A model in this process needs none."""
@@ -364,6 +370,21 @@ class BaseChatModel:
 
     def _chat_no_stream(self, messages: list[Message], generate_cfg: dict[str, Any]) -> list[Message]:
         """Synchronous hook: the whole reply at once."""
+        raise NotImplementedError
+
+    def _chat_with_functions(
+        self,
+        messages: list[Message],
+        functions: list[dict[str, Any]],
+        stream: bool,  # noqa: FBT001 - the seed's signature
+        delta_stream: bool,  # noqa: FBT001 - the seed's signature
+        generate_cfg: dict[str, Any],
+        lang: Lang,
+    ) -> list[Message] | Iterable[list[Message]]:
+        """Synchronous hook: a reply that may call `functions`. A model that has it is asked for calls by it alone.
+
+        Without it Parlour writes the functions into the prompt and reads calls from the text, by the two hooks above.
+        """
         raise NotImplementedError
 
     # -- inside ---------------------------------------------------------------------------------------------------

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
+from collections import OrderedDict
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from core.errors import ModelMisbehavedError
 from core.llm.blocking import from_blocking
@@ -26,52 +29,113 @@ if TYPE_CHECKING:
     from core.llm.request import ChatRequest, Stream
     from core.messages.content import ContentItem
 
+T = TypeVar("T")
+
 Whole: TypeAlias = "list[Message] | list[dict[str, Any]]"
-StreamHook: TypeAlias = Callable[[list[Message], bool, dict[str, Any]], Iterable[Whole]]
-WholeHook: TypeAlias = Callable[[list[Message], dict[str, Any]], Whole]
+StreamHook: TypeAlias = Callable[..., Iterable[Whole]]
+WholeHook: TypeAlias = Callable[..., Whole]
+CallingHook: TypeAlias = "Callable[..., Whole | Iterable[Whole]]"
 
 
-async def hooks_stream(stream_hook: StreamHook, whole_hook: WholeHook, request: ChatRequest) -> Stream:
+@dataclass(frozen=True, slots=True)
+class Hooks:
+    """The seed's hooks of one model, each called by the names of what it takes.
+
+    Args:
+        stream: `_chat_stream(messages, delta_stream, generate_cfg)`; not implemented: the next one is called.
+        whole: `_chat_no_stream(messages, generate_cfg)`.
+        calling: `_chat_with_functions(messages, functions, stream, delta_stream, generate_cfg, lang)`, where functions
+            are on offer; not implemented: the others are called.
+    """
+
+    stream: StreamHook
+    whole: WholeHook
+    calling: CallingHook
+
+
+async def hooks_stream(hooks: Hooks, request: ChatRequest, model: str) -> Stream:
     """Run the hooks in a thread and turn their growing messages into events.
 
     Args:
-        stream_hook: `_chat_stream(messages, delta_stream, generate_cfg)`; not implemented: the other one is called.
-        whole_hook: `_chat_no_stream(messages, generate_cfg)`.
-        request: What is asked; offered functions are in `generate_cfg["functions"]`.
+        hooks: Those of the model.
+        request: What is asked; offered functions are in `generate_cfg["functions"]`, too.
+        model: The name of the model's class, for errors.
 
     Raises:
-        NotImplementedError: The model implements neither.
+        NotImplementedError: The model implements none.
         ModelMisbehavedError: What was said before changed.
     """
     yield MessageStarted()
     growth = Growth()
-    async with aclosing(from_blocking(lambda: _snapshots(stream_hook, whole_hook, request))) as snapshots:
+    async with aclosing(from_blocking(lambda: _snapshots(hooks, request, model))) as snapshots:
         async for snapshot in snapshots:
             for event in growth.events(snapshot):
                 yield event
     yield MessageFinished("calls" if growth.calls else "stop")
 
 
-def _snapshots(stream_hook: StreamHook, whole_hook: WholeHook, request: ChatRequest) -> Iterator[list[Message]]:
+def _snapshots(hooks: Hooks, request: ChatRequest, model: str) -> Iterator[list[Message]]:
     # The hooks of the seed may change what they are given; the caller's own messages stay as they are.
     messages = [Message(**message.model_dump()) for message in request.messages]
     generate: dict[str, Any] = dict(request.generate)
+    given: dict[str, Any] = {"messages": messages, "delta_stream": False, "generate_cfg": generate}
+    ways: list[Callable[[], Any]] = [partial(by_name, hooks.stream, **given)]
+    ways.append(partial(by_name, hooks.whole, messages=messages, generate_cfg=generate))
     if request.functions:
         generate["functions"] = list(request.functions)
-    try:
-        growing = iter(stream_hook(messages, False, generate))  # noqa: FBT003 - the seed's signature
-        first = next(growing, None)
-    except NotImplementedError:
-        yield _messages(whole_hook(messages, generate))
+        calling = {**given, "functions": list(request.functions), "stream": True, "lang": request.lang}
+        ways.insert(0, partial(by_name, hooks.calling, **calling))
+    for way in ways:
+        try:
+            growing = _replies(way())
+            first = next(growing, None)
+        except NotImplementedError:
+            continue
+        try:
+            if first is not None:
+                yield first
+            yield from growing
+        finally:
+            growing.close()
         return
+    raise NotImplementedError(f"{model} answers nothing: it must define _stream, _chat_stream or _chat_no_stream.")
+
+
+def _replies(given: Any) -> Generator[list[Message], None, None]:
+    """Whole replies, one after the other, of a hook that gives one or many."""
+    if isinstance(given, list) and not (given and isinstance(given[0], list)):
+        given = [cast("Whole", given)]
+    growing = iter(cast("Iterable[Whole]", given))
     try:
-        if first is not None:
-            yield _messages(first)
         for snapshot in growing:
             yield _messages(snapshot)
     finally:
         if isinstance(growing, Generator):
             growing.close()
+
+
+def by_name(hook: Callable[..., T], **given: Any) -> T:
+    """Call a hook with what it takes of `given`, by name.
+
+    A parameter of another name gets the first value that none asked for, so that hooks that give their parameters
+    names of their own are served in the order of the seed; what a hook has no parameter for is left out.
+    """
+    signature = inspect.signature(hook)
+    parameters = signature.parameters.values()
+    every = {one.name for one in parameters}
+    left = {name: value for name, value in given.items() if name not in every}
+    arguments: dict[str, Any] = {}
+    for one in parameters:
+        if one.kind is one.VAR_POSITIONAL:
+            arguments[one.name] = ()
+        elif one.kind is one.VAR_KEYWORD:
+            arguments[one.name] = left
+        elif one.name in given:
+            arguments[one.name] = given[one.name]
+        elif one.default is one.empty and left:
+            arguments[one.name] = left.pop(next(iter(left)))
+    bound = inspect.BoundArguments(signature, OrderedDict(arguments))
+    return hook(*bound.args, **bound.kwargs)
 
 
 def _messages(snapshot: Whole) -> list[Message]:

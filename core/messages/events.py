@@ -84,10 +84,14 @@ class ToolFinished:
 
 @dataclass(frozen=True, slots=True)
 class MessageFinished:
-    """A model ended its reply, or its turn of one."""
+    """A model ended its reply, or its turn of one.
+
+    With `unthought` what was told as its thought turned out to be its answer: the text before this event is all of it.
+    """
 
     reason: FinishReason
     usage: Usage | None = None
+    unthought: bool = False
     kind: Literal["message_finished"] = "message_finished"
 
 

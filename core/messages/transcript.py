@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, assert_never
+from typing import TYPE_CHECKING, Literal, Never, TypeAlias
 
 from core.messages.content import ContentItem
 from core.messages.events import (
@@ -116,6 +116,14 @@ def _mended(text: str) -> str | None:
         return None
 
 
+def _refuse(event: Never) -> Never:
+    """Raises TypeError: what should be an event is none."""
+    raise TypeError(
+        f"A model or an agent gave {type(event).__name__} instead of an event: "
+        "`_stream` and `_stream_reply` yield events (core.messages.events), `_chat_stream` and `_run` lists."
+    )
+
+
 def edited_call(message: Message, arguments: object) -> Message:
     """The call with the arguments that a person put in place of the model's; the same message where there are none."""
     if not isinstance(arguments, dict) or message.function_call is None:
@@ -176,7 +184,7 @@ class Transcript:
             case MessageFinished():
                 self._finish(event)
             case _:
-                assert_never(event)
+                _refuse(event)
 
     def messages(self) -> list[Message]:
         """The reply as the seed's messages. What was finished before is the same object each time."""
@@ -231,6 +239,8 @@ class Transcript:
                 entry.finish(mend=event.reason == "calls")  # of a reply that was cut off nothing is mended
         self.reason = event.reason
         self._count(event.usage)
+        if event.unthought:
+            self._open = [one for one in self._open if not isinstance(one, _Open) or one.kind != "reasoning"]
         if not any(isinstance(entry, _Call) for entry in self._open):
             self._settle()
 

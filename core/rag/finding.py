@@ -6,7 +6,7 @@ import logging
 import threading
 from typing import TYPE_CHECKING
 
-from core.errors import ModelServiceError, StorageError
+from core.errors import ModelServiceError, SettingsError, StorageError
 from core.rag import records
 from core.rag.index_file import DamagedIndexError
 from core.rag.rerank import reranker
@@ -65,9 +65,13 @@ class Finder:
         """Chunk ids with scores, the best first.
 
         Raises:
+            SettingsError: It is to search by meaning, and was opened without vectors.
             StorageError: The library cannot be read.
         """
         wanted = kind or self._config.retrieval_type
+        if wanted in _BY_MEANING and self._config.retrieval_type not in _BY_MEANING:
+            hint = f'Open it with Library.open(folder, {{"retrieval_type": "{wanted}"}}).'
+            raise SettingsError("This library was opened without vectors, which search by meaning needs.", hint=hint)
         if self._reranker is None or wanted == "front_page" or not question.strip():
             found = self._found(wanted, question, k, documents)
         else:

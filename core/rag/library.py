@@ -225,6 +225,7 @@ class Library:
             documents: Only in those with these ids; in all by default.
 
         Raises:
+            SettingsError: There is no such way of searching, or it needs vectors, and the library was opened without.
             StorageError: The library cannot be read.
         """
         most = self._config.top_k if k is None else k

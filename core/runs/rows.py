@@ -169,6 +169,8 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     if isinstance(event, Within):
         return {"calls": list(event.calls), "event": {"kind": event.event.kind, **_payload(event.event)}}
     values = {field.name: getattr(event, field.name) for field in fields(event) if field.name != "kind"}
+    if not values.get("unthought", True):
+        del values["unthought"]  # earlier versions read the rows, too
     return {
         name: v.model_dump(mode="json", fallback=str) if isinstance(v, BaseModel) else v for name, v in values.items()
     }

@@ -64,7 +64,7 @@ async def _prompted(template: CallTemplate, request: ChatRequest, below: Source)
                     cut = event.reason == "length"
                     for found in reader.close(cut=cut):
                         yield found
-                    yield MessageFinished("calls" if reader.calls and not cut else event.reason, event.usage)
+                    yield replace(event, reason="calls" if reader.calls and not cut else event.reason)
                 else:
                     yield event
         except ModelServiceError:

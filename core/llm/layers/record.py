@@ -167,7 +167,7 @@ class _Watch:
         if usage.cost is None:
             cost = 0.0 if self._notes.cache_hit else await cost_of(usage, self.model.model, service)
             usage = usage if cost is None else usage.model_copy(update={"cost": cost})
-        return event if usage is event.usage else MessageFinished(event.reason, usage)
+        return event if usage is event.usage else replace(event, usage=usage)
 
     def _call(self) -> ModelCall:
         notes, now = self._notes, perf_counter()

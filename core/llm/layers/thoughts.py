@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from core.errors import ModelServiceError
@@ -20,19 +21,27 @@ async def thoughts(request: ChatRequest, below: Source) -> Stream:
     """The reply, its tagged thought as reasoning.
 
     With `generate_cfg["thought_in_content"]` the reply begins inside a thought, whose opening tag some services drop.
-    So does one that goes on with an answer of the assistant's which stops in the middle of a thought.
+    So does one that goes on with an answer of the assistant's which stops in the middle of a thought. A reply whose
+    thought was neither opened nor closed, and which was not cut off, was no thought: all of it is said as the answer.
     """
-    scanner = thought_scanner(inside=is_on(request.generate.get("thought_in_content")) or _is_begun(request))
+    begun = _is_begun(request)
+    scanner = thought_scanner(inside=begun or is_on(request.generate.get("thought_in_content")))
+    said: list[str] = []
     async with aclosing(below(request)) as events:
         try:
             async for event in events:
                 if isinstance(event, TextDelta) and not scanner.settled:
+                    said.append(event.text)
                     for piece in scanner.feed(event.text):
                         yield _event(piece)
                     continue
                 if isinstance(event, MessageFinished):
+                    unclosed = scanner.mode == "thought" and event.reason == "stop" and not begun
                     for piece in scanner.close():
                         yield _event(piece)
+                    if unclosed and (answer := _answer(said)):
+                        yield TextDelta(answer)
+                        event = replace(event, unthought=True)  # noqa: PLW2901 - the same event, which says so
                 yield event
         except ModelServiceError:
             for piece in scanner.close(cut=True):  # what had come is kept
@@ -54,6 +63,12 @@ def _is_begun(request: ChatRequest) -> bool:
     last = request.messages[-1]
     begun = last.get_text_content() if last.role == ASSISTANT else ""
     return begun.lstrip().startswith(THINK) and END_THINK not in begun
+
+
+def _answer(said: list[str]) -> str:
+    """A reply that was taken for a thought; nothing where it opened one itself."""
+    whole = "".join(said)
+    return "" if whole.lstrip().startswith(THINK) else whole.lstrip("\n")
 
 
 def _event(piece: Piece) -> Event:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.llm.wire.notes import item_name
 from core.messages.content import ContentItem
@@ -18,6 +19,7 @@ _KINDS: Final = {
     "en": {"file": "[file]", "image": "![image]", "video": "![video]", "audio": "![audio]"},
     "zh": {"file": "[文件]", "image": "![图片]", "video": "![视频]", "audio": "![音频]"},
 }
+_STORE: Final = "/files/"
 _UPLOADED: Final = {"en": "(Uploaded {names}) ", "zh": "（上传了 {names}）"}
 
 
@@ -58,7 +60,8 @@ def named(
         return message
     kept = [item for item in message.content if item.type == "text" or takes(item)]
     told = [item for item in message.content if item.type != "text" and (names_all or not takes(item))]
-    names = [name for item in told for name in _names(item, lang)]
+    given = _given_names(message)
+    names = [name for item in told for name in _names(item, lang, given)]
     words = _UPLOADED[lang].format(names=" ".join(names))
     if not names or any(words.strip() in (item.text or "") for item in kept):
         items = kept
@@ -69,16 +72,26 @@ def named(
     return message.model_copy(update={"content": items})
 
 
-def _names(item: ContentItem, lang: Lang) -> list[str]:
+def _given_names(message: Message) -> dict[str, str]:
+    """What the files of a store are called, by id."""
+    about: Any = (message.extra or {}).get("files") or ()
+    if not isinstance(about, list | tuple):
+        return {}
+    rows = [cast("Mapping[str, Any]", one) for one in cast("Sequence[object]", about) if isinstance(one, Mapping)]
+    return {str(one["id"]): str(one["name"]) for one in rows if one.get("id") and one.get("name")}
+
+
+def _names(item: ContentItem, lang: Lang, given: Mapping[str, str]) -> list[str]:
     kind = _KINDS[lang][item.type]
     if isinstance(item.value, list):
         frames = [str(frame) for frame in cast("Sequence[object]", item.value)]
-        return [_name(kind, ContentItem(video=frame)) for frame in frames if frame]
-    return [_name(kind, item)]
+        return [_name(kind, ContentItem(video=frame), given) for frame in frames if frame]
+    return [_name(kind, item, given)]
 
 
-def _name(kind: str, item: ContentItem) -> str:
-    """The kind and the name; a file without an ending lies in a store, and its name is the store's own."""
+def _name(kind: str, item: ContentItem, given: Mapping[str, str]) -> str:
+    """The kind and the name; that of a file in a store is the store's own unless the message says what it was."""
     name = item_name(item)
-    is_stored = "." not in name and "://" not in str(item.value)
-    return kind.strip("!") if is_stored else f"{kind}({name})"
+    if str(item.value).startswith(_STORE) and "." not in name:
+        name = given.get(name, "")
+    return f"{kind}({name})" if name else kind.strip("!")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from posixpath import basename
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from core.llm.request import Lang
     from core.messages.content import ContentItem
 
+_NAME = re.compile(r"data:[^,]{0,400}?;name=([^;,]+)")
 _WORDS: dict[str, dict[str, str]] = {
     "en": {"image": "picture", "audio": "recording", "video": "video", "file": "file"},
     "zh": {"image": "图片", "audio": "录音", "video": "视频", "file": "文件"},
@@ -26,11 +28,14 @@ def note(item: ContentItem, lang: Lang = "en") -> str:
 
 
 def item_name(item: ContentItem) -> str:
-    """The last part of an item's address: its file name, or the host; empty where there is none."""
+    """The last part of an item's address as a reader writes it: its file name, or the host; empty without any."""
     address = item.value
-    if not isinstance(address, str) or address.startswith("data:"):
+    if not isinstance(address, str):
         return ""
+    if address.startswith("data:"):
+        given = _NAME.match(address)
+        return basename(unquote(given[1])) if given else ""
     if "://" not in address:
-        return basename(address.replace("\\", "/").rstrip("/"))
+        return unquote(basename(address.replace("\\", "/").rstrip("/")))
     parts = urlsplit(address)
     return unquote(basename(parts.path.rstrip("/"))) or parts.hostname or ""

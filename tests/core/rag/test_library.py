@@ -356,6 +356,17 @@ def test_slides_have_passages_but_no_picture_that_would_be_missing(library: Libr
         assert caught.value.words_key == "document_no_pages"
 
 
+@pytest.mark.parametrize("kind", ["hybrid", "vector"])
+def test_search_by_meaning_without_vectors_says_how_to_open_the_library(library: Library, kind: Any) -> None:
+    library.add_text("Herons eat fish.", name="lake")
+    with pytest.raises(SettingsError, match="opened without vectors") as caught:
+        library.find("herons", retrieval_type=kind)
+    assert f'Library.open(folder, {{"retrieval_type": "{kind}"}})' in str(caught.value)
+    with pytest.raises(SettingsError, match="opened without vectors"):
+        asyncio.run(library.afind("herons", retrieval_type=kind))
+    assert library.find("herons")[0].document == "lake"
+
+
 def test_a_misspelt_setting_names_the_near_one(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="Did you mean 'retrieval_type'"):
         Library.open(tmp_path / "x", {"retrieval": "hybrid"})

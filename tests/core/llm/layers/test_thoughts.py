@@ -76,3 +76,36 @@ def test_a_thought_that_the_asker_began_is_gone_on_with(begun, said):
 def test_a_thought_that_the_asker_ended_is_over():
     asked = [{"role": "user", "content": "q"}, {"role": "assistant", "content": "<think>hm</think>"}]
     assert [part["content"] for part in ScriptedModel("answer").chat(asked, stream=False)] == ["answer"]
+
+
+def answered(reply: Reply, **generate):
+    model = ScriptedModel(reply)
+    return model.chat(
+        [{"role": "user", "content": "?"}], stream=False, extra_generate_cfg={"thought_in_content": True, **generate}
+    )
+
+
+@pytest.mark.parametrize("text", ["42", "\nTwo\n\nlines ", "a < b", "<b>bold</b>"])
+def test_a_reply_that_ends_without_closing_its_thought_is_the_answer_and_no_thought(text):
+    assert answered(Reply(text=text)) == [{"role": "assistant", "content": text.lstrip("\n")}]
+
+
+def test_while_it_comes_it_may_be_a_thought_and_the_last_snapshot_has_the_answer_alone():
+    model = ScriptedModel(Reply(text="one two three", pace=0.03))
+    shown = list(
+        model.chat([{"role": "user", "content": "?"}], extra_generate_cfg={"thought_in_content": True}),
+    )
+    assert shown[-1] == [{"role": "assistant", "content": "one two three"}]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("hm</think>yes", [{"reasoning_content": "hm", "content": ""}, {"content": "yes"}]),
+        ("<think>hm</think>yes", [{"reasoning_content": "hm", "content": ""}, {"content": "yes"}]),
+        ("<think>hm", [{"reasoning_content": "hm", "content": ""}]),
+        ("hm</think>", [{"reasoning_content": "hm", "content": ""}]),
+    ],
+)
+def test_a_thought_that_was_opened_or_closed_stays_one(text, said):
+    assert answered(Reply(text=text)) == [{"role": "assistant", **one} for one in said]

@@ -57,3 +57,30 @@ def test_words_around_it_are_in_the_language_of_the_question() -> None:
     model = ScriptedModel("好")
     model.chat([Message(USER, [ContentItem(text="看看"), ContentItem(file="文档.pdf")])], stream=False)
     assert model.requests[0].messages[0].content == "（上传了 [文件](文档.pdf)）看看"
+
+
+@pytest.mark.parametrize(
+    ("address", "name"),
+    [
+        ("/home/ann/a b.pdf", "a b.pdf"),
+        ("a%20b.pdf", "a b.pdf"),
+        ("file:///home/ann/a%20b.pdf", "a b.pdf"),
+        ("https://example.org/%E8%8C%B6.pdf?x=1", "茶.pdf"),
+        ("data:text/csv;name=a%20b.csv;base64,YQ==", "a b.csv"),
+        ("/home/ann/README", "README"),
+        ("Makefile", "Makefile"),
+        ("C:\\docs\\LICENSE", "LICENSE"),
+    ],
+)
+def test_a_file_is_told_by_its_name_as_a_reader_writes_it_with_or_without_an_extension(
+    seeing: ScriptedModel, address: str, name: str
+) -> None:
+    assert told(seeing, ContentItem(file=address)).content == f"(Uploaded [file]({name})) see"
+
+
+def test_a_stored_file_is_told_by_the_name_that_it_came_with() -> None:
+    model = ScriptedModel("fine")
+    files = [{"id": "k3J9x0", "name": "a b.pdf", "kind": "document"}, {"id": "z", "name": "Makefile"}, "odd", {}]
+    items = [ContentItem(text="see"), ContentItem(file="/files/k3J9x0"), ContentItem(file="/files/z")]
+    model.chat([Message(USER, items, extra={"files": files})], stream=False)
+    assert model.requests[0].messages[0].content == "(Uploaded [file](a b.pdf) [file](Makefile)) see"
