@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.errors import ParlourError
     from core.llm.base import BaseChatModel
+    from core.rag.document import Passage
     from core.rag.library import Library
     from core.reading.attachments import Lang, Named
     from core.runs.run import Run
@@ -122,8 +123,8 @@ class Engine:
                 index=self.index,
                 changed=self._changed,
             )
-            by_meaning = self.settings.retrieval == "hybrid"
-            check = Checking(by_meaning=by_meaning) if self.settings.check_claims else None
+            self.checking = Checking(by_meaning=self.settings.retrieval == "hybrid", find=self.find)
+            check = self.checking if self.settings.check_claims else None
             self.runs = Runs(RunStore(database), check=check, at_once=Slots(self.settings.replies_at_once))
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
@@ -196,6 +197,12 @@ class Engine:
             StorageError: Its folder cannot be used.
         """
         return self._indices.use(owner)
+
+    async def find(self, owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
+        """What the documents within a conversation's reach say to a sentence. Raises StorageError."""
+        documents = await self.documents.within_reach(owner, conversation_id)
+        async with self.index(owner) as library:
+            return await library.afind(sentence, documents=tuple(documents))
 
     @asynccontextmanager
     async def agent(

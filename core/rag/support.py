@@ -6,6 +6,7 @@ It is made to keep silent rather than to be wrong: a mark that does not hold is 
 from __future__ import annotations
 
 import re
+import unicodedata
 from typing import TYPE_CHECKING
 
 from core.rag.search.terms import EMPTY_CHARACTERS, terms
@@ -30,6 +31,14 @@ DENIAL = re.compile(
     r"|没有(?:提|说|给|包含|找到|相关)|未(?:提|说明|找到|包含)|无法|不(?:知道|清楚|确定)|沒有(?:提|說|給|包含|找到|相關)|無法",
     re.IGNORECASE,
 )
+_DIGITS = dict(zip("零〇一二两三四五六七八九", "001223456789", strict=True))
+_HUNDREDTHS = re.compile(r"百分之\s*(\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百点]+)")
+_PERCENT = re.compile(r"(?<=\d)\s*+(?:%|per\s?cent\b)", re.IGNORECASE)
+_CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan"}
+_MONEY = re.compile(r"([€$£¥])\s*+(\d(?:[\d.,]*\d)?)")
+_MONEY_AFTER = re.compile(r"(?<=\d)\s*+[€$£¥]")
+_GLUED = re.compile(r"(?<![^\W_])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
+_ORDINALS = frozenset({"st", "nd", "rd", "th"})
 ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 
 
@@ -91,7 +100,43 @@ class Support:
 
 
 def words_of(text: str) -> set[str]:
-    """What carries meaning: stems, figures, and pairs of Chinese characters without the empty ones."""
+    """What carries meaning: stems, figures, and pairs of Chinese characters without the empty ones.
+
+    Figures are compared apart from their units: "1pm" and "1 pm", "€5" and "5 euros", "10%" and "百分之十" are equal.
+    """
     return {
-        term for term in terms(text) if (len(term) > 1 or term.isdigit()) and not EMPTY_CHARACTERS.intersection(term)
+        term
+        for term in terms(with_units_apart(text))
+        if (len(term) > 1 or term.isdigit()) and not EMPTY_CHARACTERS.intersection(term)
     }
+
+
+def with_units_apart(text: str) -> str:
+    """The text with figures and units as words of their own."""
+    plain = unicodedata.normalize("NFKC", text)
+    plain = _HUNDREDTHS.sub(_percent, plain)
+    plain = _PERCENT.sub(" percent ", plain)
+    plain = _MONEY.sub(lambda found: f" {found[2]} {_CURRENCIES[found[1]]} ", plain)
+    plain = _MONEY_AFTER.sub(lambda found: f" {_CURRENCIES[found[0].strip()]} ", plain)
+    return _GLUED.sub(_apart, plain)
+
+
+def _apart(found: re.Match[str]) -> str:
+    return f"{found[1]} " + ("" if found[2].lower() in _ORDINALS else found[2])
+
+
+def _percent(found: re.Match[str]) -> str:
+    value = found[1] if found[1][0].isdigit() else _from_chinese(found[1])
+    return f" {value} percent "
+
+
+def _from_chinese(numeral: str) -> str:
+    """A Chinese numeral up to 99, or digit by digit, with what follows 点 as decimals: 二十五 is 25, 三点五 is 3.5."""
+    whole, point, rest = numeral.partition("点")
+    if "百" in whole:
+        return "100"
+    tens, ten, ones = whole.partition("十")
+    digits = "".join(_DIGITS[letter] for letter in whole if letter in _DIGITS)
+    if ten:
+        digits = f"{_DIGITS.get(tens, '1')}{_DIGITS.get(ones, '0')}"
+    return digits + (f".{''.join(_DIGITS.get(letter, '') for letter in rest)}" if point else "")

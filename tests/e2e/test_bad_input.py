@@ -199,7 +199,7 @@ def test_a_model_server_that_is_down_is_told_and_comes_back(
     ask(page, "Is anybody there?")
     expect(chat(page)).to_contain_text("cannot be reached")
     wait_for_state(page, "error")
-    expect(page.locator("#top .p-said")).to_have_text("Not answering")
+    expect(page.locator("#top .p-said")).to_have_text("Error")
     with ModelServer(Reply(text="I am back."), port=port):
         page.get_by_role("button", name="Regenerate").click()
         expect(chat(page)).to_contain_text("I am back.")

@@ -70,20 +70,24 @@ def test_a_document_stays_with_its_conversation(page: Page, tmp_path: Path) -> N
 def test_a_sentence_that_the_document_does_not_say_is_marked_and_searched_for_again(page: Page, tmp_path: Path) -> None:
     add(page, make_pdf(tmp_path / "policy.pdf", f"Section 7. {CLAUSE} The lighthouse is open on Sundays."))
     ask(page, "What is the deductible? Add something of your own.")
-    expect(chat(page)).to_contain_text(re.compile(r"[23] of [34] sentences stand in the documents"))
-    sign = chat(page).get_by_role("button", name="The documents do not say this. Search again for it.")
+    expect(chat(page)).to_contain_text(re.compile(r"[23] of [34] sentences resemble a passage"))
+    sign = chat(page).get_by_role(
+        "button", name="No passage of the documents was found to resemble this. Search again for it."
+    )
     expect(sign).to_contain_text("?")
     sign.click()
     evidence = page.locator("#evidence")
-    expect(evidence).to_contain_text("Searched again for: Besides, the lighthouse keeper collects 950 rare stamps.")
+    expect(evidence).to_contain_text(
+        "Searched again for “Besides, the lighthouse keeper collects 950 rare stamps.”: no passage clearly says it."
+    )
     expect(evidence).to_contain_text("The lighthouse is open on Sundays.")
     expect(evidence.get_by_role("img", name="Page 1 of policy.pdf")).to_be_visible()
     page.reload(wait_until="domcontentloaded")
-    expect(chat(page)).to_contain_text(re.compile(r"[23] of [34] sentences stand in the documents"))
+    expect(chat(page)).to_contain_text(re.compile(r"[23] of [34] sentences resemble a passage"))
 
 
 def test_a_starter_brings_its_document_along(page: Page) -> None:
-    page.get_by_role("button", name="What does the policy say").click()
+    page.get_by_role("button", name="How soon must damage be reported").click()
     expect(chat(page)).to_contain_text("policy.pdf")
     expect(chat(page).locator("a.cite").first).to_be_visible()
     wait_for_state(page, "idle")

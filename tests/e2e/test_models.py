@@ -254,7 +254,7 @@ def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
     expect(dialog).to_be_hidden()
     ask(page, "Hello?")
     expect(page.locator("#chat .p-error")).to_contain_text("Check the key in the model settings")
-    expect(page.locator("#top .p-said")).to_have_text("Not answering")
+    expect(page.locator("#top .p-said")).to_have_text("Error")
     page.locator("#chat .p-error").get_by_role("button", name="Model settings").click()
     dialog = page.get_by_role("dialog", name="Which model answers")
     press(dialog, "Close")

@@ -11,14 +11,14 @@ def test_a_tool_shows_its_name_state_arguments_and_result(page: Page) -> None:
     ask_and_wait(page, "use the calculator for 12*(3+4)", "The result:")
     bubble = chat(page).get_by_role("button").filter(has_text="calculator").first
     expect(bubble).to_contain_text("done")
-    expect(chat(page).get_by_text("Came back")).to_be_hidden()
+    expect(chat(page).get_by_text("Result", exact=True)).to_be_hidden()
     bubble.click()
-    expect(chat(page).get_by_text("Given")).to_be_visible()
-    expect(chat(page).get_by_text("Came back")).to_be_visible()
+    expect(chat(page).get_by_text("Arguments", exact=True)).to_be_visible()
+    expect(chat(page).get_by_text("Result", exact=True)).to_be_visible()
     expect(chat(page)).to_contain_text("12*(3+4)")
     expect(chat(page)).to_contain_text("84")
     bubble.click()
-    expect(chat(page).get_by_text("Came back")).to_be_hidden()
+    expect(chat(page).get_by_text("Result", exact=True)).to_be_hidden()
 
 
 def test_tools_called_at_once_stand_under_one_line(page: Page) -> None:

@@ -12,6 +12,7 @@ from core.rag.bearing import borne_by, cited_numbers, sentence_of
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import Places, rectangles, units_of
+from core.rag.support import words_of
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
 from webui.render.claims import claimed, marked_text
@@ -67,12 +68,14 @@ class _Reply:
         passages: With their numbers.
         sought: The sentence that was searched for again; "" for a reply itself.
         among: The documents that were searched then.
+        doubted: Sentences that were found unsupported: nothing is marked as what they were taken from.
     """
 
     text: str
     passages: list[dict[str, Any]]
     sought: str = ""
     among: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
 
     @property
     def uncited(self) -> frozenset[int]:
@@ -196,7 +199,8 @@ async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
         raise NotFoundError("This reply is in another conversation.")
     reply = await desk.engine.runs.reply(view.owner, message)
     if not claim:
-        return _Reply(marked_text(reply), reply.passages)
+        doubted = (claimed(reply, at) for at, one in enumerate(reply.claims) if one.verdict == "unsupported")
+        return _Reply(marked_text(reply), reply.passages, doubted=tuple(doubted))
     sought = claimed(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
     if not sought:
         raise NotFoundError("There is no such sentence.")
@@ -208,11 +212,11 @@ async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
     known = view.place.found if view.place else None
     if known and (known.sought, known.among) == (sentence, documents):
         return known  # a search may cost money
-    async with desk.engine.index(view.owner) as library:
-        found = await library.afind(sentence, documents=documents)
+    found = await desk.engine.find(view.owner, view.conversation_id, sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
-    return _found(sentence, found, documents)
+    proved = await desk.engine.checking.proves(sentence, found)
+    return replace(_found(sentence, found, documents), doubted=() if proved else (sentence,))
 
 
 def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -> _Reply:
@@ -262,7 +266,8 @@ def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None,
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
     said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
-    cited_in_text = tuple(borne_by(said, opened.text)) if opened and said else ()
+    is_proved = bool(said) and words_of(said) not in [words_of(one) for one in reply.doubted]
+    cited_in_text = tuple(borne_by(said, opened.text)) if opened and is_proved else ()
     try:
         document = library.document(place.document_id)
         if kind_of(document.media_type) == "page":
@@ -278,7 +283,7 @@ def _why(reply: _Reply, place: Place, words: Words) -> str:
         return ""
     if place.message_id.startswith(f"{_TRIED}."):
         return words("evidence.tried", question=reply.sought)
-    return words("claims.again", claim=reply.sought)
+    return words("claims.closest" if reply.doubted else "claims.again", claim=reply.sought)
 
 
 def _is_here(library: Library, document_id: str) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _SUMMARY = 60
+_LEAST_SAID = 0.1  # seconds: what took less took no time worth a word
 _SHAPES: Mapping[str, str] = {
     "waiting": "p-run",
     "running": "p-run",
@@ -185,7 +186,8 @@ def _agent_of(call: CallBlock, cast: frozenset[str]) -> str:
 
 def _title(call: CallBlock, words: Words, agent: str = "") -> str:
     """The line of a call; `agent` is who is asked, where it is a question to an agent."""
-    took = words.seconds(call.seconds) if call.seconds is not None and call.state != "refused" else ""
+    is_worth_saying = call.seconds is not None and call.seconds >= _LEAST_SAID and call.state != "refused"
+    took = words.seconds(call.seconds or 0.0) if is_worth_saying else ""
     spent = f' <span class="p-dur">{escaped(took)}</span>' if took else ""
     label = label_of(call.name, words)
     told = f' <span class="p-lab">{escaped(label)}</span>' if label and not _same(label, call.name) else ""

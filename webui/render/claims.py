@@ -50,7 +50,7 @@ def claimed(reply: Reply, index: int) -> str:
 
 
 def summary(reply: Reply, words: Words) -> str:
-    """How many of the sentences stand in the documents; empty where none was checked."""
+    """How many of the sentences resemble a passage, and no more than that; empty where none was checked."""
     if not reply.claims:
         return ""
     total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")

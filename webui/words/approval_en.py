@@ -40,7 +40,7 @@ APPROVAL: dict[str, str] = {
     "call.asks": "asks you",
     "call.allowed": "you allowed it",
     "call.allowed_changed": "you changed it",
-    "call.changed": "Given, as you changed it",
+    "call.changed": "Arguments, as you changed them",
     "call.before": "What the model had written",
     "call.again": "Run again from here with other arguments",
     "call.whole": "Show all",

@@ -16,7 +16,7 @@ TOOLS: dict[str, str] = {
     "tools.may_unknown": "what it does is not known, so it asks first",
     "tools.may_delete_unknown": "may delete, so it asks each time",
     "tools.try_log": "Check how it is reached, and what it printed.",
-    "tools.about.calculator": "Reckons exactly, instead of guessing.",
+    "tools.about.calculator": "Calculates exactly instead of guessing.",
     "tools.about.current_time": "Tells the date and time, anywhere.",
     "tools.about.ask_documents": "Searches the documents of the conversation and its libraries.",
     "tools.about.code_interpreter": "Runs Python in a sandbox without network: figures, tables, plots.",
@@ -114,7 +114,7 @@ TOOLS: dict[str, str] = {
     "js.tools_builtin": "Built-in tools",
     "js.tools_servers": "MCP servers",
     "js.tools_add": "Add a server",
-    "js.tools_outside": "From other programs",
+    "js.tools_outside": "Use Parlour from other apps",
     "js.tools_asking_about": "Before a tool does something, Parlour can show you what, with all its arguments, and "
     "wait for your answer.",
     "js.tools_mode_writes": "Ask before it changes things or runs code",

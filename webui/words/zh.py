@@ -69,7 +69,7 @@ WORDS: dict[str, str] = {
     "hello.ask": "想查点什么？",
     "hello.how": "放入一份文件，或从下面开始。",
     "starter.1.verb": "阅读",
-    "starter.1.text": "这份保险单的免赔额是多少？",
+    "starter.1.text": "出险后要在多少天内、怎样报案？",
     "starter.1.with": "保险单.pdf",
     "starter.2.verb": "计算",
     "starter.2.text": "1250 * 12 + 340 / 4 等于多少？",
@@ -85,7 +85,7 @@ WORDS: dict[str, str] = {
     "ready.loading": "正在载入",
     "ready.fetching": "正在下载，{done} / {total} MB",
     "ready.set_up": "尚未试用",
-    "ready.not_answering": "没有回应",
+    "ready.not_answering": "出错",
     "ready.answers_errors": "返回错误",
     "ready.failed": "没有模型",
     "ready.built_in": "{model} 在 Parlour 内部运行：不需要密钥和账号，你写的内容不会离开这台电脑。"

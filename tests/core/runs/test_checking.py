@@ -24,6 +24,7 @@ from core.runs.log import Checked
 from core.runs.manager import Runs
 from core.runs.reply import Reply
 from core.runs.terms import Terms
+from core.storage.base import RunRecord
 
 pytestmark = pytest.mark.anyio
 
@@ -71,7 +72,7 @@ async def test_a_reply_without_passages_is_not_checked(talk: Any) -> None:
 
 
 async def test_a_check_that_fails_takes_nothing_from_the_reply(talk: Any) -> None:
-    async def broken(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+    async def broken(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         raise ValueError("no such thing")
 
     run = await with_check(talk, broken).ask(Reader(PASSAGE))
@@ -92,7 +93,7 @@ async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
 async def test_stop_does_not_wait_for_the_check(talk: Any) -> None:
     begun = asyncio.Event()
 
-    async def endless(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+    async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         begun.set()
         await asyncio.Event().wait()
         return ()
@@ -102,3 +103,32 @@ async def test_stop_does_not_wait_for_the_check(talk: Any) -> None:
     await asyncio.wait_for(run.stop(), 5)
     assert run.status == "complete"
     assert run.reply().text == SAID
+
+
+async def test_a_sentence_that_another_document_says_is_not_called_unsupported(talk: Any) -> None:
+    founded = Passage("The company was founded by sailors in a harbour in 1901.", 1.0, "history.pdf", "b", 1)
+    asked: list[tuple[str, str, str]] = []
+
+    async def find(owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
+        asked.append((owner, conversation_id, sentence))
+        return [founded]
+
+    run = await with_check(talk, Checking(by_meaning=False, find=find)).ask(Reader(PASSAGE))
+    await run.wait()
+    assert [claim.verdict for claim in run.reply().claims] == ["supported", "supported"]
+    assert run.reply().claims[1].numbers == ()
+    assert asked == [("alice", run.conversation_id, "The company was founded by sailors in a harbour.")]
+
+
+async def test_a_sentence_that_no_document_says_stays_unsupported_and_is_not_proved_by_what_comes_closest(
+    talk: Any,
+) -> None:
+    async def find(owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
+        return [PASSAGE]
+
+    checking = Checking(by_meaning=True, find=find)
+    run = await with_check(talk, checking).ask(Reader(PASSAGE))
+    await run.wait()
+    assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
+    assert not await checking.proves("The deductible is 450 dollars for each claim.", [PASSAGE])
+    assert await checking.proves("The deductible is 300 dollars for each claim.", [PASSAGE])

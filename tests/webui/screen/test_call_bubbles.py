@@ -49,7 +49,7 @@ def test_a_call_that_asks_says_so_in_shape_and_words() -> None:
     [bubble] = bubbles(asked_reply())
     assert (shape(bubble), bubble["metadata"]["status"]) == ("p-ask", "done")
     assert "asks you" in title(bubble)
-    assert "正在询问你" in title(bubbles(asked_reply(), ZH)[0])
+    assert "等你确认" in title(bubbles(asked_reply(), ZH)[0])
 
 
 def test_where_the_reader_is_asked_nothing_claims_to_be_at_work() -> None:

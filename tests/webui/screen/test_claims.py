@@ -80,9 +80,9 @@ def test_a_supported_sentence_shows_its_passage_once() -> None:
 
 def test_the_line_below_counts_the_sentences_that_stand_in_the_documents() -> None:
     supported, weak = Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[1], "weak", (2,))
-    assert "1 of 2 sentences stand in the documents; short ones are not checked" in shown(supported, weak)
-    assert "Every sentence stands in the documents" in shown(supported)
-    assert "2 句中有 1 句有文档依据" in shown(supported, weak, lang="zh")
+    assert "1 of 2 sentences resemble a passage; short ones are not checked" in shown(supported, weak)
+    assert "1 of 1 sentences resemble a passage" in shown(supported)
+    assert "2 句中有 1 句与文档段落相近" in shown(supported, weak, lang="zh")
     assert "p-checked" not in shown()
 
 
@@ -99,6 +99,6 @@ def test_what_is_from_the_web_is_called_so_and_is_not_searched_for_in_documents(
     web = {"url": "https://insurer.example/policy"}
     page = shown(Checked(1, ENDS[0], "supported", (1,)), Checked(1, ENDS[2], "unsupported", ()), **web)
     assert "do-again" not in page
-    assert "What was found on the web does not say this" in page
-    assert "1 of 2 sentences stand in what was found on the web" in page
+    assert "Nothing that was found on the web resembles this" in page
+    assert "1 of 2 sentences resemble what was found on the web" in page
     assert "网上找到" in shown(Checked(1, ENDS[0], "supported", (1,)), lang="zh", **web)

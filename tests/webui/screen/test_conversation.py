@@ -158,7 +158,7 @@ def test_a_call_shows_its_state_in_shape_and_words_with_what_went_in_and_came_ba
     assert 'class="p-st p-ok"' in bubble["metadata"]["title"]
     assert "0&#46;4 s" in title_of(bubble)
     assert '```json\n{"expression": "1+1"}\n```' in text_of(bubble)
-    assert "Came back" in text_of(bubble)
+    assert "Result" in text_of(bubble)
     assert "```\n2\n```" in text_of(bubble)
 
 

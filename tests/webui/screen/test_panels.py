@@ -129,7 +129,7 @@ def test_a_service_that_nobody_asked_yet_is_said_to_be_untried_until_it_answers(
 def test_a_service_that_failed_the_last_reply_is_said_not_to_answer() -> None:
     failed = ready("failed", label="big · api.example", remedy_key="model_unreachable", details={"host": "api.example"})
     tree = parsed(top_html("", failed, EN))
-    assert one(tree, "[data-ready=failed] .p-said").text() == "Not answering"
+    assert one(tree, "[data-ready=failed] .p-said").text() == "Error"
     assert one(tree, ".p-card .p-what").text() == "api.example cannot be reached"
 
 
