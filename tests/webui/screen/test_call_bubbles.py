@@ -83,7 +83,7 @@ def test_an_allowed_call_says_that_and_shows_what_was_changed_beside_what_was_wr
     assert "you changed it" in title(bubble)
     assert "“other.csv”" in title(bubble)
     text = inside(bubble)
-    assert text.index("as you changed it") < text.index("other.csv") < text.index("the model had written")
+    assert text.index("as you changed them") < text.index("other.csv") < text.index("the model had written")
     assert text.index("the model had written") < text.index("speed-up.csv")
     untouched = asked_reply((1, ApprovalGiven("c", True, None, "user")), (1, ToolStarted("c")), came("c", 2), OVER)
     assert "you allowed it" in title(bubbles(untouched)[0])
