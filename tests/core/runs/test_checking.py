@@ -81,7 +81,7 @@ async def test_a_check_that_fails_takes_nothing_from_the_reply(talk: Any) -> Non
 
 
 async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
-    async def endless(reply: Reply, history: Sequence[Message]) -> Sequence[Checked]:
+    async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         await asyncio.Event().wait()
         return ()
 
