@@ -14,5 +14,8 @@ import { start as scrolling } from './scroll.js';
 import { watch } from './state.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, actions, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) start();
+for (const start of [places, paper, actions, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) {
+  // What a browser refuses one part keeps no other from beginning.
+  try { start(); } catch (error) { reportError(error); }
+}
 watch();

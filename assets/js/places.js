@@ -107,7 +107,8 @@ const system = matchMedia('(prefers-color-scheme: dark)');
 const isDark = () => ({ dark: true, light: false })[local.get('p-theme')] ?? system.matches;
 
 function paintTheme() {
-  if (document.body.classList.contains('dark') !== isDark()) document.body.classList.toggle('dark', isDark());
+  // The whole canvas: what lies around and beneath the page, and the browser's own scrollbars.
+  for (const one of [root, document.body]) if (one.classList.contains('dark') !== isDark()) one.classList.toggle('dark', isDark());
   const button = document.querySelector('#history .p-theme');
   if (!button) return;
   const other = say(isDark() ? 'light' : 'dark');

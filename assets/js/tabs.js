@@ -18,8 +18,13 @@ function look() {
 // What this tab did shows in the others too.
 export function tellOthers() { channel?.postMessage('look'); }
 
+// A frame whose storage is blocked may have none.
+function opened() {
+  try { return new BroadcastChannel('parlour'); } catch { return null; }
+}
+
 export function start() {
-  channel = 'BroadcastChannel' in window ? new BroadcastChannel('parlour') : null;
+  channel = opened();
   channel?.addEventListener('message', () => {
     told = true;
     if (!resting) look();

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from starlette.datastructures import Headers, MutableHeaders
 
+from webui.first_paint import with_first_paint
+
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -76,7 +78,7 @@ class _Clothed:
 
     async def _finish(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(16)
-        page = b"".join(self._pieces).replace(b"<script", f'<script nonce="{nonce}"'.encode())
+        page = with_first_paint(b"".join(self._pieces)).replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
         if page or headers.get("content-length") == "0":  # the answer to HEAD has a length and no body
             headers["content-length"] = str(len(page))
