@@ -48,9 +48,11 @@ def test_before_anything_is_loaded_the_outline_stands_in_the_readers_colours(
 ) -> None:
     context = screen_browser.new_context(color_scheme=scheme)  # pyright: ignore[reportArgumentType]
     held: list[Route] = []
-    context.route(
-        re.compile(r"\.(js|css)(\?|$)"), lambda route: held.append(route)
-    )  # nothing but the first bytes comes
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    context.route(re.compile(r"\.(js|css)(\?|$)"), hold)  # nothing but the first bytes comes
     context.add_init_script(f"if ('{chosen}') localStorage.setItem('p-theme', '{chosen}')")
     page = context.new_page()
     page.goto(stage.url, wait_until="commit")
