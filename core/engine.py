@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
 
+_MIB = 1024 * 1024
 _UNUSED_FILES_STAY = 24 * 3600.0
 
 
@@ -101,7 +102,7 @@ class Engine:
         async with AsyncExitStack() as opening:
             opening.push_async_callback(database.aclose)
             self.conversations, self.documents = ConversationStore(database), DocumentStore(database)
-            self.files = FileStore(database, home / "files")
+            self.files = FileStore(database, home / "files", quota=self.settings.files_mb * _MIB or None)
             self._indices = await opening.enter_async_context(self._indices_in(home / "libraries"))
             opening.push_async_callback(self._loader.aclose)
             sealer = Sealer(self.settings.signing_secret())

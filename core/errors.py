@@ -13,7 +13,7 @@
     ├── DocumentError                UnsupportedFormatError · BrokenDocumentError · LockedDocumentError · FetchError
     ├── LimitReachedError            a reply has used its model calls, its time or its money: it pauses
     ├── TooManyRequestsError         too often or too much at once: `retry_after` seconds later it may work
-    ├── StorageError                 NotFoundError (LeaseLostError) · ConflictError · NoSpaceError
+    ├── StorageError                 NotFoundError (LeaseLostError) · ConflictError · NoSpaceError · QuotaError
     └── McpError                     ServerUnreachableError (SignInNeededError) · ServerMisbehavedError
 
 The page never shows `str(error)` where it knows a sentence for `error.key` in the reader's language;
@@ -268,6 +268,12 @@ class NoSpaceError(StorageError):
     """The disk is full."""
 
     key = "no_space"
+
+
+class QuotaError(StorageError):
+    """An owner's files take as much room as those of one owner may."""
+
+    key = "quota_full"
 
 
 class McpError(ParlourError):

@@ -192,6 +192,7 @@ class TokenBuckets:
                 hint=self._hint,
                 key=self._error,
                 retry_after=seconds,
+                seconds=seconds,
                 minutes=math.ceil(seconds / 60),
                 limit=self._count,
             )

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from core.errors import StorageError
+from core.errors import QuotaError, StorageError
 from core.messages.content import ContentItem
-from core.messages.events import ItemAdded, ToolFinished
+from core.messages.events import ItemAdded, TextDelta, ToolFinished
 
 if TYPE_CHECKING:
     from core.messages.events import Event
@@ -28,7 +28,8 @@ _NAMES: Final = {"image": "picture", "audio": "recording", "video": "video", "fi
 async def kept(event: Event, owner: str, files: FileStore) -> Event:
     """The event; an item that holds the thing itself is stored and names it instead.
 
-    What cannot be stored stays as it is: the text of the reply matters more.
+    What cannot be stored stays as it is: the text of the reply matters more. For what the owner has no room, a sentence
+    stands in its place.
 
     Args:
         event: Any event of a reply.
@@ -41,7 +42,10 @@ async def kept(event: Event, owner: str, files: FileStore) -> Event:
     if not isinstance(event, ItemAdded) or not _is_whole(event.item) or event.item.type not in {"image", "audio"}:
         return event
     kind = event.item.type
-    record = await _stored(event.item, owner, files)
+    try:
+        record = await _stored(event.item, owner, files)
+    except QuotaError:
+        return TextDelta(_no_room(event.item))
     if record is None:
         return event
     if not record.media_type.startswith(f"{kind}/"):
@@ -65,7 +69,11 @@ async def _result(message: Message, owner: str, files: FileStore) -> Message:
     last = message.items[-1]
     for item in message.items:
         whole = str(extra.get("whole") or "") if item is last else ""
-        record = await _stored(item, owner, files, whole) if _is_whole(item) else None
+        try:
+            record = await _stored(item, owner, files, whole) if _is_whole(item) else None
+        except QuotaError:
+            items.append(ContentItem(text=_no_room(item)))
+            continue
         if record is None:
             items.append(item)
             continue
@@ -82,14 +90,20 @@ def _is_whole(item: ContentItem) -> bool:
     return item.type != "text" and isinstance(item.value, str) and item.value.startswith("data:")
 
 
+def _no_room(item: ContentItem) -> str:
+    return f"[A {_NAMES[item.type]} was made and is not kept: there is no room left for the user's files.]"
+
+
 async def _stored(item: ContentItem, owner: str, files: FileStore, name: str = "") -> FileRecord | None:
-    """The thing as a file; `None` where it cannot be one."""
+    """The thing as a file; `None` where it cannot be one. Raises QuotaError."""
     address = str(item.value)
     if len(address) > _LARGEST:
         return None
     try:
         named, raw = await asyncio.to_thread(_unpacked, item.type, address)
         return await files.put(owner, name or named, raw)
+    except QuotaError:
+        raise
     except (ValueError, StorageError) as error:
         _LOG.warning("What was made cannot be kept (%s).", type(error).__name__)
         return None

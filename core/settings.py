@@ -36,6 +36,7 @@ DASHSCOPE_ADDRESS = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 NO_KEY = "EMPTY"
 NO_TOKEN = "off"  # noqa: S105 - what says that there is none
 SHORTEST_TOKEN = 8
+_NEW_OWNERS, _NEW_IN_A_SPACE = 30, 600  # in a minute, of one address
 _OPENAI_HOST = "api.openai.com"
 _DASHSCOPE_TYPES = {"qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope"}
 _OPENAI_TYPES = {None, "openai", "oai", "qwenvl_oai"}
@@ -96,6 +97,13 @@ class Settings(BaseSettings):
         reply_cost: What the model calls of one reply may cost before it pauses, in the currency of the price list; no
             limit where it is left out.
         replies_at_once: How many replies of one owner are written at the same time; further ones wait for their turn.
+        code_kernels: How many kernels of the code interpreter one browser's conversations may keep; the one that was
+            used longest ago makes room. The one local owner may have all.
+        files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
+            limit, here and in the next two.
+        uploads_per_hour: How many files one browser may send in an hour; 0 for no limit.
+        new_owners_per_minute: How many browsers of one address may come for the first time in a minute; 0 for no limit.
+            Left out it is 30, and 600 in a Space, whose visitors all come from its proxy unless that is trusted.
         log_calls: Whether the terminal gets a line for each call of a model: what, how long, how many tokens.
         code: The sandbox that runs the assistant's code; `auto` takes the strongest that holds on this machine.
             `docker` and `runsc` want an image named `parlour-code`, and a socket that is as good as the whole machine.
@@ -141,6 +149,10 @@ class Settings(BaseSettings):
     reply_seconds: float = Field(default=600.0, gt=0)
     reply_cost: float | None = Field(default=None, gt=0)
     replies_at_once: int = Field(default=2, ge=1)
+    code_kernels: int = Field(default=1, ge=1)
+    files_mb: int = Field(default=1024, ge=0)
+    uploads_per_hour: int = Field(default=200, ge=0)
+    new_owners_per_minute: int | None = Field(default=None, ge=0)
     log_calls: bool = False
     code: Literal["auto", "bubblewrap", "landlock", "docker", "runsc", "off"] = "auto"
 
@@ -236,6 +248,13 @@ class Settings(BaseSettings):
     def space_hosts(self) -> tuple[str, ...]:
         """The names of the Space that shows the page; a custom domain stands beside the usual name."""
         return tuple(name for part in self.space_host.split(",") if (name := part.strip()))
+
+    @property
+    def new_owners(self) -> int | None:
+        """How many browsers of one address may come for the first time in a minute; `None` for no limit."""
+        if self.new_owners_per_minute is None:
+            return _NEW_IN_A_SPACE if self.space_hosts and not self.trusted_proxies else _NEW_OWNERS
+        return self.new_owners_per_minute or None
 
     @property
     def asks_everybody(self) -> bool:

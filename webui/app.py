@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
+from core.limits import TokenBuckets
 from webui.context import WebContext
 from webui.gradio_environment import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
@@ -54,7 +55,10 @@ async def open_house(
     Raises:
         ParlourError: The data folder or the database cannot be used.
     """
-    uploads = Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB)
+    rate = TokenBuckets(
+        settings.uploads_per_hour or None, 3600.0, error="too_many_uploads", message="Too many files in one hour."
+    )
+    uploads = Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)
     prepare(uploads.folder)
     engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
     async with (engine or engine_class)(settings) as opened:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address, ip_address
+from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -23,6 +23,13 @@ def client_address(asked: Request | Mapping[str, Any]) -> str:
     scope = cast("Mapping[str, Any]", getattr(asked, "scope", asked))
     client = scope.get("client")
     return plain_address(str(client[0])) if client else ""
+
+
+def counted_as(address: str) -> str:
+    """What an address is counted as: of IPv6 the network of 64 bits, which one client has to itself."""
+    if ":" not in address:
+        return address
+    return str(IPv6Network((address, 64), strict=False))
 
 
 def plain_address(text: str) -> str:

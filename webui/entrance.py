@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from core.errors import TooManyRequestsError
     from webui.auth import Owners
     from webui.page_token import PageToken
 
@@ -106,6 +107,14 @@ class Entrance:
             f'<form method="post" action="{ANEW_PATH}"><button>{escape(words("unread.anew"))}</button></form></main>'
         )
         await answer(send, 409, plain_page(title, body, words), _HTML, [_NO_STORE])
+
+    async def say_too_many(self, scope: Scope, send: Send, error: TooManyRequestsError) -> None:
+        """The page for one browser too many: too many of its address came for the first time just now."""
+        words = words_of(scope)
+        happened, remedy = words.error_parts(error)
+        body = f"<main><h1>{escape(happened)}</h1><p>{escape(remedy)}</p></main>"
+        wait = ("retry-after", str(error.retry_after))
+        await answer(send, 429, plain_page(happened, body, words), _HTML, [_NO_STORE, wait])
 
     async def begin_afresh(self, scope: Scope, send: Send) -> None:
         """`POST /start-afresh`: a new owner, and the cookie that cannot be read under another name."""

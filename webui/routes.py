@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Match, Route
 
-from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
+from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.outward import PATH as MCP_PATH
 from webui.assets_folder import assets_folder
 from webui.handlers.attaching import AttachingRoutes
@@ -23,9 +23,10 @@ from webui.handlers.servers import ServerRoutes
 from webui.handlers.services import ServiceRoutes
 from webui.handlers.tools import ToolRoutes
 from webui.incoming import TooLargeError
+from webui.uploads import size_of
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
     from starlette.requests import Request
@@ -129,8 +130,11 @@ class Routes:
     async def upload(self, request: Request) -> Response:
         """Take files in; Gradio's client expects their paths."""
         kind, upload_id = request.headers.get("content-type", ""), request.query_params.get("upload_id", "")
+        owner = request.scope["owner"]
         try:
-            uploads = await self._uploads.receive(request.scope["owner"], kind, request.stream(), upload_id)
+            told = size_of(request)
+            await self._engine.files.check_room(owner, self._uploads.size_held(owner) + told)
+            uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id)
         except TooLargeError as error:
             await self._uploads.drain(request.stream())
             error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
@@ -139,6 +143,12 @@ class Routes:
             return Response(status_code=400)
         except NoSpaceError as error:
             return self._refused(request, 507, error)
+        except QuotaError as error:
+            await self._uploads.drain(request.stream())
+            return self._refused(request, 507, error)
+        except TooManyRequestsError as error:
+            await self._uploads.drain(request.stream())
+            return self._refused(request, 429, error, {"retry-after": str(error.retry_after)})
         except ParlourError as error:
             return self._refused(request, 400, error)
         return JSONResponse([str(upload.path) for upload in uploads])
@@ -158,9 +168,11 @@ class Routes:
 
         return StreamingResponse(told(), media_type="text/event-stream")
 
-    def _refused(self, request: Request, status: int, error: ParlourError) -> Response:
+    def _refused(
+        self, request: Request, status: int, error: ParlourError, headers: Mapping[str, str] | None = None
+    ) -> Response:
         words = self._words(request.headers.get("accept-language", ""))
-        return PlainTextResponse(words.error(error), status, headers={"cache-control": "no-store"})
+        return PlainTextResponse(words.error(error), status, headers={"cache-control": "no-store", **(headers or {})})
 
 
 async def asset(request: Request) -> Response:

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from core.descriptors import raise_limit
 from core.errors import ParlourError
+from core.limits import TokenBuckets
 from core.net.own_server import serving
 from webui.app import open_house
 from webui.auth import Hosts, Owners
@@ -96,6 +97,7 @@ def guarded(door: ASGIApp, settings: Settings, secret: str, token: str) -> Proxy
     allowed = (*settings.allowed_hosts, *settings.space_hosts)
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
-    owned = OwnerMiddleware(door, owners, hosts, shown, kept=not settings.asks_everybody)
+    newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
+    owned = OwnerMiddleware(door, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
     frames = HeadersMiddleware(owned, _SPACE_FRAMES if framed else ())
     return ProxyMiddleware(frames, settings.trusted_proxies)

@@ -19,12 +19,17 @@ from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, UnsupportedFormatError
 from core.rag.parsers.catalog import HEAD, parser_for
+from core.storage.base import LOCAL_OWNER
 from core.storage.sniff import media_type_of_head
 from webui.incoming import Incoming, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Sequence
     from pathlib import Path
+
+    from starlette.requests import Request
+
+    from core.limits import RateLimiter
 
 _KEEP = 6 * 3600.0
 _MIB = 1024 * 1024
@@ -60,11 +65,13 @@ class Uploads:
     Args:
         folder: It lies in `uploads` there, which is emptied now: nobody knows any more whose that was.
         limit: The largest file, in bytes.
+        rate: Limits how many files an owner may send; the local owner may send any number.
     """
 
-    def __init__(self, folder: Path, limit: int) -> None:
+    def __init__(self, folder: Path, limit: int, *, rate: RateLimiter | None = None) -> None:
         self.folder = folder.resolve() / "uploads"
         self.limit = limit
+        self._rate = rate
         self._held: dict[str, Upload] = {}
         self._progress: dict[str, _Progress] = {}
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -81,7 +88,9 @@ class Uploads:
             UnsupportedFormatError: None of the files is a picture, sound, film, or a document that can be read. One
                 such file among others comes in with them, and the reply says why it went without it.
             NoSpaceError: The disk is full; nothing of the request is kept.
+            TooManyRequestsError: The owner has sent too many files; nothing of the request is read, or kept.
         """
+        self._count(owner, 1)
         self._sweep()
         progress = self._watched(owner, upload_id)
         incoming = Incoming(self.folder, self.limit, content_type)
@@ -90,6 +99,7 @@ class Uploads:
                 await incoming.take(piece)
                 _move(progress, len(piece), incoming.name)
             arrived = await incoming.end()
+            self._count(owner, len(arrived) - 1)
             await to_thread.run_sync(_check_kinds, [path for path, _ in arrived])
             uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
         except BaseException as error:
@@ -119,6 +129,10 @@ class Uploads:
             await progress.moved.wait()
         self._progress.pop(upload_id, None)
         yield {"msg": "done"}
+
+    def size_held(self, owner: str) -> int:
+        """Bytes of what an owner has sent and not used yet."""
+        return sum(upload.size for upload in self._held.values() if upload.owner == owner)
 
     def owns(self, owner: str, path: str) -> bool:
         """Whether `path` is a file that this owner sent up and has not used yet."""
@@ -170,6 +184,10 @@ class Uploads:
         size = int(length) if length.isascii() and length.isdigit() else 0
         return max(round(size / _MIB), self.limit // _MIB + 1)
 
+    def _count(self, owner: str, files: int) -> None:
+        if self._rate is not None and owner != LOCAL_OWNER and files > 0:
+            self._rate.take(owner, files)
+
     def _watched(self, owner: str, upload_id: str) -> _Progress:
         progress = _Progress(owner)
         if upload_id and upload_id not in self._progress:
@@ -191,6 +209,12 @@ class Uploads:
         oldest = time.monotonic() - _KEEP
         for upload in [upload for upload in self._held.values() if upload.at < oldest]:
             self.forget(upload)
+
+
+def size_of(request: Request) -> int:
+    """Bytes of a request as it tells them; 0 where it does not, for what arrives is counted all the same."""
+    length = request.headers.get("content-length", "")
+    return int(length[:20]) if length.isascii() and length.isdigit() else 0
 
 
 def _check_kinds(paths: Sequence[Path]) -> None:

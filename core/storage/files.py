@@ -11,11 +11,11 @@ from dataclasses import replace
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.bridge.whole import whole
-from core.errors import NotFoundError, StorageError
-from core.storage.base import FileRecord, folder_name, new_id
+from core.errors import NotFoundError, QuotaError, StorageError
+from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
 from core.storage.needs import needed_files
 from core.storage.sniff import media_type_of, suffix_for
@@ -34,11 +34,18 @@ _LONGEST_NAME = 120
 
 
 class FileStore:
-    """Files of owners in `folder`. What is somebody else's does not exist."""
+    """Files of owners in `folder`. What is somebody else's does not exist.
 
-    def __init__(self, database: Database, folder: Path) -> None:
+    Args:
+        database: Has their rows.
+        folder: Has their bytes.
+        quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
+    """
+
+    def __init__(self, database: Database, folder: Path, *, quota: int | None = None) -> None:
         self._database = database
         self._folder = folder
+        self._quota = quota
 
     async def put(self, owner: str, name: str, source: Path | bytes, *, media_type: str = "") -> FileRecord:
         """Copy a file in.
@@ -51,6 +58,7 @@ class FileStore:
 
         Raises:
             NoSpaceError: The disk is full; nothing is left behind.
+            QuotaError: The owner's files take too much room with it; nothing is left behind.
             StorageError: The source or the store cannot be used.
         """
         file_id, shown = new_id(), shown_name(name)
@@ -64,6 +72,7 @@ class FileStore:
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
             def note(connection: Connection) -> None:
+                self._check_room(connection, owner, size)
                 know_owner(connection, owner)
                 connection.execute(insert(files).values(values))
 
@@ -88,8 +97,10 @@ class FileStore:
         Raises:
             NotFoundError: There is none such of this owner.
             NoSpaceError: The disk is full; the file is as it was.
+            QuotaError: The owner's files take too much room with them; the file is as it was.
         """
         before = await self.record(owner, file_id)
+        await self.check_room(owner, len(data) - before.size)
         return await whole(self._refilled(before, shown_name(name), data))  # whoever asks may leave in the midst of it
 
     async def _refilled(self, before: FileRecord, name: str, data: bytes) -> FileRecord:
@@ -130,6 +141,14 @@ class FileStore:
             raise NotFoundError("There is no such file.", kind="file")
         return file_record(row)
 
+    async def check_room(self, owner: str, more: int) -> None:
+        """Nothing, where the owner's files may take `more` bytes.
+
+        Raises:
+            QuotaError: They may not.
+        """
+        await self._database.read(lambda c: self._check_room(c, owner, more))
+
     async def delete(self, owner: str, file_id: str) -> None:
         """Delete a file, its row and bytes. Raises NotFoundError."""
         record = await self.record(owner, file_id)
@@ -155,6 +174,19 @@ class FileStore:
     def path_of(self, record: FileRecord) -> Path:
         """Where a file's bytes are; the suffix is the one of what was found in it."""
         return self._folder_of(record.owner_id) / (record.id + suffix_for(record.media_type))
+
+    def _check_room(self, connection: Connection, owner: str, more: int) -> None:
+        if self._quota is None or owner == LOCAL_OWNER:
+            return
+        query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == owner)
+        used = int(connection.execute(query).scalar_one())
+        if used + more > self._quota:
+            raise QuotaError(
+                "There is no room left for this owner's files.",
+                hint="Delete conversations or libraries with files that are no longer needed.",
+                used=round(used / _BLOCK),
+                limit=round(self._quota / _BLOCK),
+            )
 
     def _folder_of(self, owner: str) -> Path:
         return self._folder / folder_name(owner)

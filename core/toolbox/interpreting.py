@@ -6,6 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from core.storage.base import LOCAL_OWNER
 from core.toolbox.toolbox import Interpreter
 from core.tools.sandbox.kernels import Kernels
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from core.toolbox.given_files import GivenFiles
     from core.tools.builtin.code_interpreter import CodeInterpreter
 
+_ALL: Final = 1000
 _PATIENCE: Final = 2.0  # seconds: what a person waits for goes first
 
 
@@ -38,7 +40,14 @@ class Interpreting:
         self.given = given
         home = settings.home.absolute()
         known = home / "sandbox.json"
-        self.kernels = Kernels(wanted=settings.code, private=(home,), known=known, changed=changed, patience=_PATIENCE)
+        self.kernels = Kernels(
+            wanted=settings.code,
+            private=(home,),
+            known=known,
+            most_of=lambda owner: _ALL if owner == LOCAL_OWNER else settings.code_kernels,
+            changed=changed,
+            patience=_PATIENCE,
+        )
 
     async def __aenter__(self) -> Self:
         """Begin to look for a sandbox that holds, in the background."""
@@ -74,7 +83,7 @@ class Interpreting:
 
         if conversation_id:  # the reply goes first
             asyncio.get_running_loop().call_later(_PATIENCE, self.kernels.warm)
-        return CodeInterpreter(kernels=self.kernels, key=_key(owner, conversation_id), files=files)
+        return CodeInterpreter(kernels=self.kernels, key=_key(owner, conversation_id), owner=owner, files=files)
 
     async def forget(self, owner: str, conversation_id: str) -> None:
         """A conversation is deleted: its kernel ends, with all files in it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from core.errors import QuotaError
 from core.storage.sniff import media_type_of_head
 from webui.asked import asked, text_of
 
@@ -64,14 +65,26 @@ class AttachingRoutes:
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
+        before = self._uploads.size_held(owner)
         for index, file in enumerate(files):
             error = self._uploads.refusal(file.name, file.size, file.head)
             error = error or next(iter(await self._engine.not_taken(owner, [file])), None)
+            error = error or await self._no_room(owner, file, before)
             if error is not None:
                 refused[index] = error
+            else:
+                before += file.size
         words = self._words(request.headers.get("accept-language", ""))
         answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
+
+    async def _no_room(self, owner: str, file: _Offered, before: int) -> QuotaError | None:
+        try:
+            await self._engine.files.check_room(owner, before + file.size)
+        except QuotaError as error:
+            error.details["name"] = file.name
+            return error
+        return None
 
 
 def said_of(errors: Sequence[ParlourError], words: Words) -> str:

@@ -10,10 +10,11 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import NotFoundError, ParlourError
+from core.errors import NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from webui.asked import asked, text_of
 from webui.incoming import TooLargeError
 from webui.panels.libraries import found_data, opened_data, shelf_data
+from webui.uploads import size_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -109,6 +110,7 @@ class LibraryRoutes:
         async def take(owner: str, words: Words) -> dict[str, Any]:
             await self._engine.libraries.opened(owner, library)  # asked before anything is written
             kind = request.headers.get("content-type", "")
+            await self._engine.files.check_room(owner, self._uploads.size_held(owner) + size_of(request))
             uploads = await self._uploads.receive(owner, kind, request.stream())
             known = {record.id for record in (await self._engine.libraries.opened(owner, library)).documents}
             fresh: set[str] = set()
@@ -155,7 +157,7 @@ class LibraryRoutes:
         except ClientDisconnect:
             return JSONResponse({}, 400, _PRIVATE)
         except ParlourError as error:
-            if isinstance(error, (TooLargeError, NotFoundError)):
+            if isinstance(error, (TooLargeError, NotFoundError, QuotaError, TooManyRequestsError)):
                 await self._uploads.drain(request.stream())
             if isinstance(error, TooLargeError):
                 error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))

@@ -7,8 +7,10 @@ from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
 
+from core.errors import TooManyRequestsError
 from core.net.own_server import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
+from webui.client_address import client_address, counted_as
 from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.answers import refuse
 from webui.page_token import PageToken
@@ -16,6 +18,7 @@ from webui.page_token import PageToken
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from core.limits import RateLimiter
     from webui.auth import Hosts, Owners
 
 # Whoever supervises Parlour asks by whatever name and address it knows; they are told no more than yes or no.
@@ -35,16 +38,32 @@ class OwnerMiddleware:
 
     `scope["owner"]` is the owner or `None`, `scope["visitor"]` whether the request may not be the local owner's, and
     `scope["trusted"]` whether whoever asks has shown the token or is the local owner.
+
+    Args:
+        app: What answers.
+        owners: Knows browsers again.
+        hosts: By which names Parlour may be asked.
+        token: Opens the page.
+        kept: The token is one that Parlour made and keeps in its data folder.
+        newcomers: Limits how many browsers of one address may be new.
     """
 
     def __init__(
-        self, app: ASGIApp, owners: Owners, hosts: Hosts, token: PageToken | None = None, *, kept: bool = False
+        self,
+        app: ASGIApp,
+        owners: Owners,
+        hosts: Hosts,
+        token: PageToken | None = None,
+        *,
+        kept: bool = False,
+        newcomers: RateLimiter | None = None,
     ) -> None:
         self.app = app
         self._owners = owners
         self._hosts = hosts
         self._token = token or PageToken("", cookies=owners.cookies)
         self._entrance = Entrance(self._token, owners, kept=kept)
+        self._newcomers = newcomers
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -121,7 +140,8 @@ class OwnerMiddleware:
         if asked == ("GET", "/") and _names_token(scope) and self._token.asked:
             await self._entrance.by_address(scope, send, known=True)
         elif asked == ("POST", ANEW_PATH) and owner is None:
-            await self._entrance.begin_afresh(scope, send)
+            if not await self._one_too_many(scope, send):
+                await self._entrance.begin_afresh(scope, send)
         elif asked == ("POST", TOKEN_PATH) and self._token.asked:
             await self._entrance.by_form(scope, receive, send)
         elif asked == ("GET", "/") and owner is None and self._owners.unread(cookies):
@@ -133,6 +153,8 @@ class OwnerMiddleware:
 
     async def _open(self, scope: Scope, receive: Receive, send: Send, *, shown: bool) -> None:
         """The page: who has no owner yet gets one; cookies are renewed, so that they never end on who comes again."""
+        if scope["owner"] is None and await self._one_too_many(scope, send):
+            return
         https = scope["scheme"] == "https"
         owner = scope["owner"] or self._owners.new()
         cookies = [] if owner == LOCAL_OWNER else [self._owners.cookie(owner, https=https)]
@@ -146,6 +168,16 @@ class OwnerMiddleware:
             await send(message)
 
         await self.app({**scope, "owner": owner}, receive, with_cookies)
+
+    async def _one_too_many(self, scope: Scope, send: Send) -> bool:
+        """Whether too many browsers of this address are new; then that is said."""
+        try:
+            if self._newcomers is not None:
+                self._newcomers.take(counted_as(client_address(scope)))
+        except TooManyRequestsError as error:
+            await self._entrance.say_too_many(scope, send, error)
+            return True
+        return False
 
 
 def _names_token(scope: Scope) -> bool:

@@ -38,6 +38,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         cfg: Options; `work_dir` is where a program finds what code makes, `timeout` are the seconds of a call.
         kernels: Where the code runs; left out, this process has its own, which end with it.
         key: The conversation whose variables are meant; without it, this tool has its own.
+        owner: Whose conversation it is.
         files: Gives the files that the code finds in its folder, by name.
     """
 
@@ -61,13 +62,14 @@ class CodeInterpreter(BaseToolWithFileAccess):
         *,
         kernels: Kernels | None = None,
         key: str = "",
+        owner: str = "",
         files: Callable[[], Awaitable[Mapping[str, Path]]] | None = None,
     ) -> None:
         super().__init__(cfg)
         self._within = float(self.cfg.get("timeout", _WITHIN))
         self.timeout = self._within + _BESIDE
         self._kernels, self._files = kernels, files
-        self._key = key or secrets.token_hex(8)
+        self._key, self._owner = key or secrets.token_hex(8), owner
 
     @property
     def args_format(self) -> str:
@@ -96,7 +98,9 @@ class CodeInterpreter(BaseToolWithFileAccess):
             raise BadArgumentsError(f"The code is longer than {_LONGEST} characters.", field="code")
         if self._kernels is not None:
             given: Mapping[str, Path] = await self._files() if self._files is not None else {}
-            result = await self._kernels.run(self._key, code, files=given, timeout=self._within, progress=progress)
+            result = await self._kernels.run(
+                self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
+            )
             return _told(result, [_whole(made) for made in (*result.pictures, *result.files)])
         from core.tools.sandbox.own_kernels import run_here
 

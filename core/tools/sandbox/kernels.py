@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _IDLE: Final = 30 * 60.0
 _MOST: Final = 4
+_SPARED: Final = 5 * 60.0  # seconds that another owner's idle kernel is safe
 _CALL: Final = 120.0
 _SOON: Final = 10.0
 
@@ -40,6 +41,7 @@ class Kernels:
         limits: What each kernel may use.
         idle: Seconds after which an unused kernel is closed.
         most: Kernels with a conversation at the same time.
+        most_of: How many of them the conversations of an owner may have; without it, any number.
         changed: Called when the self-test is done.
         ahead: Whether a kernel is made ready for the next conversation.
         patience: Seconds that the self-test waits for whatever else begins; less where somebody asks for it.
@@ -54,12 +56,15 @@ class Kernels:
         limits: Limits | None = None,
         idle: float = _IDLE,
         most: int = _MOST,
+        most_of: Callable[[str], int] | None = None,
         changed: Callable[[], None] | None = None,
         ahead: bool = True,
         patience: float = 0.0,
     ) -> None:
         self._wanted, self._private, self._known = wanted, private, known
         self._limits, self._idle, self._most = limits or Limits(), idle, most
+        self._most_of = most_of
+        self._owners: dict[str, str] = {}
         self._changed, self._ahead, self._patience = changed, ahead, patience
         self._asked = asyncio.Event()
         self._trying = False
@@ -104,6 +109,7 @@ class Kernels:
         key: str,
         code: str,
         *,
+        owner: str = "",
         files: Mapping[str, Path] | None = None,
         timeout: float = _CALL,
         progress: Callable[..., None] | None = None,
@@ -113,12 +119,13 @@ class Kernels:
         Args:
             key: A conversation of an owner.
             code: Python, as in a notebook.
+            owner: Whose conversation it is.
             files: Files that the code finds in its folder, by name.
             timeout: Seconds.
             progress: Called with (line, None, None) as it prints.
 
         Raises:
-            ToolError: There is no sandbox here, all kernels are busy, or none starts.
+            ToolError: There is no sandbox here, all kernels are busy or others', or none starts.
         """
         choice = await self.chosen()
         if not choice.driver:
@@ -129,11 +136,11 @@ class Kernels:
             if progress is not None:
                 progress(line, None, None)
 
-        kernel, fresh = await self._kernel(key)
+        kernel, fresh = await self._kernel(key, owner)
         result = await kernel.run(code, files or {}, timeout, told)
         while result.untouched:  # the call before ended it while this one waited
             await self._close_one(key, kernel)
-            kernel, fresh = await self._kernel(key)
+            kernel, fresh = await self._kernel(key, owner)
             result = await kernel.run(code, files or {}, timeout, told)
         if result.lost:
             await self._close_one(key, kernel)
@@ -209,7 +216,7 @@ class Kernels:
     def _none(self, why: str) -> Choice:
         return Choice("", (Verdict(self._wanted, held=False, reason=why),))
 
-    async def _kernel(self, key: str) -> tuple[Kernel, bool]:
+    async def _kernel(self, key: str, owner: str) -> tuple[Kernel, bool]:
         """The kernel of a conversation, and whether it is new to it."""
         while (starting := self._kernels.get(key)) is not None:
             if not _is_dead(starting):
@@ -217,7 +224,8 @@ class Kernels:
             await self._close_one(key)  # meanwhile another call may have begun the next
         if self._closed:
             raise ToolError("The code interpreter is closed.")
-        self._make_room()
+        self._make_room(owner)
+        self._owners[key] = owner
         spare, self._spare = self._spare, None
         task = spare if spare is not None and not _is_dead(spare) else asyncio.create_task(self._made())
         self._kernels[key] = task
@@ -236,21 +244,39 @@ class Kernels:
             del self._kernels[key]
         return task.result()
 
-    def _make_room(self) -> None:
-        """Close the kernel that was not used for longest, where there are too many.
+    def _make_room(self, owner: str) -> None:
+        """Close a kernel, where there are too many: the owner's own that was not used for longest.
+
+        Another owner's goes only when it has long been idle, as it soon would by itself: else a few visitors who ran
+        code once would keep it from everybody.
 
         Raises:
-            ToolError: All of them work.
+            ToolError: All of them work, or are others' that were used lately.
         """
-        if len(self._kernels) < self._most:
+        self._owners = {key: one for key, one in self._owners.items() if key in self._kernels}
+        own = [key for key in self._kernels if self._owners.get(key) == owner]
+        too_many = self._most_of is not None and len(own) >= self._most_of(owner)
+        if not too_many and len(self._kernels) < self._most:
             return
-        idle = {key: task.result() for key, task in self._kernels.items() if task.done() and not _is_dead(task)}
-        idle = {key: kernel for key, kernel in idle.items() if not kernel.busy}
-        if not idle:
+        idle = {key: kernel.idle_for for key, kernel in self._idle_ones().items()}
+        mine = {key: seconds for key, seconds in idle.items() if key in own}
+        if too_many and not mine:
+            raise ToolError(
+                "The code interpreter is at work in another conversation; try again when that is done.",
+                key="own_kernel_busy",
+            )
+        others = {key: seconds for key, seconds in idle.items() if seconds > _SPARED}
+        if not mine and not others:
             raise ToolError(f"All {self._most} code interpreters are busy; try again in a moment.", key="sandbox_busy")
-        oldest = max(idle, key=lambda key: idle[key].idle_for)
+        candidates = mine or others
+        oldest = max(candidates, key=lambda key: candidates[key])
         self._lost.add(oldest)
         self._later(self._ended(self._kernels.pop(oldest)))  # taken out at once: nobody begins a cell in it
+
+    def _idle_ones(self) -> dict[str, Kernel]:
+        """The kernels that run nothing, by their conversations."""
+        alive = {key: task.result() for key, task in self._kernels.items() if task.done() and not _is_dead(task)}
+        return {key: kernel for key, kernel in alive.items() if not kernel.busy}
 
     async def _made(self) -> Kernel:
         """A kernel that is ready; one that ends at once is tried once more before anybody hears of it.

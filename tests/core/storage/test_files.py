@@ -18,11 +18,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import Connection, select
 
-from core.errors import NoSpaceError, NotFoundError
+from core.errors import NoSpaceError, NotFoundError, QuotaError
 from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.storage import files as files_module
 from core.storage import synced
+from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.files import FileStore, shown_name
@@ -288,4 +289,32 @@ async def test_a_file_whose_name_cannot_be_made_to_last_is_not_kept(
     with pytest.raises(NoSpaceError):
         await store.put("alice", "b.txt", b"two")
     assert len(list((tmp_path / "files" / "alice").iterdir())) == 1
+
+
+async def test_the_files_of_an_owner_have_so_much_room_and_the_local_owners_all_there_is(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "parlour.db")
+    store = FileStore(database, tmp_path / "files", quota=1000)
+    first = await store.put("alice", "a.txt", b"a" * 600)
+    with pytest.raises(QuotaError) as refused:
+        await store.put("alice", "b.txt", b"b" * 401)
+    assert "Delete" in refused.value.hint
+    assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [store.path_of(first).name]
+    await store.put("alice", "b.txt", b"b" * 400)
+    with pytest.raises(QuotaError):
+        await store.refill("alice", first.id, "a.txt", b"a" * 601)
+    assert (await store.record("alice", first.id)).size == 600
+    await store.put("bob", "a.txt", b"a" * 1000)
+    await store.put(LOCAL_OWNER, "a.txt", b"a" * 5000)
+    await store.delete("alice", first.id)
+    await store.put("alice", "c.txt", b"c" * 600)
+    await database.aclose()
+
+
+async def test_of_files_that_come_at_once_no_more_are_kept_than_there_is_room_for(tmp_path: Path) -> None:
+    database = await Database.open(tmp_path / "parlour.db")
+    store = FileStore(database, tmp_path / "files", quota=1000)
+    put = (store.put("alice", f"{number}.txt", b"a" * 300) for number in range(8))
+    done = await asyncio.gather(*put, return_exceptions=True)
+    assert sum(isinstance(one, QuotaError) for one in done) == 5
+    assert len(list((tmp_path / "files" / "alice").iterdir())) == 3
     await database.aclose()

@@ -313,3 +313,38 @@ async def test_each_visit_renews_the_cookie_of_the_same_owner(browser: Browser) 
     answer = await client.get("/")
     assert "Max-Age" in answer.headers["set-cookie"]
     assert await owner(client) == before
+
+
+async def test_of_browsers_of_one_address_only_so_many_may_be_new_in_a_minute(browser: Browser) -> None:
+    shared = browser("203.0.113.9", "http://203.0.113.1", host="0.0.0.0", new_owners_per_minute=3)
+    for _ in range(3):
+        shared.cookies.clear()
+        assert (await shared.get("/")).status_code == 200
+    known = dict(shared.cookies)
+    shared.cookies.clear()
+    for lang, said in (("en", "Too many new visitors"), ("zh", "新访客太多")):
+        refused = await shared.get("/", headers={"accept-language": lang})
+        assert refused.status_code == 429
+        assert 0 < int(refused.headers["retry-after"]) <= 20
+        assert said in refused.text
+        assert "set-cookie" not in refused.headers
+    shared.cookies.update(known)
+    assert (await shared.get("/")).status_code == 200  # whoever is known comes in
+
+
+async def test_addresses_have_a_count_each_and_behind_a_named_proxy_it_is_the_visitors(browser: Browser) -> None:
+    settings = {"host": "0.0.0.0", "new_owners_per_minute": 1, "trusted_proxies": "203.0.113.9"}
+    shared = browser("203.0.113.9", "http://203.0.113.1", **settings)
+    seen: list[int] = []
+    # Two neighbours of one IPv6 network are one client, two IPv4 addresses are two.
+    for address in ("198.51.100.1", "198.51.100.2", "198.51.100.1", "2001:db8::1", "2001:db8::2", "2001:db8:0:1::1"):
+        shared.cookies.clear()
+        seen.append((await shared.get("/", headers={"x-forwarded-for": address})).status_code)
+    assert seen == [200, 200, 429, 200, 429, 200]
+
+
+def test_in_a_space_whose_proxy_is_not_named_more_may_be_new() -> None:
+    assert Settings.load().new_owners == 30
+    assert Settings.load(space_host="someone.hf.space").new_owners == 600
+    assert Settings.load(space_host="someone.hf.space", trusted_proxies="10.0.0.0/8").new_owners == 30
+    assert Settings.load(new_owners_per_minute=0).new_owners is None

@@ -260,6 +260,27 @@ async def test_of_too_many_kernels_the_longest_unused_goes(opened: Callable[...,
         assert (await kernels.run("b", "x")).text == "'b'"
 
 
+async def test_an_owners_own_kernel_makes_room_and_never_anothers(opened: Callable[..., Any]) -> None:
+    async with opened("auto", most=3, most_of=lambda owner: 1) as kernels:
+        if kernels is None:
+            return
+        await kernels.run("b", "x = 'kept'", owner="bob")
+        for key in ("a1", "a2", "a3"):
+            await kernels.run(key, "x = 1", owner="alice")
+            assert [one for one in kernels._kernels if one.startswith("a")] == [key]
+        working = asyncio.create_task(kernels.run("a3", "import time; time.sleep(30)", owner="alice"))
+        while not working.done() and not kernels._kernels["a3"].result().busy:
+            await asyncio.sleep(0)
+        with pytest.raises(ToolError, match="at work in another conversation"):
+            await kernels.run("a4", "x", owner="alice")
+        await kernels.run("c", "x = 2", owner="carol")
+        with pytest.raises(ToolError, match="All 3 code interpreters are busy"):  # idle ones of others are left alone
+            await kernels.run("d", "x", owner="dave")
+        assert (await kernels.run("b", "x", owner="bob")).text == "'kept'"
+        working.cancel()
+        await asyncio.wait({working})
+
+
 async def test_c29_an_endless_cell_is_interrupted_and_the_next_works(driver: str, opened: Callable[..., Any]) -> None:
     async with opened(driver) as kernels:
         if kernels is None:

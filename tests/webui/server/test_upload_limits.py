@@ -1,0 +1,97 @@
+"""What one browser may send: so many files an hour, so many bytes in all, told in a sentence that says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from core.engine import Engine
+from core.limits import TokenBuckets
+from core.settings import Settings
+from core.storage.base import LOCAL_OWNER
+from core.testing.scripted_model import ScriptedModel
+from webui.context import WebContext
+from webui.routes import Routes
+from webui.uploads import Uploads
+from webui.words import Words
+
+pytestmark = pytest.mark.anyio
+
+
+def owned(app: ASGIApp) -> ASGIApp:
+    """Who asks is who the request says it is."""
+
+    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
+        headers = dict(scope["headers"])
+        await app({**scope, "owner": headers[b"x-owner"].decode()}, receive, send)
+
+    return serve
+
+
+@pytest.fixture
+async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
+    settings = Settings.load(home=tmp_path / "home", files_mb=1, retrieval="keyword", code="off")
+    async with Engine(settings, model=ScriptedModel()) as engine:
+        yield engine
+
+
+@pytest.fixture
+async def client(engine: Engine, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
+    rate = TokenBuckets(3, 3600.0, error="too_many_uploads", message="Too many.")
+    uploads = Uploads(tmp_path / "tmp", 2 * 2**20, rate=rate)
+    app = Starlette(routes=Routes(WebContext(engine, engine.settings, Words.of), uploads).table())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(owned(app)), base_url="http://127.0.0.1") as client:
+        yield client
+
+
+async def send(client: httpx.AsyncClient, *sizes: int, owner: str = "b-alice", lang: str = "en") -> httpx.Response:
+    files = [("files", (f"{at}.txt", b"a" * size)) for at, size in enumerate(sizes)]
+    headers = {"x-owner": owner, "accept-language": lang}
+    return await client.post("/gradio_api/upload", files=files, headers=headers)
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "Add more in"), ("zh", "分钟后再添加")])
+async def test_after_so_many_files_in_an_hour_it_says_when_to_come_again(
+    client: httpx.AsyncClient, lang: str, said: str
+) -> None:
+    assert (await send(client, 10, 10)).status_code == 200
+    assert (await send(client, 10)).status_code == 200
+    refused = await send(client, 10, lang=lang)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["retry-after"]) <= 1200
+    assert said in refused.text
+    assert (await send(client, 10, owner="b-bob")).status_code == 200
+
+
+async def test_the_one_local_owner_may_send_any_number_of_any_size(client: httpx.AsyncClient) -> None:
+    for _ in range(6):
+        assert (await send(client, 2**20, owner=LOCAL_OWNER)).status_code == 200
+
+
+@pytest.mark.parametrize(("lang", "said"), [("en", "Delete conversations or libraries"), ("zh", "请先删除")])
+async def test_files_that_have_no_room_are_refused_and_it_is_said_what_to_do(
+    engine: Engine, client: httpx.AsyncClient, lang: str, said: str
+) -> None:
+    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    assert (await send(client, 50 * 1024)).status_code == 200
+    refused = await send(client, 100 * 1024, lang=lang)  # what was sent and not used yet counts as well
+    assert refused.status_code == 507
+    assert said in refused.text
+    assert (await send(client, 100 * 1024, owner="b-bob")).status_code == 200
+
+
+async def test_before_a_file_is_sent_it_is_said_that_there_is_no_room_for_it(
+    engine: Engine, client: httpx.AsyncClient
+) -> None:
+    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    files = [{"name": f"{at}.txt", "size": 80 * 1024, "head": "YQ=="} for at in range(2)]
+    headers = {"x-owner": "b-alice", "x-parlour": "1"}
+    answer = (await client.post("/uploads/check", json={"files": files}, headers=headers)).json()
+    assert answer["refused"] == [1]
+    assert "1.txt" in answer["said"]
+    assert "Delete conversations" in answer["said"]
