@@ -399,7 +399,9 @@ class Runs:
             run.lose()
 
     def _done(self, run: Run) -> None:
-        self._live.pop(run.conversation_id, None)
+        for runs in (self._live, self._unsettled):
+            if runs.get(run.conversation_id) is run:
+                del runs[run.conversation_id]
         if not run.stored:
             self._unsettled[run.conversation_id] = run
         self._changed(run.owner, run.conversation_id)

@@ -84,7 +84,6 @@ class Run:
         self.owner = record.owner_id
         self.conversation_id = record.conversation_id
         self.message_id = record.message_id
-        self.epoch = record.epoch
         self.status: RunStatus = "running"
         self.error: dict[str, Any] | None = None
         self.stored = False
@@ -111,10 +110,16 @@ class Run:
         self._inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
         self._questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
+        self._verdict: tuple[RunStatus, dict[str, Any] | None] = ("running", None)  # whether it can be stored or not
         self._left_waiting = False
         self._stopping = asyncio.Event()
         self._ended = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def epoch(self) -> int:
+        """In which this process holds the run; each of its writes says so."""
+        return self._record.epoch
 
     def begin(self, agent: Answerer, history: Sequence[Message], done: Callable[[Run], None]) -> None:
         """Start the task. `done` is called at the end, when followers have been told."""
@@ -177,9 +182,10 @@ class Run:
             StorageError: It fails still.
         """
         if not self.stored:
-            trouble = await self._store_end(self.status, self.error)
+            trouble = await self._store_end(*self._verdict)
             if trouble is not None:
                 raise trouble
+            self.status, self.error = self._verdict
 
     async def leave(self) -> None:
         """Give up storing the end, if that fails; the next start of the process finds the run interrupted."""
@@ -215,14 +221,17 @@ class Run:
             self._checkpoint.close()
             await asyncio.wait({keeping})
             _forget(keeping)
+        self._verdict = status, error
         trouble = await self._store_end(status, error)
-        if trouble is not None:
-            status, error = "error", as_dict(trouble)
-        self._end(status, error, done)
+        if trouble is None:
+            self._end(status, error, done)
+            return
+        self._end("error", as_dict(trouble), done)
         while not self.stored:
             await asyncio.sleep(_TRY_AGAIN_AFTER)
             with suppress(StorageError):
                 await self.settle()
+        done(self)  # what is in the table now is the reply as it really ended
 
     @property
     def _queued(self) -> bool:
@@ -263,7 +272,7 @@ class Run:
             if not in_time:
                 await self._cut_off(pump)
         if in_time:
-            return self._verdict(pump)
+            return self._verdict_on(pump)
         if self._asked is not None:
             return self._asked, None
         minutes = round(self._terms.seconds / 60)
@@ -339,7 +348,7 @@ class Run:
             _LOG.warning("What run %s was waiting for does not stop; the run ends without it.", self.id)
             pump.add_done_callback(_forget)
 
-    def _verdict(self, pump: asyncio.Task[None]) -> tuple[RunStatus, dict[str, Any] | None]:
+    def _verdict_on(self, pump: asyncio.Task[None]) -> tuple[RunStatus, dict[str, Any] | None]:
         error = asyncio.CancelledError("cancelled from inside") if pump.cancelled() else pump.exception()
         if error is None:
             return "complete", None

@@ -21,6 +21,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import Message
+from core.runs import run as run_module
 from core.runs.log import RunFinished
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
@@ -359,7 +360,43 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
     assert await again.wait() == "complete"
     kept = (await talk.thread())[1]
     assert kept.parts[0].get_text_content().endswith(" end")
-    assert kept.status == "error"
+    assert (kept.status, run.status, run.error) == ("complete", "complete", None)
+    assert (await talk.runs.reply("alice", kept)).status == "complete"
+
+
+async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_it_ended(
+    talk: Any, speaker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    finish, locked = talk.store.finish, [True, True]
+
+    async def finished(*args: Any, **kwargs: Any) -> None:
+        if locked:
+            locked.pop()
+            raise ConflictError("The database is busy.", key="storage_busy")
+        await finish(*args, **kwargs)
+
+    monkeypatch.setattr(talk.store, "finish", finished)
+    monkeypatch.setattr(run_module, "_TRY_AGAIN_AFTER", 0.01)
+    told: list[str] = []
+    whole = asyncio.Event()
+
+    def changed(owner: str, conversation_id: str) -> None:
+        told.append(run.status)
+        if run.stored:
+            whole.set()
+
+    run = await talk.ask(speaker("All of it."))
+    talk.runs.on_change(changed)
+    assert await run.wait() == "error"
+    assert (run.error or {})["key"] == "storage_busy"
+    async with asyncio.timeout(10):
+        await whole.wait()
+    assert told == ["error", "complete"]  # whoever shows it is told twice
+    kept = await talk.last()
+    assert (kept.status, kept.parts[0].get_text_content()) == ("complete", "All of it.")
+    shown = await talk.runs.reply("alice", kept)
+    assert (shown.status, shown.error, shown.text) == ("complete", None, "All of it.")
+    assert await (await talk.ask(speaker("And more."))).wait() == "complete"
 
 
 async def test_a_conversation_deleted_in_the_middle_ends_its_run(talk: Any, speaker: Any) -> None:
