@@ -1,8 +1,10 @@
-"""The time that a run takes of its own; while it waits for the user it stands still."""
+"""The time that a run takes of its own; while it waits for the user, or its machine sleeps, it stands still."""
 
 from __future__ import annotations
 
 import asyncio
+
+from core.bridge.awake import AwakeTimer
 
 
 class Clock:
@@ -13,30 +15,29 @@ class Clock:
     """
 
     def __init__(self, limit: float) -> None:
-        self._limit = limit
-        self._spent = 0.0
-        self._goes = asyncio.Event()
-        self._goes.set()
-        self._stands = asyncio.Event()
+        self._left = limit
+        self._still = False
+        self._over = asyncio.Event()
+        self._timer: AwakeTimer | None = None
 
     def stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
         """Stand still, or count again."""
+        if still == self._still:
+            return
+        self._still = still
+        if self._timer is None:
+            return
         if still:
-            self._goes.clear()
-            self._stands.set()
+            self._left = self._timer.stop()
         else:
-            self._stands.clear()
-            self._goes.set()
+            self._timer.start(self._left)
 
     async def over(self) -> None:
         """Wait until the limit is reached. For one waiter."""
-        loop = asyncio.get_running_loop()
-        while self._spent < self._limit:
-            await self._goes.wait()
-            since = loop.time()
-            try:
-                async with asyncio.timeout(self._limit - self._spent):
-                    await self._stands.wait()
-            except TimeoutError:
-                return
-            self._spent += loop.time() - since
+        self._timer = AwakeTimer(self._over.set)
+        if not self._still:
+            self._timer.start(self._left)
+        try:
+            await self._over.wait()
+        finally:
+            self._timer.cancel()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
+from core.bridge.awake import awake_timeout
 from core.errors import ModelRefusedError, ModelServiceError
 from core.llm.backends.dashscope_errors import Translator
 from core.llm.backends.dashscope_meanings import NO_CALLS
@@ -143,8 +144,10 @@ class DashScopeModel(BaseChatModel):
                 raise self._translator.keyless(self._place.hint)
             request = await self._reachable(request)
             async with AsyncExitStack() as stack:
-                source = await self._asked(stack, request, names, limits)
-                pieces = await stack.enter_async_context(aclosing(in_time(source, limits, reader)))
+                async with awake_timeout(limits.first):  # for all that comes before the first word, not for each
+                    source = await self._asked(stack, request, names, limits)
+                    first = await anext(source, None)
+                pieces = await stack.enter_async_context(aclosing(in_time(first, source, limits, reader)))
                 async for piece in pieces:
                     for event in reader.feed(piece):
                         yield event

@@ -91,7 +91,7 @@ class DashScopeService:
             f"{self.address}/{_TASK.format(task)}",
             content=content,
             headers=headers,
-            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS),
+            timeout=httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # reading has a limit of ours
         )
         response = await stack.enter_async_context(opening)
         await self._check(response)
@@ -133,27 +133,33 @@ class DashScopeService:
 
 
 async def in_time(
-    source: AsyncGenerator[bytes, None], limits: Limits, reader: DashScopeReader
+    first: bytes | None, source: AsyncGenerator[bytes, None], limits: Limits, reader: DashScopeReader
 ) -> AsyncGenerator[bytes, None]:
     """The bytes of a reply within its limits.
 
     No chunk is marked as the last. Once the service has told why it ended, what still comes is read if it comes at
     once, so that the connection can serve the next question.
+
+    Args:
+        first: What has come already; `None` where there is nothing.
+        source: The rest.
+        limits: For each further piece.
+        reader: Knows when the reply is whole.
     """
-    limit = limits.first
+    piece = first
     with Patience() as patience:
         async with aclosing(source):
-            while reader.error is None:
+            while piece is not None:
+                yield piece
+                if reader.error is not None:
+                    return
+                limit = limits.idle if reader.reason is None else AFTER_END_SECONDS
                 try:
                     piece = await patience.next(source, limit)
                 except HTTP_ERRORS:
                     if reader.reason is None:
                         raise
                     return
-                if piece is None:
-                    return
-                yield piece
-                limit = limits.idle if reader.reason is None else AFTER_END_SECONDS
 
 
 def _said(response: httpx2.Response) -> dict[str, Any]:

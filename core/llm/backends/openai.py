@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
+from core.bridge.awake import awake_timeout
 from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.native_first import native_first
@@ -132,16 +133,17 @@ class OpenAIModel(BaseChatModel):
         yield MessageStarted()
         try:
             async with AsyncExitStack() as stack:
-                response = await self._opened(stack, body, limits)
-                if request.notes is not None:
-                    request.notes.response_id = response.headers.get("x-request-id")
-                async with asyncio.timeout(limits.first):
+                async with awake_timeout(limits.first):  # for all that comes before the first word, not for each
+                    response = await self._opened(stack, body, limits)
+                    if request.notes is not None:
+                        request.notes.response_id = response.headers.get("x-request-id")
                     pieces = await stack.enter_async_context(aclosing(await self._readable(response)))
-                patience, limit = stack.enter_context(Patience()), limits.first
-                while not reader.over and (piece := await patience.next(pieces, limit)) is not None:
+                    piece = await anext(pieces, None)
+                patience = stack.enter_context(Patience())
+                while piece is not None:
                     for event in reader.feed(piece):
                         yield event
-                    limit = limits.idle
+                    piece = None if reader.over else await patience.next(pieces, limits.idle)
                 if reader.error:
                     raise self._translator.in_stream(reader.error, spoke=reader.spoke)
                 for event in reader.close():
@@ -225,11 +227,10 @@ class OpenAIModel(BaseChatModel):
             "timeout": httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # reading has a limit of ours
         }
         try:
-            async with asyncio.timeout(limits.first):
-                # Not `chat.completions.create`: it walks through every part of its arguments on each request.
-                response: Any = await client.post(
-                    "/chat/completions", cast_to=httpx2.Response, body=whole, options=options, stream=True
-                )
+            # Not `chat.completions.create`: it walks through every part of its arguments on each request.
+            response: Any = await client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=whole, options=options, stream=True
+            )
             stack.push_async_callback(response.aclose)
             return response
         except (openai.BadRequestError, openai.UnprocessableEntityError) as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+import time
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import ContextTooLongError, ModelMisbehavedError, ModelServiceError, ModelUnavailableError
@@ -29,6 +30,8 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
 LONGEST_ASKED_PAUSE: Final = 60.0
+LONGEST_SILENCE: Final = 60.0
+"""Seconds after which a service that says nothing is given up, not asked again: somebody waits for all attempts."""
 _FINAL_WORDS: Final = ("datainspectionfailed", "inappropriate content", "maximum context length")
 _BUSY_CODES: Final = frozenset({"408", "409", "429"})
 _ALIVE_CODES: Final = frozenset({"409", "429"})
@@ -41,10 +44,12 @@ class Pauses:
     Args:
         sleep: Awaited with seconds.
         chance: A number from 0 to 1, so that many clients do not come back together.
+        clock: Seconds that never go back.
     """
 
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random
+    clock: Callable[[], float] = time.monotonic
 
     def length(self, attempt: int, asked: float | None) -> float | None:
         """Seconds before attempt `attempt` (from 1); `None` where the service asks for more than a minute."""
@@ -116,6 +121,11 @@ class _Call:
     told: bool = False
     _attempt: int = 0
     _settled: bool = False
+    _began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Time counts from now on."""
+        self._began = self.pauses.clock()
 
     def answered(self) -> None:
         """The first of the reply is there: from now on nothing is asked again."""
@@ -140,6 +150,8 @@ class _Call:
         """Seconds to wait before asking again; `None` where it cannot help, or would take too long."""
         self._attempt += 1
         if self.told or self._attempt > self.retries or not may_help(error):
+            return None
+        if error.words_key == "model_slow" and self.pauses.clock() - self._began >= LONGEST_SILENCE:
             return None
         pause, notes = self.pauses.length(self._attempt, error.retry_after), self.request.notes
         if pause is None:

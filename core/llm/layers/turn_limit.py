@@ -6,6 +6,7 @@ import asyncio
 import weakref
 from typing import TYPE_CHECKING, Final
 
+from core.bridge.awake import AwakeTimer
 from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ class TurnLimit:
     The task is the one that asked for the first of the reply; one that reads on for it is stopped at the next event.
 
     Args:
-        seconds: From now on; `None` sets no limit.
+        seconds: Awake, from now on; `None` sets no limit.
         reading: The stream to watch: whoever reads is only stopped while waiting for it.
     """
 
-    __slots__ = ("_handle", "_reading", "_task", "deadline", "over", "seconds")
+    __slots__ = ("_reading", "_task", "_timer", "deadline", "over", "seconds")
 
     def __init__(self, seconds: float | None, reading: Stream) -> None:
         self.over = False
@@ -48,7 +49,7 @@ class TurnLimit:
         # Weakly: a stream that nobody holds any more is closed at once, not when the garbage collector comes by.
         self._reading: weakref.ref[Any] = weakref.ref(reading)
         self._task: asyncio.Task[Any] | None = None
-        self._handle: asyncio.TimerHandle | None = None
+        self._timer: AwakeTimer | None = None
 
     def begin(self) -> None:
         """The time runs, for the task that calls this."""
@@ -56,12 +57,13 @@ class TurnLimit:
             loop = asyncio.get_running_loop()
             self._task = asyncio.current_task()
             self.deadline = loop.time() + self.seconds
-            self._handle = loop.call_at(self.deadline, self._end)
+            self._timer = AwakeTimer(self._end, loop=loop)
+            self._timer.start(self.seconds)
 
     def close(self) -> None:
         """The turn is over before its time."""
-        if self._handle is not None:
-            self._handle.cancel()
+        if self._timer is not None:
+            self._timer.cancel()
 
     def was_it(self) -> bool:
         """Whether a cancellation that arrived came from here alone; it then counts as dealt with."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import aclosing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,8 @@ from email.utils import format_datetime
 
 import pytest
 
+from core.bridge import awake
+from core.bridge.awake import awake_timeout
 from core.bridge.sync import run
 from core.errors import (
     ContextTooLongError,
@@ -18,7 +21,9 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
+from core.llm.backends import openai as openai_module
 from core.llm.backends.openai_errors import Translator
+from core.llm.backends.time_limits import Limits
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
@@ -184,6 +189,44 @@ def test_a_silent_service_is_given_up(server, opened, reply):
         opened(generate_cfg={"request_timeout": 0.2}).quick_chat("q")
     assert caught.value.words_key == "model_slow"
     assert server.requests[0].ended.wait(5)
+
+
+def test_the_first_of_a_reply_has_one_limit_whatever_it_waits_for(server, opened, monkeypatch):
+    entered = []
+
+    def noted(seconds):
+        entered.append(seconds)
+        return awake_timeout(seconds)
+
+    monkeypatch.setattr(openai_module, "awake_timeout", noted)
+    server.add(Reply(text="a b", hang_after=0))
+    with pytest.raises(ModelUnavailableError, match="too long"):
+        opened(generate_cfg={"request_timeout": 0.3}).quick_chat("q")
+    assert entered == [0.3]
+
+
+def test_a_service_elsewhere_has_a_minute_and_one_on_this_machine_time_to_load_its_model():
+    request = ChatRequest((Message(USER, "q"),))
+    assert Limits.of(request, here=False) == Limits(first=60.0, idle=30.0)
+    assert Limits.of(request, here=True) == Limits(first=600.0, idle=30.0)
+
+
+def test_a_process_that_slept_reads_what_has_come_meanwhile(server, opened, monkeypatch):
+    monkeypatch.setattr(awake, "_LATE", 0.05)
+    server.add(Reply(text="one two three four", pace=0.02))
+    model = opened(generate_cfg={"request_timeout": 0.3})
+
+    async def ask():
+        said = ""
+        async with aclosing(model.stream(ChatRequest((Message(USER, "q"),)))) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    said += event.text
+                    if said == event.text:
+                        asyncio.get_running_loop().call_soon(time.sleep, 1.0)  # longer than it waits for more
+        return said
+
+    assert asyncio.run(ask()) == "one two three four"
 
 
 @pytest.mark.parametrize(

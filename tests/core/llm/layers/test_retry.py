@@ -126,6 +126,30 @@ async def test_without_retries_and_a_breaker_the_layer_is_not_there(model, gener
         await ask(Flaky(busy()), retries=0)
 
 
+def slow() -> ModelServiceError:
+    return ModelUnavailableError(None, None, "It took too long to answer.", key="model_slow")
+
+
+@pytest.mark.parametrize(("seconds", "attempts"), [(20.0, 3), (59.0, 2), (60.0, 1), (600.0, 1)])
+async def test_a_service_that_says_nothing_is_given_up_after_a_minute_not_after_a_minute_for_each_attempt(
+    seconds: float, attempts: int
+) -> None:
+    passed, below, waits = [0.0], Flaky(*(slow() for _ in range(9))), Waits()
+
+    class Silent(Flaky):
+        async def __call__(self, request: ChatRequest):
+            passed[0] += seconds
+            async for event in below(request):
+                yield event
+
+    layer = retry(Served(), Pauses(waits.sleep, lambda: 0.0, lambda: passed[0]), Breakers())
+    request = ChatRequest(QUESTION, generate={"max_retries": 3})
+    with pytest.raises(ModelUnavailableError):
+        async with aclosing(layer(request, Silent())) as events:
+            [event async for event in events]
+    assert below.attempts == attempts
+
+
 async def test_after_the_first_word_nothing_is_asked_again():
     below = Flaky(busy(), words_first=1)
     with pytest.raises(ModelUnavailableError):
@@ -258,13 +282,23 @@ def test_failures_far_apart_or_with_a_success_between_do_not_open_it():
     breaker = Breaker(clock)
     for _ in range(FAILURES * 2):
         breaker.failed()
+        assert breaker.admit() is None  # now, not when an open one would have closed again
         clock.now += WITHIN_SECONDS
-    assert breaker.admit() is None
     for number in range(FAILURES * 2):
         breaker.failed()
         if number % 2:
             breaker.succeeded()
     assert breaker.admit() is None
+
+
+@pytest.mark.parametrize(("between", "opens"), [(0.25, True), (0.26, False)])
+def test_as_many_failures_open_it_within_the_window_and_not_over_a_longer_time(between: float, opens: bool):
+    clock = Clock()
+    breaker = Breaker(clock)
+    for _ in range(FAILURES):
+        breaker.failed()
+        clock.now += WITHIN_SECONDS * between
+    assert (breaker.admit() is not None) is opens
 
 
 async def fail(known: Breakers, model: Served, error: Exception, times: int = FAILURES, *, retries: int = 1) -> None:
