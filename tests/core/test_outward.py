@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from core.outward import Outward
+from core.storage.database import Database
 from core.tools.approval import Policy
 from tests.core.runs.note_tools import Held, agent_of, writes
 
@@ -40,3 +44,60 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     held.released.set()
     assert await answer == "Done."
     assert held.written == ["1"]
+
+
+@pytest.fixture
+async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Outward]:
+    """Where other programs come in, over a database of its own."""
+    database = await Database.open(tmp_path / "parlour.db")
+    nothing: Any = None
+    yield Outward(database, libraries=nothing, index=nothing, agent=nothing, policy=nothing, seconds=20)
+    await database.aclose()
+
+
+async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door: Outward) -> None:
+    of_alice, of_bob = await door.renew_token("alice"), await door.renew_token("bob")
+    assert (await door.owner_of(of_alice), await door.owner_of(of_bob)) == ("alice", "bob")
+    beginning, named, secret = of_alice.split(".")
+    other = of_bob.split(".")
+    wrong = [
+        "",
+        "..",
+        secret,
+        f"{beginning}.{named}.",
+        f"{beginning}.{named}.{secret[:-1]}",
+        f"{beginning}.{named}.{secret}x",
+        f"{beginning}.{named}.{secret.swapcase()}",
+        f"{beginning}.{named}.{other[2]}",  # another owner's secret
+        f"{beginning}.{other[1]}.{secret}",  # for another owner
+        f"{beginning}.{named}.{secret}.{secret}",
+        f"{of_alice} ",
+        of_alice + "x" * 10_000,
+    ]
+    assert [await door.owner_of(token) for token in wrong] == [None] * len(wrong)
+
+
+async def test_a_token_of_an_owner_without_one_lets_nobody_in(door: Outward) -> None:
+    token = await door.renew_token("alice")
+    named = token.split(".")[1]
+    await door.revoke_token("alice")
+    assert await door.token("alice") is None
+    assert await door.owner_of(token) is None
+    assert await door.owner_of(f"parlour.{named}.") is None
+
+
+async def test_a_new_token_ends_the_one_before(door: Outward) -> None:
+    first, second = await door.renew_token("alice"), await door.renew_token("alice")
+    assert (await door.owner_of(first), await door.owner_of(second)) == (None, "alice")
+
+
+@given(st.text(max_size=80))
+def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
+    class Empty:
+        async def read(self, work: Any) -> None:
+            return None
+
+    nothing: Any = None
+    database: Any = Empty()
+    door = Outward(database, libraries=nothing, index=nothing, agent=nothing, policy=nothing, seconds=20)
+    assert asyncio.run(door.owner_of(token)) is None

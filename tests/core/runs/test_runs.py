@@ -298,6 +298,14 @@ async def test_runs_opened_beside_others_in_one_process_leave_theirs_alone(talk:
     await run.stop()
 
 
+@pytest.mark.parametrize(("first", "second"), [("stopped", "interrupted"), ("interrupted", "stopped")])
+async def test_of_two_reasons_to_stop_the_first_one_counts(talk: Any, speaker: Any, first: Any, second: Any) -> None:
+    run = await talk.ask(speaker(Say(hang=True)))
+    async with asyncio.timeout(10):
+        await asyncio.gather(run.stop(first), run.stop(second))
+    assert ((await talk.last()).status, run.status) == (first, first)
+
+
 async def test_closing_keeps_partial_replies_as_interrupted(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(text="one two three", pace=0.3)))
     await heard(run, "one")
