@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
+from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
 from webui.context import WebContext
 from webui.gradio_environment import lean_import, prepare
@@ -70,7 +71,8 @@ async def open_house(
         gc.freeze()  # what was imported stays, so the collector need not walk it again
         async with app.router.lifespan_context(app):
             warming = asyncio.create_task(opened.warm_up())  # the page is there first
-            yield GateMiddleware(app, uploads)
+            with watched(asyncio.get_running_loop()):
+                yield GateMiddleware(app, uploads)
             await asyncio.wait({warming})
 
 

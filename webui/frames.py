@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from core.errors import NotFoundError
 from core.readiness import Readiness
@@ -20,7 +22,7 @@ from webui.hosted import speakers
 from webui.panels.approval import ask_html, heard
 from webui.panels.history import history_html
 from webui.panels.top import top_html
-from webui.render.conversation import Rendered, shown
+from webui.render.conversation import Rendered, letters, shown
 from webui.render.status import status_html
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from webui.views import View, Views
 
 _log = logging.getLogger(__name__)
+_Made = TypeVar("_Made")
 
 _APART = 1 / 15
 # With many tabs that are being painted, each gets fewer frames: what is new in any of them is still shown soon.
@@ -43,6 +46,10 @@ _EACH = 0.003
 _KEEP_ALIVE = 1.0
 _WHILE_READING = 0.3  # how far a document has come is news of its own, a few times a second
 _KEPT = 4_000  # rendered turns, for all tabs
+# What takes longer is made in a thread: everybody else's page waits for the loop.
+_ON_LOOP = 0.05
+_LETTERS = 50_000  # of a conversation that was read anew: at worst a microsecond each
+_THREADS = 2
 
 
 class Frame(NamedTuple):
@@ -69,6 +76,8 @@ class _Scene:
     versions: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # of turns that have any
     readiness: Readiness = field(default_factory=Readiness)  # of the model that answers this owner
     speakers: Speakers | None = None  # of a program
+    fresh: bool = True  # not painted yet
+    seconds: float = 0.0  # of CPU, for the entries of the last frame
     hears: bool = False  # whether the model takes recordings
 
 
@@ -86,6 +95,8 @@ class Frames:
         self._rendered = Rendered(_KEPT)
         self._histories = Histories(engine.conversations)
         self._followers = 0
+        # Of its own: the threads that everything shares may all be busy with documents.
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="parlour-frames")
         views.on_change(self._histories.changed)
 
     async def follow(self, view: View) -> AsyncGenerator[Frame | None, None]:
@@ -114,10 +125,11 @@ class Frames:
                         continue
                     run = self._engine.runs.live(view.conversation_id)
                     watched.turn_to(run)
-                    if mine != view.generation:  # reading took a while
-                        break
+                    frame = await self._frame(view, scene, run, mine)
+                    if frame is None:
+                        continue
                     painted = True
-                    yield self._paint(view, scene, run)
+                    yield frame
                     if not view.wake.is_set() and not self._waits(view, scene):
                         return
                     news = _WHILE_READING if self._readings(scene) else _KEEP_ALIVE
@@ -160,24 +172,45 @@ class Frames:
             return _Scene()
         return scene
 
-    def _paint(self, view: View, scene: _Scene, run: Run | None) -> Frame:
-        words, current = view.words, view.conversation_id
+    async def _frame(self, view: View, scene: _Scene, run: Run | None, mine: int) -> Frame | None:
+        """The next frame, or `None` where the follower is relieved or the tab turned to another conversation."""
+        if mine != view.generation:  # reading took a while
+            return None
+        chat = await self._chat(view, scene, run)
+        if mine != view.generation or scene.conversation_id != view.conversation_id:
+            return None
+        return self._paint(view, scene, run, chat)
+
+    async def _chat(self, view: View, scene: _Scene, run: Run | None) -> list[Any]:
+        """The entries of the conversation, made in a thread where that takes so long that others would wait."""
         if run is not None:
             scene.replies[run.message_id] = run.reply()
-        chat, _ = shown(
+        heavy = scene.seconds > _ON_LOOP or (scene.fresh and letters(scene.thread, scene.replies) > _LETTERS)
+        scene.fresh = False
+        replies = {one: reply.snapshot() if heavy else reply for one, reply in scene.replies.items()}
+        make = partial(
+            shown,
             scene.thread,
-            scene.replies,
-            words=words,
+            replies,
+            words=view.words,
             window=view.window,
             anchor=view.anchor,
             documents=scene.documents,
             readings=self._readings(scene),
-            preparing=self._engine.intake.preparing(view.owner),
+            preparing=dict(self._engine.intake.preparing(view.owner)),
             versions=scene.versions,
             free=run is None,
             cast=scene.speakers.cast if scene.speakers is not None else (),
             rendered=self._rendered,
         )
+        make_timed = partial(_timed, make)
+        (chat, _), scene.seconds = (
+            await asyncio.get_running_loop().run_in_executor(self._threads, make_timed) if heavy else make_timed()
+        )
+        return chat
+
+    def _paint(self, view: View, scene: _Scene, run: Run | None, chat: list[Any]) -> Frame:
+        words, current = view.words, view.conversation_id
         state, asking = self._state(view, scene, run), scene.replies[run.message_id].asking if run is not None else []
         said = words("reply.queued") if run is not None and run.reply().queued else heard(asking, words)
         live = self._engine.runs.live_conversations(view.owner)
@@ -234,6 +267,12 @@ class Frames:
             or self._views.is_coming(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in scene.documents)
         )
+
+
+def _timed(make: Callable[[], _Made]) -> tuple[_Made, float]:
+    """What is made, and the seconds of CPU that this took."""
+    began = time.thread_time()
+    return make(), time.thread_time() - began
 
 
 class _Watched:

@@ -19,6 +19,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from core.bridge.endings import contained, released
+from core.bridge.watchdog import Watchdog
 from core.errors import ParlourError
 
 T = TypeVar("T")
@@ -117,10 +118,13 @@ class _LoopThread(threading.Thread):
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
+        watchdog = Watchdog(self.loop)
+        watchdog.start()
         try:
             while not self._is_ending:
                 self._run_on()
         finally:
+            watchdog.stop()
             self._fail_all()
             self.loop.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias, assert_never
 
@@ -86,6 +87,14 @@ class Reply:
     def asking(self) -> list[CallBlock]:
         """The calls that wait for the user, in order."""
         return [call for call in self._calls.values() if call.state == "asked"]
+
+    def snapshot(self) -> Reply:
+        """The reply as it is now: what other threads may read while this one goes on."""
+        taken = copy(self)
+        taken.blocks = [_as_it_is(block) for block in self.blocks]
+        taken._calls = {block.call_id: block for block in taken.blocks if isinstance(block, CallBlock)}  # noqa: SLF001 - its own kind
+        taken.passages, taken.speakers = list(self.passages), dict(self.speakers)
+        return taken
 
     def apply(self, logged: LoggedEvent) -> None:
         """Take one event in; one that was seen before is passed over."""
@@ -256,6 +265,16 @@ class Reply:
                 call.state = "stopped" if event.status in {"stopped", "paused"} else "failed"
             if call.inner is not None and call.inner.status == "running":
                 call.inner._finish(event)  # noqa: SLF001 - a reply of its own kind
+
+
+def _as_it_is(block: Block) -> Block:
+    if isinstance(block, ItemBlock):
+        return block
+    taken = replace(block, pieces=[block.text if not isinstance(block, CallBlock) else block.arguments])
+    if isinstance(taken, CallBlock):
+        taken.waits = list(taken.waits)
+        taken.inner = taken.inner.snapshot() if taken.inner is not None else None
+    return taken
 
 
 def _down_to(call: CallBlock, within: Sequence[str]) -> list[CallBlock]:

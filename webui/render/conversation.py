@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
+from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
 from webui.render.entries import said
 from webui.render.question import question_entry
@@ -30,6 +32,7 @@ class Rendered:
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
+        self._guard = threading.Lock()
         self._entries: dict[tuple[Any, ...], list[Entry]] = {}
 
     def get(self, key: tuple[Any, ...]) -> list[Entry] | None:
@@ -38,9 +41,10 @@ class Rendered:
 
     def put(self, key: tuple[Any, ...], entries: list[Entry]) -> None:
         """Keep entries; the oldest go when there are too many."""
-        while len(self._entries) >= self._most:
-            del self._entries[next(iter(self._entries))]
-        self._entries[key] = entries
+        with self._guard:  # frames are made in several threads
+            while len(self._entries) >= self._most:
+                del self._entries[next(iter(self._entries))]
+            self._entries[key] = entries
 
 
 def shown(  # noqa: PLR0913 - each is a part of the page, by name
@@ -100,6 +104,18 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
         entries.extend(made)
         owners.extend([message.id] * len(made))
     return entries, owners
+
+
+def letters(thread: Sequence[StoredMessage], replies: Mapping[str, Reply]) -> int:
+    """How many characters of questions and replies there are to show: what making their entries costs grows with it."""
+    asked = sum(len(message.get_text_content()) for one in thread if one.role == "user" for message in one.parts)
+    return asked + sum(map(_written, replies.values()))
+
+
+def _written(reply: Reply) -> int:
+    growing = (block for block in reply.blocks if not isinstance(block, ItemBlock))
+    inner = (block.inner for block in reply.blocks if isinstance(block, CallBlock) and block.inner is not None)
+    return sum(len(piece) for block in growing for piece in block.pieces) + sum(map(_written, inner))
 
 
 def _first(thread: Sequence[StoredMessage], window: int, anchor: str | None) -> int:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\s]+)["']""")
 _MARK = "(unreadable) "
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
+_BETWEEN = re.compile(r"[ \t\r\n,;]*+")
+_MOST = 200  # calls in one body; what has more is no list of calls
 _CODE = re.compile(r"(.*?\})\s*<code>\n?(.*?)\n?(?:</code>)?\s*", re.DOTALL)
 
 Functions = "Sequence[Mapping[str, Any]]"
@@ -58,6 +60,8 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
     except (ValueError, RecursionError):
         return [unreadable(body)]
     entries = cast("list[Any]", value) if isinstance(value, list) else [value]
+    if len(entries) > _MOST:
+        return [unreadable(body)]
     calls = [_call(entry, functions) for entry in entries]
     if code and len(calls) == 1 and calls[0].readable:
         return [_with_code(calls[0], code.group(2))]
@@ -121,13 +125,16 @@ def _several(body: str) -> object:
     """One value, or a list of several that stand one after the other, as models write more than one call.
 
     Raises:
-        ValueError: There is something else.
+        ValueError: There is something else, or too much.
     """
     decoder, found, at = json.JSONDecoder(), list[object](), 0
     while at < len(body):
         end = decoder.raw_decode(body, at)[1]
         found.append(read_value(body[at:end]))
-        at = len(body) - len(body[end:].lstrip(" \t\r\n,;"))
+        if len(found) > _MOST:
+            raise ValueError(f"There are more than {_MOST} values.")
+        between = _BETWEEN.match(body, end)
+        at = between.end() if between else end
     return found[0] if len(found) == 1 else found
 
 

@@ -16,7 +16,9 @@ _TOKENS = (
     r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos|pad|unk|sop|unused\d+)>)|<(?=<?/?SYS>>)"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK)\])"
 )
-_TAGS = r"<(?=\s*/?\s*(?:tool_call|tool_response|tools|think|system)\b)|✿(?=\s*(?:FUNCTION|ARGS|RESULT|RETURN)\s*✿)"
+_TAGS = (
+    r"<(?=\s*+(?:/\s*+)?(?:tool_call|tool_response|tools|think|system)\b)|✿(?=\s*+(?:FUNCTION|ARGS|RESULT|RETURN)\s*+✿)"
+)
 _TOKEN = re.compile(_TOKENS, re.IGNORECASE)
 _TOKEN_OR_TAG = re.compile(f"{_TOKENS}|{_TAGS}", re.IGNORECASE)
 

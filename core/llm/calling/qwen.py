@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from core.messages.events import Event
 
 _CALL: Final = re.compile(rf"\s*:?[ \t]*([^\n✿]*)\s*(?:{ARGS}\s*:?\s*)?(.*)", re.DOTALL)
-_FENCE: Final = re.compile(r"```([\w+-]*)[ \t]*\n?(.*)```(.*)", re.DOTALL)
-_COMMENT: Final = re.compile(r"<!--.*?-->", re.DOTALL)
+_FENCE: Final = re.compile(r"```([\w+-]*+)[ \t]*+\n?(.*)```(.*)", re.DOTALL)
+# One that never ends is taken whole, and stays: else the end is looked for again from each beginning.
+_COMMENT: Final = re.compile(r"<!--(?:.*?-->|(.*+))", re.DOTALL)
 
 
 class QwenTemplate:
@@ -82,12 +83,12 @@ class MarkedBody:
         name, text = (found.group(1).strip().strip("\"'`"), found.group(2).strip()) if found else ("", piece.text)
         if not name:
             return ([unreadable(piece.text)] if piece.text.strip(": \n") else []), ""
-        mend = piece.closed or (not cut and may_be_mended(_COMMENT.sub("", text)))
+        mend = piece.closed or (not cut and may_be_mended(_without_comments(text)))
         try:
             arguments, after = _arguments(text, list(properties_of(name, request.functions)), mend=mend)
         except (ValueError, RecursionError):
             return [CallText(name, text, readable=False)], ""
-        return [CallText(name, arguments)], _COMMENT.sub("", after).lstrip("}]) \n").rstrip()
+        return [CallText(name, arguments)], _without_comments(after).lstrip("}]) \n").rstrip()
 
     def written(self, piece: Piece) -> str:
         """The piece with its mark."""
@@ -116,6 +117,10 @@ def _described(function: Mapping[str, Any], lang: Lang) -> str:
         args_format=neutral(args_format),
     )
     return text.rstrip()
+
+
+def _without_comments(text: str) -> str:
+    return _COMMENT.sub(lambda found: "" if found[1] is None else found[0], text)
 
 
 def _arguments(text: str, properties: Sequence[str], *, mend: bool) -> tuple[str, str]:

@@ -10,8 +10,8 @@ from core.messages.json_text import read_value
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-_FUNCTION: Final = re.compile(r"<function=([^>\n]*)>(.*?)(?:</function>|(?=<function=)|\Z)", re.DOTALL)
-_VALUE: Final = re.compile(r"<parameter=([^>\n]*)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
+_FUNCTION: Final = re.compile(r"<function=([^<>\n]*+)>(.*?)(?:</function>|(?=<function=)|\Z)", re.DOTALL)
+_VALUE: Final = re.compile(r"<parameter=([^<>\n]*+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
 
 
 def is_xml(body: str) -> bool:

@@ -223,3 +223,23 @@ def test_an_event_that_comes_twice_counts_once(events: list[RunEvent]) -> None:
     for one in whole:
         reply.apply(one)
     assert shape(reply) == shape(Reply(whole))
+
+
+def test_a_snapshot_stays_as_it_was_and_the_reply_goes_on() -> None:
+    events = [
+        TextDelta("Herons "),
+        CallStarted("1", "search"),
+        CallDelta("1", '{"q": '),
+        CallDelta("1", '"herons"}'),
+        TextDelta("fish."),
+    ]
+    every = logged(*events)
+    reply = Reply(every[:3])
+    before = reply.snapshot()
+    for one in every[3:]:
+        reply.apply(one)
+    reply.blocks[0].pieces.append("!")
+    assert (before.text, before.seen, len(before.blocks)) == ("Herons ", 3, 2)
+    assert before.call("1").arguments == '{"q": '
+    assert reply.snapshot().text == reply.text
+    assert reply.snapshot().call("1").arguments == reply.call("1").arguments == '{"q": "herons"}'

@@ -1,0 +1,144 @@
+"""Tells when an event loop stands still, and where: what blocks it holds up everybody."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable, Generator, Iterator
+    from types import FrameType
+
+_log = logging.getLogger(__name__)
+
+LONGEST: Final = 0.5
+"""Seconds that a loop may stand still before it is told."""
+_IDLE: Final = 0.5  # between two probes: an idle process wakes twice a second for this
+_BUSY: Final = 0.25
+_WORKED: Final = 0.01  # seconds of CPU between two probes from which on a loop counts as busy
+_FRAMES: Final = 20
+_PARTS: Final = 3  # of a file's path: enough to find it, without the folders of its user
+# Where a loop that only waits for the next event is; then it was the process that did not run, or nothing at all.
+_WAITING: Final = (
+    "selectors.py",
+    "asyncio/runners.py",
+    "asyncio/base_events.py",
+    "bridge/sync.py",
+    "uvicorn/server.py",
+)
+
+
+class Watchdog:
+    """Asks a loop again and again, from a thread of its own, whether it answers.
+
+    A stall of `LONGEST` seconds is noticed while the loop is busy; the first after some idle time at half as much more.
+    The log gets files, lines and names of functions, never a value.
+
+    Args:
+        loop: The loop; `watch` is called on its thread.
+        clock: Seconds, for tests.
+        tell: Is given each line for the log.
+    """
+
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[str], None] = _log.warning,
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._tell = tell
+        self._thread_id = threading.get_ident()
+        self._over = threading.Event()
+        self._answered = threading.Event()
+        self._answered_at = clock()
+        self._cpu = _cpu_clock(self._thread_id)
+        self._worked = 0.0
+
+    def start(self) -> threading.Thread:
+        """Begin to watch; ends with `stop`, or with the process."""
+        thread = threading.Thread(target=self._watch, name="parlour-watchdog", daemon=True)
+        thread.start()
+        return thread
+
+    def stop(self) -> None:
+        """Watch no longer."""
+        self._over.set()
+        self._answered.set()
+
+    def _watch(self) -> None:
+        while not self._over.wait(self._pause()):
+            if not self.probe():
+                return
+
+    def probe(self) -> bool:
+        """Ask once, and wait for the answer. Returns whether there is still somebody to ask."""
+        before, asked, stack = self._answered_at, self._clock(), ""
+        self._answered.clear()
+        try:
+            self._loop.call_soon_threadsafe(self._answer)
+        except RuntimeError:  # the loop is closed
+            return False
+        if not self._answered.wait(_BUSY):
+            stack = self._where()
+            self._answered.wait()
+        if self._over.is_set():
+            return False
+        stood = self._answered_at - asked
+        if stack and stood >= _BUSY and self._answered_at - before >= LONGEST:
+            self._tell(f"The event loop stood still for at least {stood:.1f} s, at: {stack}")
+        return True
+
+    def _answer(self) -> None:
+        self._answered_at = self._clock()
+        self._answered.set()
+
+    def _pause(self) -> float:
+        """Until the next probe: a loop that has done nothing since the last one is asked less often."""
+        before, self._worked = self._worked, self._cpu()
+        return _BUSY if self._worked - before >= _WORKED else _IDLE
+
+    def _where(self) -> str:
+        """The calls that the loop's thread is in, the innermost last; nothing where it only waits."""
+        # The only way to another thread's stack.
+        frame = sys._current_frames().get(self._thread_id)  # noqa: SLF001  # pyright: ignore[reportPrivateUsage]
+        if frame is None or frame.f_code.co_filename.replace("\\", "/").endswith(_WAITING):
+            return ""
+        return " > ".join(reversed(list(_calls(frame))))
+
+
+def _calls(frame: FrameType | None) -> Iterator[str]:
+    for _ in range(_FRAMES):
+        if frame is None:
+            return
+        file = "/".join(PurePath(frame.f_code.co_filename).parts[-_PARTS:])
+        yield f"{file}:{frame.f_lineno}:{frame.f_code.co_name}"
+        frame = frame.f_back
+
+
+def _cpu_clock(thread_id: int) -> Callable[[], float]:
+    """The CPU seconds of a thread; always 0 where the system does not tell those of another thread."""
+    clock_of: Callable[[int], int] | None = getattr(time, "pthread_getcpuclockid", None)
+    if clock_of is None:
+        return lambda: 0.0
+    clock = clock_of(thread_id)
+    return lambda: time.clock_gettime(clock)
+
+
+@contextmanager
+def watched(loop: asyncio.AbstractEventLoop) -> Generator[None]:
+    """Watch the loop whose thread this is called on."""
+    watchdog = Watchdog(loop)
+    watchdog.start()
+    try:
+        yield
+    finally:
+        watchdog.stop()
