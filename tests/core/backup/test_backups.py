@@ -5,10 +5,10 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import shutil
 import sqlite3
 import stat
 import zipfile
+from collections import namedtuple
 from contextlib import closing
 from pathlib import Path
 
@@ -375,8 +375,8 @@ async def test_a_backup_of_a_newer_parlour_gets_a_sentence(tmp_path: Path, newer
 
 async def test_a_backup_that_does_not_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     backup = await backed_up(tmp_path)
-    total, used, _ = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr("core.backup.restoring.shutil.disk_usage", lambda _: shutil._ntuple_diskusage(total, used, 5))
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr("core.backup.restoring.shutil.disk_usage", lambda _: usage(10**9, 10**9, 5))
     with pytest.raises(StorageError) as caught:
         restore_backup(backup, tmp_path / "elsewhere")
     assert caught.value.words_key == "restore_space"
