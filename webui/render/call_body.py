@@ -21,11 +21,16 @@ if TYPE_CHECKING:
 
 # The page shows the beginning of what is longer, and all of it in a window of its own.
 LONGEST = 6_000
+_UNNAMED = re.compile(r"picture-\d+\.\w+")
 _ONE_LINE = 60
 _STEP = 5  # per cent: the bar's widths are in the style, for there is no style of its own in a reply
 _LONGEST_ESCAPE = 6
 _BEGUN = re.compile(r'\s*\{\s*"code"\s*:\s*"(.*)\Z', re.DOTALL)
 _CODE = {"code_interpreter", "python_executor"}
+# Their pictures are what was asked for: they stand in the answer, and not in the bubble.
+DRAWING = _CODE | {"image_gen"}
+# What the model is told of them, which the reader sees.
+_TOLD = re.compile(r"\n?^\[\d+ (?:pictures?, shown to the user|files?, handed to the user: [^\n]*)\]$", re.MULTILINE)
 
 
 def body(
@@ -83,6 +88,13 @@ def outcome(
     if again and call.state != "asked" and _arguments(call):
         lines.append(f'<p class="p-more">{_link("rerun", message_id, call, "", words("agents.again"))}</p>')
     return "\n".join(lines)
+
+
+def answering_pictures(call: CallBlock, message_id: str, words: Words) -> list[str]:
+    """Markup of the pictures that a call drew for the answer, each once."""
+    if call.name not in DRAWING or call.state != "done":
+        return []
+    return list(dict.fromkeys(markup for kind, markup in _kinds_of_things(call, message_id, words) if kind == "image"))
 
 
 def address_of(passage: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -192,7 +204,8 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
     extra = call.result.extra or {}
     found: list[dict[str, Any]] = list(extra.get("passages") or ())
     caption = words("reply.failed" if call.state == "failed" else "reply.came_back")
-    things = list(_things(call, message_id, words))
+    below = answering_pictures(call, message_id, words)
+    things = [one for one in _things(call, message_id, words) if one not in below]
     shown = f'<div class="p-files p-things">{"".join(things)}</div>' if things else ""
     lines = [_caption(caption), ""]
     if found:
@@ -204,15 +217,23 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
             *_whole(call, words, message_id),
         ]
     text = call.result.get_text_content()
+    text = _TOLD.sub("", text).strip("\n") if call.name in _CODE else text
     if text.strip():
         lines += [*fenced(_short(text, LONGEST), _language(text)), ""]
+    elif below:
+        lines += [f'<p class="p-none">{escaped(words("call.drawn_below"))}</p>', ""]
     elif not shown:
         lines += [f'<p class="p-none">{escaped(words("reply.nothing"))}</p>', ""]
     return [*lines, *([shown, ""] if shown else []), *_whole(call, words, message_id)]
 
 
 def _things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
-    """Pictures, sounds and files of a result: those in the store by their address there, those in it by ours."""
+    """Pictures, sounds and files of a result."""
+    return (markup for _, markup in _kinds_of_things(call, message_id, words))
+
+
+def _kinds_of_things(call: CallBlock, message_id: str, words: Words) -> Iterator[tuple[str, str]]:
+    """What each is, and its markup: those in the store by their address there, those in the result by ours."""
     if call.result is None:
         return
     extra = call.result.extra or {}
@@ -228,7 +249,9 @@ def _things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
             "name": words("call.picture", n=pictures) if item.type == "image" else "",
             **about.get(file_id(item), {}),
         }
-        yield _held(item, number, call, message_id, told, words) or item_html(item, told, words)
+        if item.type == "image" and _UNNAMED.fullmatch(str(told["name"])):
+            told["name"] = words("call.picture", n=pictures)
+        yield item.type, _held(item, number, call, message_id, told, words) or item_html(item, told, words)
 
 
 def _held(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
-from webui.render.call_body import address_of, body, outcome, question
-from webui.render.entries import bubble, within
+from webui.render.call_body import DRAWING, address_of, answering_pictures, body, outcome, question
+from webui.render.entries import bubble, said, within
 from webui.render.faces import face
 from webui.render.html import escaped
 
@@ -93,15 +93,22 @@ class CallDrawing:
             closed: Whether something came after them, or the reply is over: no further call will join them.
         """
         calls = [block for block in blocks if isinstance(block, CallBlock)]
+        drawn = self._drawn(calls, parent)
         if len(blocks) == 1:
-            return self._entries(calls[0], parent)
+            return self._entries(calls[0], parent) + drawn
         head = f"{self.message_id}.{calls[0].address}"
         over = closed and all(call.state in _OVER for call in calls)
         state = "done" if over and not any(map(shows_pictures, calls)) else "pending"
         found = [bubble(_together(calls, self.words, over=over), "", state, bubble_id=head, parent_id=parent)]
         for one in blocks:
             found += self._entries(one, head, beside=True) if isinstance(one, CallBlock) else [self.thought(one, head)]
-        return found
+        return found + drawn
+
+    def _drawn(self, calls: Sequence[CallBlock], parent: str) -> list[Entry]:
+        """The pictures that were drawn for the answer, before what is said of them."""
+        found = [one for call in calls for one in answering_pictures(call, self.message_id, self.words)]
+        markup = f'<div class="p-files p-things p-drawn">{"".join(dict.fromkeys(found))}</div>'
+        return [within(markup, parent) if parent else said("assistant", markup)] if found else []
 
     def _entries(self, call: CallBlock, parent: str, *, beside: bool = False) -> list[Entry]:
         again = self.reply.status != "running" and not call.within
@@ -134,7 +141,9 @@ class CallDrawing:
 
 
 def shows_pictures(call: CallBlock) -> bool:
-    """Whether a call came back with something to look at."""
+    """Whether there is something to look at inside the bubble of a call."""
+    if call.name in DRAWING:
+        return False
     return call.state == "done" and call.result is not None and any(one.type == "image" for one in call.result.items)
 
 

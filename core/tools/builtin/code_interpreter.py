@@ -16,7 +16,7 @@ from core.tools.base import BaseToolWithFileAccess, ToolResult
 from core.tools.code_text import extract_code
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from core.tools.sandbox.kernels import Kernels
     from core.tools.sandbox.results import CodeResult, Made
@@ -101,22 +101,22 @@ class CodeInterpreter(BaseToolWithFileAccess):
             result = await self._kernels.run(
                 self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
             )
-            return _told(result, [_whole(made) for made in (*result.pictures, *result.files)])
+            return _told(result, [_whole(made, kind) for made, kind in _kinds(result)])
         from core.tools.sandbox.own_kernels import run_here
 
         local = {path.name: path for file in files or [] if (path := Path(file.removeprefix("file://"))).is_file()}
         result = await run_here(self._key, code, local, self._within, progress)
-        return _told(result, await asyncio.to_thread(self._kept, (*result.pictures, *result.files)))
+        return _told(result, await asyncio.to_thread(self._kept, _kinds(result)))
 
-    def _kept(self, made: tuple[Made, ...]) -> list[ContentItem]:
+    def _kept(self, made: Sequence[tuple[Made, str]]) -> list[ContentItem]:
         """What was made as files of the program, under names that nobody inside chose."""
         folder = Path(self.work_dir)
         items: list[ContentItem] = []
-        for one in made:
+        for one, kind in made:
             folder.mkdir(parents=True, exist_ok=True)
             path = folder / f"{secrets.token_hex(6)}-{one.name}"
             path.write_bytes(one.data)
-            items.append(ContentItem(**{_kind(one): str(path.resolve())}))
+            items.append(ContentItem(**{kind: str(path.resolve())}))
         return items
 
 
@@ -137,9 +137,18 @@ def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _whole(made: Made) -> ContentItem:
+def _kinds(result: CodeResult) -> list[tuple[Made, str]]:
+    """All that was made, as pictures to be shown or files to be taken.
+
+    A plot is often saved and shown, too: where something was shown, what was saved is a file.
+    """
+    shown = [(made, "image") for made in result.pictures]
+    return [*shown, *((made, "file" if shown else _kind(made)) for made in result.files)]
+
+
+def _whole(made: Made, kind: str) -> ContentItem:
     data = base64.b64encode(made.data).decode("ascii")
-    return ContentItem(**{_kind(made): f"data:{made.media_type};name={quote(made.name)};base64,{data}"})
+    return ContentItem(**{kind: f"data:{made.media_type};name={quote(made.name)};base64,{data}"})
 
 
 def _kind(made: Made) -> str:

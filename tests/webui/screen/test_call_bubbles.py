@@ -132,17 +132,38 @@ def test_code_is_shown_as_python_while_it_is_being_written(cut: int) -> None:
     assert "json" not in text
 
 
-def test_a_plot_stands_in_its_open_bubble_and_keeps_a_row_of_calls_open() -> None:
-    drawn = [ContentItem(text="Drawn."), ContentItem(image=plot())]
+PICTURE = r'<a class="p-pic"[^>]*><img src="[^"]*calls[^"]*item[^"]*" alt="Picture 1">'
+
+
+def test_a_plot_stands_in_the_answer_once_and_its_bubble_is_closed() -> None:
+    drawn = [ContentItem(text="1\n[1 picture, shown to the user]"), ContentItem(image=plot())]
     one = [*call("a", "code_interpreter", 0, code="1"), (0.1, ToolStarted("a")), came("a", 1, drawn)]
-    [bubble] = bubbles(reply_of(*one, OVER))
+    reply = reply_of(*one, *call("b", "calculator", 2), came("b", 3), (4, TextDelta("So.")), OVER)
+    entries = shown(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
+    [head] = [entry for entry in entries if "metadata" in entry and "Used 2 tools" in title(entry)]
+    assert head["metadata"]["status"] == "done"
+    holds = [at for at, entry in enumerate(entries) if re.search(PICTURE, unescape(inside(entry)))]
+    said = next(at for at, entry in enumerate(entries) if inside(entry).startswith("So."))
+    assert len(holds) == 1
+    assert entries.index(head) < holds[0] < said
+    assert "metadata" not in entries[holds[0]]
+    assert "shown to the user" not in "".join(map(inside, entries))
+    assert "base64" not in "".join(map(inside, entries))
+
+
+def test_a_plot_without_words_leaves_a_line_that_says_where_it_is() -> None:
+    drawn = [ContentItem(text="[1 picture, shown to the user]"), ContentItem(image=plot())]
+    reply = reply_of(*call("a", "code_interpreter", 0, code="1"), came("a", 1, drawn), OVER)
+    [bubble] = bubbles(reply)
+    assert bubble["metadata"]["status"] == "done"
+    assert "The picture is in the answer" in unescape(inside(bubble))
+
+
+def test_a_picture_that_a_tool_only_looked_at_stands_in_its_open_bubble() -> None:
+    seen = [ContentItem(text="Seen."), ContentItem(image=plot())]
+    [bubble] = bubbles(reply_of(*call("a", "browser-screenshot", 0), came("a", 1, seen), OVER))
     assert bubble["metadata"]["status"] == "pending"
-    assert re.search(
-        r'<a class="p-pic"[^>]*><img src="[^"]*calls[^"]*item[^"]*" alt="Picture 1">', unescape(inside(bubble))
-    )
-    assert "base64" not in inside(bubble)
-    head = bubbles(reply_of(*one, *call("b", "calculator", 2), came("b", 3), (4, TextDelta("So."))))[0]
-    assert (title(head)[:12], head["metadata"]["status"]) == ("Used 2 tools", "pending")
+    assert re.search(PICTURE, unescape(inside(bubble)))
 
 
 def test_files_of_a_result_are_chips_by_their_names() -> None:

@@ -77,9 +77,17 @@ async def test_pictures_and_files_are_whole_in_the_result_and_named_for_the_mode
     tool, _ = interpreter(made)
     result = await tool.call({"code": "42"})
     assert result.text == "42\n[1 picture, shown to the user]\n[2 files, handed to the user: 表 1.csv, more.jpg]"
-    assert [item.type for item in result.items] == ["image", "file", "image"]
+    assert [item.type for item in result.items] == ["image", "file", "file"]
     assert result.items[1].value == f"data:text/csv;name=%E8%A1%A8%201.csv;base64,{base64.b64encode(b'a,b').decode()}"
     assert not result.extra
+
+
+async def test_a_picture_that_was_only_saved_is_shown_and_one_that_was_shown_is_not_shown_twice() -> None:
+    saved = Made("plot.png", "image/png", b"png")
+    shown = Made("picture-1.png", "image/png", b"other")
+    for pictures, kinds in (((), ["image"]), ((shown,), ["image", "file"])):
+        tool, _ = interpreter(CodeResult("", pictures, (saved,)))
+        assert [item.type for item in (await tool.call({"code": "1"})).items] == kinds
 
 
 async def test_a_failure_is_one_for_the_page_too() -> None:
