@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import numbered_as
-from webui.render.evidence import rows, where
+from webui.render.evidence import one_line, rows, where
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _quote(passage: Mapping[str, Any], words: Words, message_id: str, cited: Seq
     here = ' class="p-here" aria-current="true"' if is_open else ""
     lines = rows(_bracketed(text, cited or ()) if is_open else text[: 4 * _LINE])
     if not is_open:
-        lines = [_cut(" ".join(lines))]
+        lines = [_cut(one_line(lines))]
     quoted = " <br>".join(map(escaped, lines))
     for sign, tag in _STRENGTH.items():
         quoted = quoted.replace(sign, tag)
@@ -165,7 +165,7 @@ def _chunk(chunk: Passage, listing: Listing, words: Words) -> str:
     state += " p-near" if chunk.page is not None and chunk.page == listing.page else ""
     current = ' aria-current="true"' if is_open else ""
     place = escaped(words(f"evidence.{numbered_as(chunk.document)}", n=chunk.page)) if chunk.page else ""
-    text = escaped(_cut(" ".join(rows(chunk.text[: 4 * _LINE]))))
+    text = escaped(_cut(one_line(rows(chunk.text[: 4 * _LINE]))))
     return (
         f'<li class="p-chunk{state}"{current}><button type="button" data-do="chunk" data-n="{chunk.chunk_id}">'
         f'<span class="p-quote" dir="auto">{text}</span><span class="p-where">{place}</span></button></li>'

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
-from webui.render.evidence import where
+from webui.render.evidence import one_line, rows, where
 from webui.render.files import file_id, item_html
 from webui.render.html import escaped, verbatim
 from webui.render.markdown import fenced
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 # The page shows the beginning of what is longer, and all of it in a window of its own.
 LONGEST = 6_000
 _UNNAMED = re.compile(r"picture-\d+\.\w+")
+_QUOTED = 800  # letters of a passage that its quotation is made from
 _ONE_LINE = 60
 _STEP = 5  # per cent: the bar's widths are in the style, for there is no style of its own in a reply
 _LONGEST_ESCAPE = 6
@@ -284,7 +285,7 @@ def _whole(call: CallBlock, words: Words, message_id: str) -> list[str]:
 
 
 def _passage(passage: Mapping[str, Any], words: Words, message_id: str, number: int | None) -> str:
-    text = escaped(_short(" ".join(str(passage.get("text", "")).split()), 160))
+    text = escaped(_short(one_line(rows(str(passage.get("text", ""))[:_QUOTED])), 160))
     mark = f'<a class="cite" href="#cite-{escaped(message_id)}-{number}">{number}</a> ' if number else ""
     return f'<p>{mark}<span>{text}</span> <span class="p-where">{escaped(where(passage, words))}</span></p>'
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
 from core.rag.document import numbered_as
+from core.rag.parsers.base import is_ideograph
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
@@ -36,9 +37,34 @@ def host_of(passage: Mapping[str, Any]) -> str:
 
 
 def rows(text: str) -> list[str]:
-    """The lines of a passage; of a table's row that is empty but for one cell, that cell."""
+    """The lines of a passage; of a table's row that is empty but for one cell, that cell.
+
+    A line that ends between two Chinese characters goes on: there the printed page had no more room.
+    """
     lines = (" ".join(line.split()) for line in text.splitlines())
-    return [row for row in map(_row, lines) if row]
+    found: list[list[str]] = []
+    for row in filter(None, map(_row, lines)):
+        before, after = _edge(found[-1][-1], -1) if found else "", _edge(row, 0)
+        if before.isalnum() and after.isalnum() and is_ideograph(before) and is_ideograph(after):
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return ["".join(parts) for parts in found]
+
+
+def one_line(lines: Sequence[str]) -> str:
+    """Lines as one, with spaces between them but where Chinese meets Chinese."""
+    pieces: list[str] = []
+    for line in lines:
+        if pieces and not (is_ideograph(pieces[-1][-1]) and is_ideograph(line[0])):
+            pieces.append(" ")
+        pieces.append(line)
+    return "".join(pieces)
+
+
+def _edge(line: str, at: Literal[0, -1]) -> str:
+    """The first or last letter that can be seen: signs of what is cited may stand around it."""
+    return line.strip("\x02\x03")[at:][:1] if at else line.strip("\x02\x03")[:1]
 
 
 def _row(line: str) -> str:
