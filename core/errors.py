@@ -58,7 +58,7 @@ class SettingsError(ParlourError):
     key = "settings"
 
 
-class UnknownNameError(SettingsError):
+class UnknownNameError(SettingsError, KeyError):
     """A name is not in a registry; the message offers the near ones."""
 
     key = "unknown_name"
@@ -98,11 +98,13 @@ class ModelServiceError(ParlourError):
         hint: What to do next.
         retry_after: Seconds that the service asks to wait, if it said so.
         key: What programs and pages tell errors apart by, where it is not the class's own.
+        sent: Whether a service was asked at all; the text begins with the code of its answer only then.
     """
 
     key = "model_failed"
+    _was_sent: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - the seed's order, and three of our own by name
+    def __init__(  # noqa: PLR0913 - the seed's order, and four of our own by name
         self,
         exception: Exception | str | None = None,
         code: str | None = None,
@@ -112,9 +114,10 @@ class ModelServiceError(ParlourError):
         hint: str = "",
         retry_after: float | None = None,
         key: str = "",
+        sent: bool = True,
     ) -> None:
         said = message if message is not None else str(exception or "The model service failed.")
-        text = f"Error code: {code}. {said}" if code else said
+        text = f"Error code: {code}. {said}" if code and self._was_sent and sent else said
         super().__init__(text, hint=hint, key=key, code=code or "", message=said)
         self.exception = exception if isinstance(exception, Exception) else None
         self.code = code
@@ -148,6 +151,7 @@ class BadMessagesError(ModelRefusedError, ValueError):
     """The messages cannot be asked: none at all, two system messages, or an answer before any question."""
 
     key = "bad_messages"
+    _was_sent = False  # they are refused before anybody is asked
 
 
 class ContextTooLongError(ModelServiceError):

@@ -42,7 +42,7 @@ class Registry(Mapping[str, T], Generic[T]):
         """
         if name not in self._loaded:
             if name not in self._entries:
-                raise _UnknownKeyError(self.kind, name, self)
+                raise UnknownNameError(self.kind, name, self)
             self._loaded[name] = self._load(name, self._entries[name])
         return self._loaded[name]
 
@@ -81,9 +81,3 @@ class Registry(Mapping[str, T], Generic[T]):
             if not entry.extra or missing.partition(".")[0] in {"core", "webui"}:
                 raise
             raise MissingExtraError(f"The {self.kind} {name!r}", missing, entry.extra) from error
-
-
-class _UnknownKeyError(UnknownNameError, KeyError):
-    """An unknown name, for code that expects a mapping."""
-
-    __str__ = UnknownNameError.__str__

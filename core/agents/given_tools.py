@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.errors import SettingsError
@@ -32,12 +32,24 @@ def tools_from(given: Sequence[GivenTool] | None) -> dict[str, BaseTool]:
         FetchError: An OpenAPI document cannot be fetched.
     """
     tools: dict[str, BaseTool] = {}
-    for item in given or ():
+    for item in _listed(given):
         for tool in _made(item):
             if tool.name in tools and tools[tool.name] is not tool:
                 _log.warning("Two tools are named %r; the later one counts.", tool.name)
             tools[tool.name] = tool
     return tools
+
+
+def _listed(given: object) -> list[GivenTool]:
+    """Raises SettingsError where one tool, or something else, stands where a list belongs."""
+    if given is None:
+        return []
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping):
+        return list(cast("Iterable[GivenTool]", given))
+    shown = str(cast("object", given)) if isinstance(given, Mapping) else "the_tool"
+    shown = repr(given) if isinstance(given, str) else shown
+    kind = type(cast("object", given)).__name__
+    raise SettingsError(f"function_list must be a list, not {kind}.", hint=f"Write [{shown}].")
 
 
 def _made(item: GivenTool) -> list[BaseTool]:
@@ -53,9 +65,13 @@ def _made(item: GivenTool) -> list[BaseTool]:
             return [TOOL_REGISTRY[item]()]
         case Mapping():
             return _from_mapping(item)
+        case _ if isinstance(item, type):
+            if issubclass(kind := cast("type[object]", item), BaseTool):
+                return [kind()]
+            hint = "Give a class of tools, or a function."
+            raise SettingsError(f"This is no tool: {kind!r}.", hint=hint)
         case _ if callable(item):
-            is_class = isinstance(item, type) and issubclass(item, BaseTool)
-            return [cast("type[BaseTool]", item)()] if is_class else [FunctionTool(cast("Callable[..., Any]", item))]
+            return [FunctionTool(item)]
         case _:
             raise SettingsError(
                 f"This is no tool: {item!r}.", hint="Give a name, a dict, a tool, a function or an agent."

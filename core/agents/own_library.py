@@ -9,12 +9,13 @@ import threading
 import weakref
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BrokenDocumentError, FetchError, SettingsError, UnsupportedFormatError
 from core.messages.message import USER
 from core.rag.library import Library
+from core.rag.paths import path_given
 from core.rag.web import is_web_address
 
 if TYPE_CHECKING:
@@ -32,14 +33,22 @@ class OwnLibrary:
         config: `rag_cfg`.
 
     Raises:
-        SettingsError: `files` is no list.
+        SettingsError: `files` is no list, or one of them is no path.
+        BrokenDocumentError: A file of this machine is not there.
     """
 
     def __init__(self, files: Iterable[str | Path] | str, config: RAGConfig) -> None:
         if isinstance(files, str | Path) or not isinstance(cast("object", files), Iterable):
             raise SettingsError("files must be a list of paths.", hint=f"Write files=[{str(files)!r}].")
-        self._files = [str(file) for file in files]
+        hint = "Give a path, or an address on the web."
+        self._files = [path_given(file, f"files[{at}]", hint) for at, file in enumerate(files)]
+        for file in self._files:  # said now, and not when the first question has come
+            if not is_web_address(file):
+                _there(file)
         self._config = config
+        self._begin()
+
+    def _begin(self) -> None:
         self._guard = threading.Lock()
         self._library: Library | None = None
         self._read: dict[tuple[str, int, int], str] = {}  # path, size and time of change: document
@@ -70,6 +79,14 @@ class OwnLibrary:
                     raise
             return library, list(dict.fromkeys(ids))
 
+    def __getstate__(self) -> dict[str, object]:
+        """Without what is open: a copy reads its files anew."""
+        return {"files": self._files, "config": self._config}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._files, self._config = list(state["files"]), state["config"]
+        self._begin()
+
     def address(self, document_id: str) -> str:
         """The path or address that a document was given as; "" where it was not read here."""
         return next((given for (given, _, _), read in self._read.items() if read == document_id), "")
@@ -93,15 +110,25 @@ class OwnLibrary:
             if key not in self._read:
                 self._read[key] = library.add(path).id
             return self._read[key]
-        file = local_path(path)
-        if not file.is_file():
-            said = f"There is no file {file.name!r} in {str(file.absolute().parent)!r}."
-            raise BrokenDocumentError(said, key="document_missing", name=file.name)
+        file = _there(path)
         found = file.stat()
         key = (str(file), found.st_size, found.st_mtime_ns)
         if key not in self._read:
             self._read[key] = library.add(file).id
         return self._read[key]
+
+
+def _there(path: str) -> Path:
+    """The file at `path`. Raises BrokenDocumentError."""
+    file = local_path(path)
+    if file.is_dir():
+        said = f"{str(file.absolute())!r} is a folder."
+        hint = f"Give its files, such as sorted(Path({path!r}).glob('*'))."
+        raise BrokenDocumentError(said, hint=hint, key="document_missing", name=file.name)
+    if not file.is_file():
+        said = f"There is no file {file.name!r} in {str(file.absolute().parent)!r}."
+        raise BrokenDocumentError(said, key="document_missing", name=file.name)
+    return file
 
 
 def files_here(messages: Iterable[Message]) -> list[str]:

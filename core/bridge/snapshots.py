@@ -15,6 +15,7 @@ from core.errors import BadMessagesError
 from core.messages.content import BaseModelCompatibleDict
 from core.messages.events import Event, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, Message
+from core.messages.openai_form import FormError, OpenAIReader, content_of, has_parts, is_openai
 from core.messages.transcript import Transcript
 
 MakeEvents: TypeAlias = Callable[[], AsyncGenerator[Event, None]]
@@ -100,13 +101,21 @@ class _Snapshots:
 def as_messages(given: Iterable[Message | dict[str, Any]]) -> tuple[list[Message], bool]:
     """Messages, and whether the answer should be dicts: it is when nothing but dicts came in.
 
-    The caller's objects are neither changed nor kept: dicts are validated into new messages.
+    The caller's objects are neither changed nor kept: dicts are validated into new messages. Those in OpenAI's form
+    (parts with a `type`, `tool_calls`, the roles `tool` and `developer`) are read, too.
 
     Raises:
         BadMessagesError: It is no list of messages; the error names what is wrong with the first that is none.
     """
     items = listed(given)
-    messages = [item if isinstance(item, Message) else read(place, item, _message) for place, item in enumerate(items)]
+    openai = OpenAIReader()
+
+    def ours(item: Mapping[str, Any]) -> list[Message]:
+        return openai.read(item) if is_openai(item) else [_message(item)]
+
+    messages: list[Message] = []
+    for place, item in enumerate(items):
+        messages += [item] if isinstance(item, Message) else read(place, item, ours)
     return messages, are_dicts(items)
 
 
@@ -140,16 +149,29 @@ def read(place: int, item: Any, make: Callable[[Mapping[str, Any]], Made]) -> Ma
         raise BadMessagesError(code="400", message=f"Message {place + 1} cannot be given as {_kind(item)}.", hint=hint)
     try:
         return make(cast("Mapping[str, Any]", item))
+    except FormError as error:
+        message = f"Message {place + 1} is none: {error}"
+        raise BadMessagesError(code="400", message=message, hint=error.hint) from error
     except ValidationError as error:
-        wrong = error.errors(include_input=False, include_url=False)[0]
-        said = str(wrong["msg"]).removeprefix("Value error, ").rstrip(".")
-        where = str(wrong["loc"][0]) if wrong["loc"] else "message"
+        where, said, hint = _wrong(error)
         message = f"Message {place + 1} is none: {where}: {said}."
-        raise BadMessagesError(code="400", message=message, hint=f"Correct its {where}.") from error
+        raise BadMessagesError(code="400", message=message, hint=hint) from error
+
+
+def _wrong(error: ValidationError) -> tuple[str, str, str]:
+    """Which field of a message is wrong, how, and what to do."""
+    every = error.errors(include_input=False, include_url=False)
+    wrong = next((one for one in every if len(one["loc"]) > 2), every[0])  # of a list the part says more
+    where = str(wrong["loc"][0]) if wrong["loc"] else "message"
+    if where == "content" and len(wrong["loc"]) <= 2:
+        return where, "it is neither a text nor a list of parts", 'Give a text, or parts such as {"text": "Hello"}.'
+    return where, str(wrong["msg"]).removeprefix("Value error, ").rstrip("."), f"Correct its {where}."
 
 
 def _message(item: Mapping[str, Any]) -> Message:
     fields: dict[str, Any] = {"role": "", **item}  # without a role the message itself says what is wrong
+    if has_parts(fields):
+        fields["content"] = content_of(fields["content"])
     return Message(**fields)
 
 

@@ -87,6 +87,17 @@ class BaseChatModel:
         self.generate_cfg = read_settings({name: value for name, value in said if value is not None})
         self.label: str = self.model or self.model_type
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy keeps: not the layers, which belong to this very model."""
+        return {name: value for name, value in vars(self).items() if name not in {"_whole", "_counter"}}
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A copy of a back end of Parlour's is made from its settings: connections and weights stay where they are."""
+        maker = next(cls for cls in type(self).__mro__ if "__init__" in vars(cls))
+        if maker.__module__.startswith("core.llm.backends."):
+            return type(self), (self.cfg,)
+        return super().__reduce_ex__(protocol)
+
     @property
     def service(self) -> Service:
         """Where the model is, as logs and traces name it; a back end that knows better says so."""

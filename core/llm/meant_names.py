@@ -29,6 +29,9 @@ MODEL_KEYS: Final = frozenset(
 )
 """What the dict of any model may hold; a back end adds its own."""
 
+_ELSEWHERE: Final = frozenset({"fallback", "fallbacks", "fallback_model", "fallback_models", "backup", "backups"})
+"""Names that other libraries have for what Parlour has not: they would be ignored without a word."""
+
 _OURS: Final = OUR_KEYS | {"seed", "stop"}
 _THEIRS: Final = frozenset({"max_new_tokens", "max_output_tokens", "parallel_tool_calls", "speed"})
 """Names that services have themselves and that look like one of ours; a test goes through what vendors know."""
@@ -58,6 +61,9 @@ def check_model_names(names: Iterable[str], known: Iterable[str] = ()) -> None:
     """
     every = MODEL_KEYS | set(known)
     for name in names:
+        if name in _ELSEWHERE and name not in every:
+            hint = "A dict is one model: catch ModelServiceError, and ask the next one."
+            raise SettingsError(f"A model has no setting {name!r}.", hint=hint, name=name)
         if name not in every and (meant := _nearest(name, every)):
             raise _unknown("A model has", name, meant)
 

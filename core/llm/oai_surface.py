@@ -5,25 +5,22 @@ from __future__ import annotations
 import time
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.bridge.snapshots import listed, read, snapshots
-from core.errors import BadMessagesError
-from core.messages.content import ContentItem
 from core.messages.events import MessageFinished
-from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, FunctionCall, Message
+from core.messages.message import ASSISTANT, Message
+from core.messages.openai_form import OpenAIReader
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 
     from core.llm.request import Stream
     from core.messages.events import Event
 
 Json: TypeAlias = dict[str, Any]
 
-_ROLES = {"tool": FUNCTION, "developer": SYSTEM}
 _REASONS = {"calls": "tool_calls"}
 
 
@@ -115,68 +112,8 @@ def from_oai(messages: Iterable[Json]) -> list[Message]:
     Raises:
         BadMessagesError: It is no list of messages; the error names what is wrong with the first that is none.
     """
-    open_calls: dict[str, str] = {}  # id to name, in order
-    ours = partial(_ours, open_calls)
-    return [message for place, given in enumerate(listed(messages)) for message in read(place, given, ours)]
-
-
-def _ours(open_calls: dict[str, str], given: Mapping[str, Any]) -> list[Message]:
-    """One message of OpenAI's: what was thought, what was said, and each call are messages of their own."""
-    role = _ROLES.get(str(given.get("role", "")), str(given.get("role", "")))
-    content = _content(given.get("content"))
-    if role == FUNCTION:
-        call_id, name = _answered(given, open_calls)
-        return [Message(FUNCTION, content, name=name, extra={"function_id": call_id} if call_id else None)]
-    ours: list[Message] = []
-    calls: list[Json] = given.get("tool_calls") or []
-    reasoning = given.get("reasoning_content")
-    if reasoning:
-        ours.append(Message(role, "", reasoning_content=reasoning))
-    if content or not (calls or reasoning):
-        ours.append(Message(role, content, name=given.get("name")))
-    for call in calls:
-        function, call_id = _function(call), str(call.get("id") or f"call_{token_hex(8)}")
-        open_calls[call_id] = str(function["name"])
-        made = FunctionCall(function["name"], function.get("arguments") or "{}")
-        ours.append(Message(ASSISTANT, "", function_call=made, extra={"function_id": call_id}))
-    return ours
-
-
-def _function(call: Any) -> Mapping[str, Any]:
-    """What a call of OpenAI's is about."""
-    function = cast("Json", call).get("function") if isinstance(call, dict) else None
-    if not isinstance(function, dict) or not isinstance(cast("Json", function).get("name"), str):
-        hint = 'Give calls such as {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}.'
-        raise BadMessagesError(code="400", message="A tool call names no function.", hint=hint)
-    return cast("Json", function)
-
-
-def _answered(given: Mapping[str, Any], open_calls: dict[str, str]) -> tuple[str, str]:
-    name = str(given.get("name") or "")
-    call_id = str(given.get("tool_call_id") or given.get("id") or "")
-    if call_id not in open_calls:
-        call_id = next((key for key, called in open_calls.items() if not name or called == name), call_id)
-    return call_id, open_calls.pop(call_id, name) or name or "tool"
-
-
-def _content(given: str | list[Json] | None) -> str | list[ContentItem]:
-    if given is None or isinstance(given, str):
-        return given or ""
-    return [_item(part) for part in given]
-
-
-def _item(part: Json) -> ContentItem:
-    match part.get("type"):
-        case "image_url":
-            return ContentItem(image=part["image_url"]["url"])
-        case "video_url":
-            return ContentItem(video=part["video_url"]["url"])
-        case "video":
-            return ContentItem(video=part["video"])
-        case "input_audio":
-            return ContentItem(audio=part["input_audio"])
-        case _:
-            return ContentItem(**{key: value for key, value in part.items() if key != "type"})
+    ours = OpenAIReader()
+    return [message for place, given in enumerate(listed(messages)) for message in read(place, given, ours.read)]
 
 
 def functions_of(tools: Iterable[Json] | None) -> list[Json]:

@@ -18,7 +18,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from core.rag import records
 from core.rag.config import RAGConfig
@@ -29,6 +29,7 @@ from core.rag.originals import Known, Originals, Taken
 from core.rag.pages import Pages
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
+from core.rag.paths import path_given
 from core.rag.pictures import Pictures
 from core.rag.reading import display_name, progress_of
 from core.rag.readings import Readings, Wish
@@ -95,7 +96,7 @@ class Library:
             SettingsError: The config is wrong.
             StorageError: The folder cannot be used.
         """
-        return cls(Path(folder), RAGConfig.of(config), limits)
+        return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits)
 
     def close(self) -> None:
         """Let go of files and threads; what is being read is given up, and nothing of it stays."""
@@ -116,6 +117,14 @@ class Library:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __deepcopy__(self, memo: object) -> Library:
+        """The same library, as every copy of an agent asks it: its folder is one."""
+        return self
+
+    def __reduce__(self) -> NoReturn:
+        """Raises TypeError: what is open stays in its process."""
+        raise TypeError("A Library cannot be pickled: open it again with Library.open(folder) where it is needed.")
 
     # ---- taking in and out
 
@@ -153,6 +162,7 @@ class Library:
             again: Read it anew from what is kept of it (no password is asked); until all is read, the old text stays.
 
         Raises:
+            SettingsError: It is no path.
             NotFoundError: There is no such file.
             FetchError: The address cannot be fetched, or may not be.
             LockedDocumentError: It is encrypted, and the password is missing, or wrong (key
@@ -161,6 +171,7 @@ class Library:
                 of it stays but what a stopped one had.
             NoSpaceError: The disk is full; it stays no more than then.
         """
+        path = path_given(path, "A document", hint="Give its path or its address; a text goes to add_text.")
         return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else (), again, enough))
 
     def add_text(self, text: str, *, name: str, page: int | None = None) -> Document:

@@ -275,14 +275,27 @@ def _bring(address: str, folder: Path) -> None:
         target.write_bytes(source.read_bytes())
 
 
+def _row(name: str, row: object) -> Mapping[str, Any]:
+    """One parameter of the old form. Raises SettingsError."""
+    if not isinstance(row, Mapping) or not cast("Mapping[str, Any]", row).get("name"):
+        hint = 'Write {"name": "city", "type": "string", "description": "Which city", "required": True}.'
+        raise SettingsError(f"A parameter of the tool {name!r} has no name: {row!r}.", hint=hint)
+    return cast("Mapping[str, Any]", row)
+
+
 def _as_schema(name: str, parameters: Parameters) -> dict[str, Any]:
     """JSON Schema of an object, from either form."""
-    if isinstance(parameters, list):
-        rows = parameters
+    given: Any = parameters
+    if isinstance(given, list):
+        rows = [_row(name, row) for row in cast("list[object]", given)]
         properties = {str(row["name"]): {k: v for k, v in row.items() if k not in _SCHEMA_KEYS} for row in rows}
         required = [str(row["name"]) for row in rows if row.get("required")]
         return {"type": "object", "properties": properties, "required": required}
-    schema = dict(parameters)
+    if not isinstance(given, Mapping):
+        hint = 'Write {"type": "object", "properties": {…}, "required": […]}, or a list of parameters.'
+        kind = "None" if given is None else type(cast("object", given)).__name__
+        raise SettingsError(f"The parameters of the tool {name!r} cannot be {kind}.", hint=hint)
+    schema = dict(cast("Mapping[str, Any]", given))
     if schema.setdefault("type", "object") != "object":
         raise SettingsError(
             f"The parameters of the tool {name!r} must be a schema of an object, not of {schema['type']!r}."

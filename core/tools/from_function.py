@@ -52,7 +52,7 @@ class FunctionTool(BaseTool, Generic[P, R]):
     ) -> None:
         said, of_arguments = _read_docstring(inspect.getdoc(function) or "")
         self._function = function
-        self._hidden = [name for name in inspect.signature(function).parameters if name.startswith("_")]
+        self._hidden = [name for name in (one.name for one in _parameters(function)) if name.startswith("_")]
         self._model = _model_of(function, of_arguments)
         self.name = name or function.__name__
         self.description = description or said or self.name
@@ -128,8 +128,10 @@ def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str]) -> 
         hints = get_type_hints(function, include_extras=True)
     except NameError as error:
         raise SettingsError(f"A type of the tool {function.__name__!r} is not known: {error}.") from error
+    except TypeError as error:
+        raise SettingsError(f"This is no function that can be a tool: {function!r}.") from error
     fields: dict[str, Any] = {}
-    for parameter in inspect.signature(function).parameters.values():
+    for parameter in _parameters(function):
         if parameter.name.startswith("_") or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         if parameter.kind is parameter.POSITIONAL_ONLY or parameter.name not in hints:
@@ -143,6 +145,14 @@ def _model_of(function: Callable[..., Any], of_arguments: Mapping[str, str]) -> 
     except (TypeError, ValueError, PydanticUserError) as error:
         said = str(error).partition("\n")[0]
         raise SettingsError(f"The parameters of the tool {function.__name__!r} do not work: {said}") from error
+
+
+def _parameters(function: Callable[..., Any]) -> list[inspect.Parameter]:
+    try:
+        return list(inspect.signature(function).parameters.values())
+    except ValueError as error:
+        hint = "Write a function around it whose parameters have types."
+        raise SettingsError(f"Python does not tell the parameters of {function!r}.", hint=hint) from error
 
 
 def _field(parameter: inspect.Parameter, hint: Any, documented: str | None) -> tuple[Any, Any]:

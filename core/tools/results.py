@@ -33,7 +33,17 @@ def as_result(returned: object) -> ToolResult:
             text = "\n".join(item.text for item in found if item.text)
             return ToolResult(text, tuple(item for item in found if item.type != "text"))
         case _:
-            return ToolResult(json.dumps(returned, ensure_ascii=False, indent=2, default=str))
+            return ToolResult(_json(returned))
+
+
+def _json(value: object) -> str:
+    """JSON that every reader takes: what no number of JSON is stands there as text."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=2, default=str, allow_nan=False)
+    except ValueError:  # NaN, an infinity, or a circle
+        written = json.dumps(value, ensure_ascii=False, default=str)
+        read = json.loads(written, parse_constant=str)
+        return json.dumps(read, ensure_ascii=False, indent=2)
 
 
 def as_message(name: str, result: ToolResult, limit: int, **about: Any) -> Message:

@@ -118,7 +118,7 @@ class TransformersModel(BaseChatModel):
         if request.functions:
             message = "A Transformers model has no tool calling of its own."
             raise ModelRefusedError(
-                code="400", message=message, hint="Leave use_raw_api out: tools go into the prompt."
+                code="400", message=message, hint="Leave use_raw_api out: tools go into the prompt.", sent=False
             )
         drawn = sampling(request.generate)
         await self.prepare()

@@ -164,7 +164,7 @@ class TransformersEngine:
         if room < 1:
             message = f"The conversation has {asked} tokens, and the model reads {self.loaded.context} at once."
             raise ContextTooLongError(
-                code="400", message=message, hint="Ask less at once, or begin a new conversation."
+                code="400", message=message, hint="Ask less at once, or begin a new conversation.", sent=False
             )
         return min(wanted or _REPLY_TOKENS, room)
 
@@ -172,7 +172,9 @@ class TransformersEngine:
         if is_out_of_memory(error):
             return no_memory(self._place, error)
         if isinstance(error, ValueError | TypeError):  # a setting that `generate` does not know, or a wrong value
-            return ModelRefusedError(error, code="400", message=f"The model cannot do what generate_cfg asks: {error}")
+            return ModelRefusedError(
+                error, code="400", message=f"The model cannot do what generate_cfg asks: {error}", sent=False
+            )
         return ModelServiceError(error, message=f"The model failed: {error}")
 
 

@@ -59,6 +59,7 @@ def sampling(generate: Mapping[str, Any]) -> Sampling:
                 code="400",
                 message=f"A Transformers model cannot do {key}={value!r}.",
                 hint="Leave it out, or use a GGUF file or a service that can.",
+                sent=False,
             )
     template = _dict("chat_template_kwargs", given.pop("chat_template_kwargs", None))
     if "enable_thinking" in given:

@@ -193,7 +193,7 @@ class _Fitting:
         hint = (
             "Make them shorter, or raise max_input_tokens." if tools else "Make it shorter, or raise max_input_tokens."
         )
-        return ContextTooLongError(code="400", message=f"{what} ({self.limit} tokens at most).", hint=hint)
+        return ContextTooLongError(code="400", message=f"{what} ({self.limit} tokens at most).", hint=hint, sent=False)
 
 
 def _content(text: str, items: list[ContentItem], before: Message) -> str | list[ContentItem]:

@@ -93,4 +93,4 @@ def _broken(name: str, how: str) -> ModelRefusedError:
 
 
 def _refused(said: str, hint: str) -> ModelRefusedError:
-    return ModelRefusedError(code="400", message=said, hint=hint)
+    return ModelRefusedError(code="400", message=said, hint=hint, sent=False)

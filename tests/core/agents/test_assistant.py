@@ -251,6 +251,13 @@ async def test_a_file_in_a_message_is_read_too(tmp_path: Path):
 
 @pytest.mark.parametrize("given", ["gone.pdf", "/nowhere/gone.pdf"])
 async def test_a_missing_file_is_one_clear_error_that_says_where_it_was_sought(given: str):
-    agent = Assistant(llm=ScriptedModel("ok"), files=[given])
     with pytest.raises(BrokenDocumentError, match=rf"There is no file 'gone.pdf' in '{Path(given).absolute().parent}'"):
+        Assistant(llm=ScriptedModel("ok"), files=[given])
+
+
+async def test_a_file_that_goes_after_its_assistant_was_made_is_the_same_error_at_the_question(tmp_path: Path):
+    (tmp_path / "gone.pdf").write_text("here")
+    agent = Assistant(llm=ScriptedModel("ok"), files=[str(tmp_path / "gone.pdf")])
+    (tmp_path / "gone.pdf").unlink()
+    with pytest.raises(BrokenDocumentError, match=rf"There is no file 'gone.pdf' in '{tmp_path}'"):
         await events_of(agent, Message("user", "What is it?"))
