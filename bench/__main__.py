@@ -25,6 +25,7 @@ NAMES = (
     "mcp",
     "sandbox",
     "starting",
+    "owners",
     "pages",
     "frames",
     "long_document",

@@ -152,7 +152,12 @@ def _trouble(record: DocumentRecord) -> DocumentError:
 
 def _telling(event: Event, missing: list[dict[str, Any]]) -> Event:
     """What was found in documents, with what could not be looked into: the page says so beside it."""
-    if not missing or not isinstance(event, ToolFinished) or event.message.name != _LOOKED_UP:
+    if not isinstance(event, ToolFinished) or event.message.name != _LOOKED_UP:
+        return event
+    known = {one["name"] for one in missing}
+    unsearched = (event.message.extra or {}).get("unsearched") or ()  # where nothing was found, of all files
+    missing = [*missing, *(one for one in unsearched if one["name"] not in known)]
+    if not missing:
         return event
     extra = {**(event.message.extra or {}), "left_out": missing}
     return replace(event, message=event.message.model_copy(update={"extra": extra}))

@@ -42,7 +42,7 @@ from core.toolbox.toolbox import Toolbox
 from core.turns import Turns
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
     from types import TracebackType
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.errors import ParlourError
     from core.llm.base import BaseChatModel
+    from core.rag.attached import Attached
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.reading.attachments import Lang, Named
@@ -222,8 +223,9 @@ class Engine:
         """
         model = model or await (await self._models.loader(owner)).ready()
         tools = await self.toolbox.tools(owner, conversation_id, small=model.small)
+        attached = partial(self.intake.attached, owner, conversation_id)
         async with self._within_reach(owner, conversation_id) as (library, documents):
-            yield self._assistant(tools, model, library, documents)
+            yield self._assistant(tools, model, library, documents, attached)
 
     # ---- documents and attachments
 
@@ -366,12 +368,17 @@ class Engine:
             yield self._assistant(tools, model, library, documents)
 
     def _assistant(
-        self, tools: Sequence[BaseTool], model: BaseChatModel, library: Library | None, documents: Sequence[str]
+        self,
+        tools: Sequence[BaseTool],
+        model: BaseChatModel,
+        library: Library | None,
+        documents: Sequence[str],
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
     ) -> Assistant:
         from core.agents.assistant import Assistant  # brings the document readers with it
 
         most = self.settings.max_iteration
-        return Assistant(tools, model, library=library, documents=documents, max_iteration=most)
+        return Assistant(tools, model, library=library, documents=documents, attached=attached, max_iteration=most)
 
     @asynccontextmanager
     async def _within_reach(

@@ -8,12 +8,14 @@ import shutil
 import tempfile
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from copy import copy
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
 from core.agents.hub import within
 from core.agents.mentions import mentioned
+from core.bridge.recent import Recent
 from core.engine import Engine
 from core.errors import NotFoundError, SettingsError
 from core.export.secrets import keys_inside
@@ -24,16 +26,18 @@ from core.messages.message import USER
 from core.storage.typed_keys import among, in_address, in_arguments
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
     from types import TracebackType
 
     from core.llm.request import ChatRequest, Stream
     from core.messages.message import Message
+    from core.rag.attached import Attached
     from core.rag.library import Library
     from core.settings import Settings
     from core.tools.base import BaseTool
 
 _CHOSEN = "agents"  # the name of an owner's setting: {conversation: agent}
+_BEGUN = 2_000  # owners whose untouched conversation is given again
 _REMEMBERED = 500  # conversations whose agent was chosen, of one owner
 
 
@@ -76,7 +80,7 @@ class Hosted(Engine):
         super().__init__(settings, model=_model_of(self.agents[0]))
         self.options = dict(options or {})
         self.turns = asyncio.Semaphore(at_once) if at_once is not None else nullcontext()
-        self._begun: dict[str, str] = {}
+        self._begun = Recent[str, str](_BEGUN)
         self.brings_model = self.agents[0].llm is not None or _is_code(self.agents[0])
         self._folder = Path()  # set while it is open
 
@@ -106,7 +110,9 @@ class Hosted(Engine):
         model = model or await (await self._models.loader(owner)).ready()
         chosen = await self.chosen_agent(owner, conversation_id)
         async with self._within_reach(owner, conversation_id) as (library, documents):
-            yield _Guest(self, owner, chosen, model, library, documents)
+            attached = partial(self.intake.attached, owner, conversation_id)
+            lent = partial(_placed, model=model, library=library, documents=documents, attached=attached)
+            yield _Guest(self, owner, chosen, lent)
 
     @asynccontextmanager
     async def _agent_outside(self, owner: str, documents: list[str]) -> AsyncGenerator[Any]:
@@ -191,26 +197,16 @@ class Hosted(Engine):
 class _Guest:
     """The agents, in one conversation of one owner."""
 
-    def __init__(
-        self,
-        house: Hosted,
-        owner: str,
-        chosen: int,
-        model: BaseChatModel,
-        library: Library | None,
-        documents: Collection[str],
-    ) -> None:
+    def __init__(self, house: Hosted, owner: str, chosen: int, lent: Callable[[Agent], Agent]) -> None:
         self._house = house
         self._owner = owner
         self._chosen = chosen
-        self._model = model
-        self._library = library
-        self._documents = documents
+        self._lent = lent
 
     async def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
         """The reply as events, of the agent that is meant."""
         agent = self._house.agents[_meant(messages, self._house.names, self._chosen, mention=self._house.mention)]
-        agent = _placed(agent, self._model, self._library, self._documents)
+        agent = self._lent(agent)
         if not _answers_from_library(agent):
             messages = [await self._with_files(message) for message in messages]
         async with self._house.turns, aclosing(agent.stream(messages, **{**self._house.options, **kwargs})) as events:
@@ -267,7 +263,13 @@ def _model_of(agent: Agent) -> BaseChatModel | None:
     return _Nobody({"model": agent.name or type(agent).__name__}) if _is_code(agent) else agent.llm
 
 
-def _placed(agent: Agent, model: BaseChatModel, library: Library | None, documents: Collection[str]) -> Agent:
+def _placed(
+    agent: Agent,
+    model: BaseChatModel,
+    library: Library | None,
+    documents: Collection[str],
+    attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
+) -> Agent:
     """The agent, with what it lacks: a model, and the documents of the conversation."""
     from core.agents.assistant import Assistant  # brings the document readers with it
 
@@ -275,7 +277,7 @@ def _placed(agent: Agent, model: BaseChatModel, library: Library | None, documen
     if agent.llm is None and not _is_code(agent):
         own = copy(agent)
         own.llm = model
-    return own.over(library, documents) if isinstance(own, Assistant) else own
+    return own.over(library, documents, attached) if isinstance(own, Assistant) else own
 
 
 def _answers_from_library(agent: Agent) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
+from core.bridge.recent import Recent
 from core.errors import NotFoundError
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ class Views:
     def __init__(self, words: Callable[[str], Words]) -> None:
         self._words = words
         self._views: OrderedDict[str, View] = OrderedDict()
-        self._unread: dict[str, set[str]] = {}
+        self._unread = Recent[str, set[str]](_MOST)
         self._coming: set[tuple[str, str]] = set()
         self._listeners: list[Callable[[str], None]] = []
 

@@ -19,16 +19,18 @@ from core.agents.search_words import SearchWords, rewritten
 from core.agents.telling import also_told
 from core.agents.tool_loop import MOST_MODEL_CALLS, Opening, ToolLoop
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
+from core.rag.attached import listed
 from core.rag.config import RAGConfig
 from core.tools.base import files_of
 from core.tools.builtin.ask_documents import AskDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from core.agents.given_tools import GivenTool
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
+    from core.rag.attached import Attached
     from core.rag.library import Library
     from core.tools.base import BaseTool
 
@@ -50,6 +52,8 @@ class Assistant(FnCallAgent):
         rag_cfg: How documents are cut and searched; `index_path` keeps the index in that folder.
         library: Documents that are in a library already.
         documents: Those of the library that count, by id; all of them by default. An empty list needs no library.
+        attached: Tells which files there are, also those that no search finds: the model is told of them. Left out,
+            it hears of files by their passages alone.
         max_iteration: The most model calls of one reply, 1 to 99.
 
     Raises:
@@ -68,12 +72,14 @@ class Assistant(FnCallAgent):
         *,
         library: Library | None = None,
         documents: Collection[str] | None = None,
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
         max_iteration: int = MOST_MODEL_CALLS,
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description, max_iteration=max_iteration)
         self._rag = RAGConfig.of(rag_cfg)
         self._library = library
         self._documents = documents
+        self._attached = attached
         self._words = SearchWords(self._rag.rag_keygen_strategy)
         self._own = OwnLibrary(files or (), self._rag)
         self._has_files = bool(files)
@@ -83,17 +89,23 @@ class Assistant(FnCallAgent):
         """Whether it answers from a library that somebody else fills, or would if there were documents in it."""
         return self._library is not None or self._documents is not None
 
-    def over(self, library: Library | None, documents: Collection[str]) -> Self:
+    def over(
+        self,
+        library: Library | None,
+        documents: Collection[str],
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
+    ) -> Self:
         """The same assistant over `documents`, ids in `library`; itself where it has files or a library of its own.
 
         Args:
             library: `None` where there are no documents: the library need not be opened then.
             documents: All that counts; none means that it answers without documents.
+            attached: Tells which files there are.
         """
         if self._has_files or self.has_library:
             return self
         own = copy(self)
-        own._library, own._documents = library, documents  # noqa: SLF001 - its own copy
+        own._library, own._documents, own._attached = library, documents, attached  # noqa: SLF001 - its own copy
         return own
 
     def _system_message(self, lang: Lang) -> str:
@@ -105,9 +117,24 @@ class Assistant(FnCallAgent):
         told = told_knowledge(knowledge, lang)
         if told:  # what may be private: whoever decides about a call must know
             messages = also_told(messages, told, extra={"files": [""]})
-        if told or not self._may_have_documents(messages):
             return self._loop(self.function_map).reply(messages, lang=lang, **kwargs)
-        return self._from_documents(messages, lang, kwargs)
+        if self._attached is not None:
+            return self._told_of_files(messages, lang, kwargs)
+        return self._answered(messages, lang, kwargs)
+
+    def _answered(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+        if not self._may_have_documents(messages):
+            return self._loop(self.function_map).reply(messages, lang=lang, **context)
+        return self._from_documents(messages, lang, context)
+
+    async def _told_of_files(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
+        """The reply of a model that knows which files there are, whether a search finds them or not."""
+        files = await self._attached() if self._attached is not None else ()
+        told = listed(files, lang, brief=self._model().small)
+        events = self._answered(also_told(messages, told) if told else messages, lang, context)
+        async with aclosing(events) as reply:
+            async for event in reply:
+                yield event
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         library, documents = await self._opened(messages)
@@ -139,8 +166,10 @@ class Assistant(FnCallAgent):
         self, messages: list[Message], library: Library, documents: Collection[str], lang: Lang
     ) -> AskDocuments:
         """The tool that finds passages for this reply."""
-        finder = Finder(library, documents, self._model(), self._rag, self._words, lang, question_of(messages))
-        return AskDocuments(finder.find, {"k": self._rag.top_k, "notice": not self._model().small})
+        model, question = self._model(), question_of(messages)
+        finder = Finder(library, documents, model, self._rag, self._words, lang, question, self._attached)
+        options = {"k": self._rag.top_k, "notice": not model.small}
+        return AskDocuments(finder.find, options, unsearched=finder.unsearched, read=lambda: finder.read)
 
     def _citing(
         self, messages: list[Message], documents: Collection[str], lang: Lang, *, found: int = 0

@@ -44,6 +44,11 @@ NOTHING_IN_PARTS: Mapping[Lang, str] = {
     "contain it.",
     "zh": "已阅读文档的所有部分，没有与问题有关的内容。请说明文档中没有相关内容。",
 }
+NOTHING_IN_SOME_PARTS: Mapping[Lang, str] = {
+    "en": "What could be read of the documents says nothing to the question. Do not say that the documents do not "
+    "contain it.",
+    "zh": "能够读取的部分中没有与问题有关的内容。请不要说文档中没有相关内容。",
+}
 PARTS_FAILED: Mapping[Lang, str] = {
     "en": "{failed} of the {parts} parts could not be read: say that the answer may be incomplete.",
     "zh": "{parts} 个部分中有 {failed} 个未能读取：请说明答案可能不完整。",

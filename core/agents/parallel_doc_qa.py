@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 from core.agents.assistant import Assistant
 from core.agents.bounds import whole
 from core.agents.budget import Budget
-from core.agents.document_prompts import FOUND_IN_PARTS, NOTHING, NOTHING_IN_PARTS, PARTS_FAILED, READ_PART
+from core.agents.document_prompts import (
+    FOUND_IN_PARTS,
+    NOTHING,
+    NOTHING_IN_PARTS,
+    NOTHING_IN_SOME_PARTS,
+    PARTS_FAILED,
+    READ_PART,
+)
 from core.agents.retrieval import is_small_talk
 from core.agents.tool_loop import Opening, ToolLoop
 from core.errors import ParlourError
@@ -19,17 +26,19 @@ from core.llm.batch import in_order
 from core.llm.request import ChatRequest
 from core.messages.message import SYSTEM, USER, Message
 from core.messages.transcript import Transcript
+from core.rag.attached import unfinished
 from core.rag.evidence import numbered
 from core.rag.sentences import count_tokens
 from core.tools.base import ToolResult
 from core.tools.builtin.ask_documents import AskDocuments
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
     from core.messages.message import Usage
+    from core.rag.attached import Attached
     from core.rag.document import Passage
 
 _MOST_TOKENS = 400_000  # of documents: beyond, a question would cost hundreds of model calls
@@ -88,7 +97,9 @@ class ParallelDocQA(Assistant):
         context: dict[str, Any],
     ) -> Stream:
         parts, budget = _parts(passages, self._part), context.get("budget")
-        read = ReadInParts(self._model(), parts, self._at_once, self.extra_generate_cfg, budget)
+        read = ReadInParts(
+            self._model(), parts, self._at_once, self.extra_generate_cfg, budget, attached=self._attached
+        )
         loop = ToolLoop(
             self._model(),
             {**self.function_map, read.name: read},
@@ -120,6 +131,7 @@ class ReadInParts(AskDocuments):
         at_once: How many are read at the same time.
         generate: Over the model's `generate_cfg`.
         budget: Of the reply; a part that there are no means for is one that could not be read.
+        attached: Tells which files there are; those that were not read are none of the parts.
     """
 
     timeout = 3600.0
@@ -131,8 +143,11 @@ class ReadInParts(AskDocuments):
         at_once: int,
         generate: Mapping[str, Any],
         budget: Budget | None = None,
+        *,
+        attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
     ) -> None:
         super().__init__(_no_search)
+        self._attached = attached
         self._model, self._parts, self._at_once, self._generate = model, parts, at_once, generate
         self._budget = budget or Budget()
 
@@ -177,7 +192,8 @@ class ReadInParts(AskDocuments):
         read = _put_together(replies, self._parts, len(earlier) + 1, spoken)
         if read.failed == len(self._parts):
             raise next(reply for reply in replies if isinstance(reply, ParlourError))
-        return _result(read, earlier, len(self._parts), spoken)
+        files = [one for one in await self._attached() if one.status != "ready"] if self._attached else []
+        return _result(read, earlier, len(self._parts), spoken, files)
 
     async def _asked(self, question: str, part: Sequence[Passage], lang: Lang) -> Transcript:
         text = f"{numbered(part, lang)}\n\n{question}"
@@ -234,12 +250,15 @@ def _renumbered(number: str, new: Mapping[int, int]) -> str:
     return f"[{new[int(number)]}]" if int(number) in new else ""
 
 
-def _result(read: _Read, earlier: list[Passage], parts: int, lang: Lang) -> ToolResult:
+def _result(read: _Read, earlier: list[Passage], parts: int, lang: Lang, files: Sequence[Attached] = ()) -> ToolResult:
     first = len(earlier) + 1
     extra: dict[str, Any] = {} if read.usage is None else {"spent": read.usage.model_dump()}
     failed = [PARTS_FAILED[lang].format(failed=read.failed, parts=parts)] if read.failed else []
     if not read.found:
-        return ToolResult("\n\n".join([NOTHING_IN_PARTS[lang], *failed]), extra={**extra, "nothing_found": True})
+        nothing = (NOTHING_IN_SOME_PARTS if failed or files else NOTHING_IN_PARTS)[lang]
+        unread = {"unsearched": [one.as_dict() for one in files]} if files else {}
+        told = [nothing, *failed, *([unfinished(files, lang)] if files else [])]
+        return ToolResult("\n\n".join(told), extra={**extra, "nothing_found": True, **unread})
     earlier.extend(read.cited)
     rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(read.cited, first))
     shown = numbered(read.cited, lang, first=first)

@@ -13,19 +13,25 @@ from core.agents.follow_up import names_something
 from core.agents.search_words import SearchWords
 from core.llm.calling.plain_needs import needed
 from core.llm.tokens import estimate_tokens
+from core.rag.attached import in_library, with_meaning
+from core.rag.document import numbered_as
 from core.rag.search.terms import terms
+from core.tools.builtin.ask_documents import ReadPart
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang
+    from core.rag.attached import Attached
     from core.rag.config import RAGConfig
     from core.rag.document import Passage
     from core.rag.library import Library
 
 _SMALL_MODEL_TOKENS = 600  # of passages: its context and its attention are short
 _SHARE = 0.4  # of the question's words that the passages must speak of before a small model is given them
+_BEGINNINGS = 12  # documents of which the beginning is read at least
+_END = 80  # letters by which a chunk is known within a passage
 _KNOWN = 6  # passages that show a model how the documents speak
 _SMALL_TALK = re.compile(
     r"\s*((hi|hello|hey|thanks?|good (morning|evening|night)|bye|goodbye|ok(ay)?|great|how are you|who are you)\b"
@@ -35,7 +41,8 @@ _SMALL_TALK = re.compile(
 _OVERVIEW = re.compile(
     r"\bsummar(y|i[sz]e)|\boverview\b|\btl;?dr\b|\bmain (points?|ideas?|topics?)\b|\bkey (points?|takeaways?)\b"
     r"|\b(what|tell me)\b.{0,30}\b(documents?|files?|pdfs?|papers?|texts?|reports?)\b.{0,12}\babout\b"
-    r"|\bwhat('s| is| does).{0,20}\b(this|the|that|my) (document|file|pdf|paper|text|report)\b\W*(say)?\W*$"
+    r"|\bwhat('s| is| does).{0,20}\b(this|the|that|my|these|those) "
+    r"(document|file|pdf|paper|text|report)s?\b\W*(say)?\W*$"
     r"|\A[^?？]{0,40}https?://\S+\s*\Z"  # nothing but a page to read
     r"|总结|概括|摘要|概述|归纳|大意|主要内容|讲了什么|讲什么|说了什么|关于什么|要点",
     re.IGNORECASE,
@@ -75,6 +82,8 @@ class Finder:
         words: Asks the model for words to search with, where the config wishes it.
         lang: The language of what it is asked.
         question: What the user asked last, in their own words; "" where nobody knows.
+        attached: The files of the conversation, where somebody knows more of them than the library.
+        read: After a search that gave nothing but beginnings: what they are of, where a document has more.
     """
 
     library: Library
@@ -84,6 +93,8 @@ class Finder:
     words: SearchWords = field(default_factory=lambda: SearchWords("none"))
     lang: Lang = "en"
     question: str = ""
+    attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
+    read: Sequence[ReadPart] = ()
     _searches: int = 0
 
     async def find(self, question: str, k: int) -> list[Passage]:
@@ -93,11 +104,12 @@ class Finder:
         documents use, their beginnings come after what was found.
         """
         self._searches += 1
+        self.read = ()
         is_first = self._searches == 1
         if is_first and (whole := await self._whole(question)):
             return whole
         if _OVERVIEW.search(question):
-            return await self._fitting(await self.library.abeginnings(k, documents=self.documents))
+            return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
         if self.model.small and not _speak_of(question, found):
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
@@ -106,6 +118,22 @@ class Finder:
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
         return await self._fitting(found)
+
+    async def unsearched(self) -> list[Attached]:
+        """The files that no search looks through whole: not read, not to the end, or not all known by meaning yet."""
+        if self.attached is not None:
+            files = await asyncio.to_thread(with_meaning, await self.attached(), self.library)
+        else:
+            files = await asyncio.to_thread(in_library, self.library, self.documents)
+        return [one for one in files if not one.is_whole]
+
+    async def _beginnings(self, k: int) -> list[Passage]:
+        """The beginnings of all documents, or of the first of many."""
+        most = max(k, min(len(self.documents), _BEGINNINGS))
+        found = await self.library.abeginnings(most, documents=self.documents)
+        fitting = await self._fitting(found)
+        self.read = await asyncio.to_thread(_read_of, self.library, found, fitting)
+        return fitting
 
     async def _whole(self, question: str) -> list[Passage]:
         """All of the documents, if they fit; a small model is better off with the best of them first."""
@@ -141,6 +169,28 @@ class Finder:
             room -= tokens
             fitting.append(passage)
         return fitting
+
+
+def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passage]) -> list[ReadPart]:
+    """What was read of those documents that have more than that.
+
+    Args:
+        library: Says how much there is.
+        found: Their first chunks.
+        fitting: As the model is given them: several in one passage, the last ones cut or left out.
+    """
+    parts: list[ReadPart] = []
+    for document in library.documents():
+        given = [one.text for one in fitting if one.document_id == document.id]
+        read = [one for one in found if one.document_id == document.id and any(one.text[-_END:] in it for it in given)]
+        pages = [one.page for one in read if one.page is not None]
+        if not read or len(read) >= document.chunks:
+            continue
+        if pages and document.pages and max(pages) < document.pages:
+            parts.append(ReadPart(document.name, numbered_as(document.name), min(pages), max(pages), document.pages))
+        else:
+            parts.append(ReadPart(document.name, "passage", 1, len(read), document.chunks))
+    return parts
 
 
 def _in_turns(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:

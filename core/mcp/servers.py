@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from core.net.addresses import Reach
     from core.tools.base import BaseTool
 
+_IDLE = 30 * 60.0  # seconds
+_FORGOTTEN = 48  # times as long
+_LOOKS = 4  # at who is idle, in that time
 _TRIES = 8  # so often a server that has ended is started again, within some two minutes
 
 State: TypeAlias = Literal["off", "connecting", "ready", "failed"]
@@ -148,6 +151,21 @@ class Server:
         """A prompt, filled in, as messages of users and assistants. Raises McpError."""
         return messages_of(await self._session.prompt(name, dict(arguments or {})))
 
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection now: one that rests is ready without."""
+        return self._session.is_open
+
+    @property
+    def idle_for(self) -> float:
+        """Seconds since one of its tools was called, or it was started."""
+        return self._session.idle_for
+
+    async def rest(self) -> None:
+        """End the connection, and the process; its tools stay, and the next call of one starts it again."""
+        if self.state == "ready":
+            await self._session.rest()
+
     async def aclose(self) -> None:
         """End it, and the process that was started for it; the state is `off` then."""
         await _on_shared_loop(self._closed)
@@ -236,11 +254,14 @@ class Servers:
     Args:
         elicit: Makes who asks an owner what a server wants to know: `elicit(owner)`; `None` forbids asking.
         changed: Called on the shared loop with (owner, name) when a server's state or tools change.
+        idle: Seconds after which one that nobody calls is disconnected; the next call connects it again. One that
+            nobody has called for many times as long is forgotten.
     """
 
     def __init__(
         self,
         *,
+        idle: float = _IDLE,
         elicit: Callable[[str], Elicit | None] | None = None,
         changed: Callable[[str, str], None] | None = None,
     ) -> None:
@@ -248,6 +269,8 @@ class Servers:
         self._changed = changed
         self._servers: dict[tuple[str, str], Server] = {}
         self._old: set[asyncio.Task[None]] = set()
+        self._idle = idle
+        self._timer: asyncio.TimerHandle | None = None
 
     def of(  # noqa: PLR0913 - two that say which it is, the rest by name
         self,
@@ -297,6 +320,8 @@ class Servers:
             changed=lambda: self._tell(owner, name),
         )
         self._servers[owner, name] = server
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._idle / _LOOKS, self._tidy)
         return server
 
     def known(self, owner: str, name: str) -> Server | None:
@@ -322,14 +347,30 @@ class Servers:
     async def aclose(self) -> None:
         """End all of them."""
         servers, self._servers = list(self._servers.values()), {}
+        if self._timer is not None:
+            self._timer.cancel()
         await asyncio.gather(*(server.aclose() for server in servers), *self._old)
 
     def _tell(self, owner: str, name: str) -> None:
         if self._changed is not None:
             self._changed(owner, name)
 
+    def _tidy(self) -> None:
+        """Disconnect what nobody uses, and look again later."""
+        for key, server in list(self._servers.items()):
+            if server.idle_for > self._idle * _FORGOTTEN:
+                self._let_go(self._servers.pop(key))
+            elif server.idle_for > self._idle and server.is_connected:
+                self._later(server.rest())
+        self._timer = None
+        if self._servers:
+            self._timer = asyncio.get_running_loop().call_later(self._idle / _LOOKS, self._tidy)
+
     def _let_go(self, server: Server) -> None:
-        task = asyncio.ensure_future(server.aclose())
+        self._later(server.aclose())
+
+    def _later(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
         self._old.add(task)
         task.add_done_callback(self._old.discard)
 

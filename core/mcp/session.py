@@ -89,6 +89,8 @@ class Session:
         self._scope: anyio.CancelScope | None = None
         self._backoff = Backoff()
         self._wanted = False  # opened once, and not closed since: a call may open it again
+        self._asking = 0
+        self._used = time.monotonic()
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -195,6 +197,15 @@ class Session:
         await self._on_loop(lambda: self._asked(lambda client: client.list_tools(cache_mode="bypass"), again=True))
         return time.perf_counter() - before
 
+    @property
+    def idle_for(self) -> float:
+        """Seconds since it was asked anything; 0 while it is."""
+        return 0.0 if self._asking else time.monotonic() - self._used
+
+    async def rest(self) -> None:
+        """End the connection until somebody asks again, as after the server has died; nothing while it is asked."""
+        await self._on_loop(self._rested)
+
     async def aclose(self) -> None:
         """End the connection, and the process that was started for it."""
         self._wanted = False
@@ -211,9 +222,17 @@ class Session:
             self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # somebody may not wait
         await asyncio.shield(self._opening)
 
+    async def _rested(self) -> None:
+        if self._asking or self._client is None:
+            return
+        self._client = None  # first: who asks from now on opens another, once this one is closed
+        self._gone.set()
+        await self._close()
+
     async def _opened(self, closings: int) -> None:
         if self._client is not None:
             return
+        self._used = time.monotonic()
         await self._close()
         closed = self._complaints.unreachable("was closed before it was there")
         if closings != self._closings:
@@ -316,6 +335,16 @@ class Session:
 
     async def _asked(self, send: Callable[[Client], Awaitable[T]], *, again: bool, caller: Caller | None = None) -> T:
         """Ask the server, within its time; where it died before or has forgotten us, once more after opening anew."""
+        self._asking += 1
+        try:
+            return await self._asked_once_or_twice(send, again=again, caller=caller)
+        finally:
+            self._asking -= 1
+            self._used = time.monotonic()
+
+    async def _asked_once_or_twice(
+        self, send: Callable[[Client], Awaitable[T]], *, again: bool, caller: Caller | None
+    ) -> T:
         for is_last in (not again, True):
             client = await self._alive()
             try:
@@ -345,6 +374,7 @@ class Session:
             if (seconds := self._backoff.wait) > 0:
                 raise self._complaints.unreachable(f"has ended, and is started again in {seconds:.0f} seconds")
             await self._open()
+            self._changed()  # it may list other tools than before
         if self._client is None:
             raise self._complaints.unreachable("has ended or cannot be reached")
         return self._client

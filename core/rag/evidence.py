@@ -56,11 +56,11 @@ def numbered(
 def _block(number: int, passage: Passage, lang: Literal["en", "zh"]) -> str:
     page = _WORDS[lang][1][numbered_as(passage.document)].format(n=passage.page) if passage.page else ""
     place = ", ".join(part for part in (" ".join(passage.document.split()), page) if part)
-    heading = f"{_harmless(passage.heading)}\n" if passage.heading else ""
-    return f"[{number}] ({_harmless(place)})\n{heading}{_harmless(passage.text)}"
+    heading = f"{harmless(passage.heading)}\n" if passage.heading else ""
+    return f"[{number}] ({harmless(place)})\n{heading}{harmless(passage.text)}"
 
 
-def _harmless(text: str) -> str:
+def harmless(text: str) -> str:
     """Text that cannot end its own quotation, pose as a call, or be taken for one of our marks."""
     return _FOREIGN_MARK.sub(r"(\1)", _TAGS.sub("‹", text))
 

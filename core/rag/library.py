@@ -248,15 +248,23 @@ class Library:
     def beginnings(self, k: int | None = None, *, documents: Collection[str] | None = None) -> list[Passage]:
         """The first passages of each of `documents`, `k` in all: what "summarise this" is answered from.
 
+        Each document has its share: the first passage of each comes before the second of any.
+
         Raises:
             StorageError: The library cannot be read.
         """
         most = self._config.top_k if k is None else k
         with self._file.reading() as db:
             wanted = [d.id for d in records.everything(db) if documents is None or d.id in documents]
-            each = -(-most // len(wanted)) if wanted else 0
-            ids = [chunk_id for document_id in wanted for chunk_id in sorted(records.chunk_ids(db, document_id))[:each]]
-            return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids[:most]])
+            each = [sorted(records.chunk_ids(db, document_id))[:most] for document_id in wanted[: max(most, 0)]]
+            shares = [0] * len(each)
+            left = most
+            while left > 0 and (open_ := [at for at, ids in enumerate(each) if shares[at] < len(ids)]):
+                for at in open_[:left]:
+                    shares[at] += 1
+                left -= len(open_[:left])
+            ids = [chunk_id for share, ids in zip(shares, each, strict=True) for chunk_id in ids[:share]]
+            return records.passages(db, [(chunk_id, 0.0) for chunk_id in ids])
 
     def wait_for_vectors(self, seconds: float | None = None) -> bool:
         """Wait until search by meaning knows every chunk, `seconds` at most; whether it does.

@@ -7,6 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
+from core.rag.attached import Attached
 from core.rag.progress import ReadingProgress
 from core.reading import outcome
 from core.reading.job import Lanes, ReadingJob
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.net.addresses import Reach
+    from core.rag.attached import Status
     from core.rag.library import Library
     from core.reading.preparing import Made
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
@@ -193,6 +195,35 @@ class Intake:
         Of those within reach of the conversation. Raises NotFoundError.
         """
         return await self._documents.known_in_part(owner, conversation_id, _NAMED)
+
+    async def attached(self, owner: str, conversation_id: str) -> list[Attached]:
+        """The files that a conversation may be answered from, as they stand now; the same text once.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+        records = await self._documents.attached(owner, conversation_id)
+        once = {record.library_id or record.id: record for record in reversed(records)}
+        return [self._attached(record) for record in reversed(once.values())]
+
+    async def shelved(self, owner: str, collection_id: str) -> list[Attached]:
+        """The same of a named library."""
+        return [self._attached(record) for record in await self._documents.list_shelved(owner, collection_id)]
+
+    def _attached(self, record: DocumentRecord) -> Attached:
+        progress, facts = self.progress(record.id), record.facts or {}
+        status: Status = record.status
+        if status == "cancelled" and record.library_id is not None:
+            status = "stopped"
+        elif is_locked(record):
+            status = "locked"
+        if progress is not None:
+            pages, total = progress.pages, progress.total
+        else:
+            pages, total = facts.get("pages") or 0, facts.get("total") or record.pages
+        return Attached(
+            record.name, status, pages, total, record.library_id, self.preparing(record.owner_id).get(record.id)
+        )
 
     async def records(self, owner: str, document_ids: Collection[str]) -> list[DocumentRecord]:
         """Documents as they are now. Raises NotFoundError."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.errors import NotFoundError, ParlourError, StorageError
+from core.rag.attached import with_meaning
 from core.storage.conversations import clean
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
+    from core.rag.attached import Attached
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.reading.intake import Intake
@@ -153,6 +156,14 @@ class Libraries:
             return []
         async with self._index(owner) as index:
             return await index.afind(asked, _TRIED, documents=ids)
+
+    async def unsearched(self, owner: str, library_id: str) -> list[Attached]:
+        """The documents of a library that no search looks through whole yet. Raises NotFoundError."""
+        files = await self._intake.shelved(owner, library_id)
+        if any(one.library_id is not None for one in files):
+            async with self._index(owner) as index:
+                files = await asyncio.to_thread(with_meaning, files, index)
+        return [one for one in files if not one.is_whole]
 
     # ---- conversations
 

@@ -186,6 +186,20 @@ class DocumentStore:
 
         return await self._database.read(load)
 
+    async def attached(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+        """The documents of a conversation, and after them those of the libraries that it uses, however reading went.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+
+        def load(connection: Connection) -> list[DocumentRecord]:
+            conversation_of(connection, owner, conversation_id)
+            own = documents_where(connection, documents.c.conversation_id == conversation_id)
+            return [*own, *documents_where(connection, _is_shelved_for(conversation_id))]
+
+        return await self._database.read(load)
+
     async def known_in_part(self, owner: str, conversation_id: str, most: int) -> list[DocumentRecord]:
         """Documents of a conversation or its libraries that were stopped, or of its libraries and still being read.
 

@@ -7,6 +7,7 @@ import logging
 import time
 from typing import TYPE_CHECKING, Any
 
+from core.bridge.recent import Recent
 from core.errors import NotFoundError, SettingsError, StorageError
 from core.mcp.settings import ServerSettings
 from core.mcp.shown import rule_name
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 
+_REMEMBERED = 2_000  # owners or servers of which a state is known; of the others it is found out again
 _MOST = 60  # servers of one owner
 _REST = 60.0  # seconds, at least, between two tries of a server that failed; each time twice as many
 _TRIES = 5  # so often a server that failed is tried again unasked
@@ -64,10 +66,10 @@ class OwnServers:
         self._turn = 0  # how often a server was set up otherwise: what was read before that is not what is
         self._running: Servers | None = None
         self._starting: dict[asyncio.Task[None], Server] = {}
-        self._troubles: dict[str, Trouble] = {}
-        self._tried: dict[str, float] = {}  # when a server was last started, by its id
+        self._troubles = Recent[str, "Trouble"](_REMEMBERED)
+        self._tried = Recent[str, float](_REMEMBERED)  # when a server was last started, by its id
         # How often those were tried again that failed and have not been there since: nobody waits for them.
-        self._failing: dict[str, int] = {}
+        self._failing = Recent[str, int](_REMEMBERED)
 
     def may_start_programs(self, owner: str) -> bool:
         """Whether it is the owner of the machine, at a page that nobody else can reach."""
@@ -366,7 +368,10 @@ class OwnServers:
         )
 
     def _note(self, owner: str, standing: Sequence[OwnServer]) -> None:
-        self._troubles[owner] = trouble_of(standing)
+        if trouble := trouble_of(standing):
+            self._troubles[owner] = trouble
+        else:
+            self._troubles.pop(owner, None)
 
     def _try_again(self, standing: Sequence[OwnServer]) -> None:
         """Start anew what failed a while ago; the question does not wait for it, the next one may have it."""

@@ -99,7 +99,9 @@ class LibraryRoutes:
 
     async def tried(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
         """What a question finds."""
-        return found_data(await self._engine.libraries.tried(owner, asked["library"], asked["question"]), words)
+        libraries, library = self._engine.libraries, asked["library"]
+        found = await libraries.tried(owner, library, asked["question"])
+        return found_data(found, words, () if found else await libraries.unsearched(owner, library))
 
     async def files(self, request: Request) -> Response:
         """Files for a library, written to disk as they arrive; what is refused leaves nothing behind."""

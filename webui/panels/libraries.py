@@ -12,6 +12,7 @@ from webui.render.reading import DocumentState, state_line
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from core.rag.attached import Attached
     from core.rag.document import Passage
     from core.rag.progress import ReadingProgress
     from core.reading.libraries import OpenedLibrary
@@ -88,10 +89,24 @@ def opened_data(
     return {**_listed(opened.library, words), "documents": documents}
 
 
-def found_data(passages: Sequence[Passage], words: Words) -> dict[str, Any]:
-    """What a question found, each with its score and its share of the best one's."""
+def _nothing(unsearched: Sequence[Attached], words: Words) -> str:
+    if not unsearched:
+        return words("libraries.found_nothing")
+    first, more = unsearched[0].name, len(unsearched) - 1
+    key = "libraries.found_nothing_yet" + ("_more" if more else "")
+    return words(key, name=first, n=more)
+
+
+def found_data(passages: Sequence[Passage], words: Words, unsearched: Sequence[Attached] = ()) -> dict[str, Any]:
+    """What a question found, each with its score and its share of the best one's.
+
+    Args:
+        passages: The best first.
+        words: The reader's.
+        unsearched: What could not be searched whole: that nothing matches is said only where there is none such.
+    """
     if not passages:
-        return {"found": [], "said": words("libraries.found_nothing")}
+        return {"found": [], "said": _nothing(unsearched, words)}
     best = max(passage.score for passage in passages)
     found = [
         {

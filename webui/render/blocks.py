@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
 from webui.render.calls import CallDrawing, gathered
@@ -14,7 +14,7 @@ from webui.render.faces import speaker
 from webui.render.files import item_html
 from webui.render.html import escaped
 from webui.render.markdown import markdown
-from webui.render.reading import left_out
+from webui.render.reading import left_out, read_parts
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _BRIEF = 0.5
+_SEARCH = "ask_documents"
 
 
 def block_entries(reply: Reply, words: Words, message_id: str, cast: Collection[str] = ()) -> list[Entry]:
@@ -97,6 +98,9 @@ class _Drawing:
         missing = next((one for one in told if one), None)
         if missing and not any(map(_left_out, reply.blocks[:at])):
             entries.append(_put(left_out(missing, self.words), parent))
+        parts = [part for one in together for part in _told(one, "read")]
+        if parts:
+            entries.append(_put(read_parts(parts, self.words), parent))
         return after
 
     def _inner(self, call: CallBlock, parent: str) -> list[Entry]:
@@ -152,8 +156,14 @@ def _is_seen(block: Block) -> bool:
 
 def _left_out(block: Block) -> list[dict[str, Any]]:
     """The documents that a search could not look into."""
-    result = block.result if isinstance(block, CallBlock) else None
-    return list((result.extra or {}).get("left_out") or ()) if result is not None else []
+    return _told(block, "left_out")
+
+
+def _told(block: Block, what: str) -> list[dict[str, Any]]:
+    """What a search says besides its passages."""
+    result = block.result if isinstance(block, CallBlock) and block.name == _SEARCH else None
+    found: object = (result.extra or {}).get(what) if result is not None else None
+    return cast("list[dict[str, Any]]", found) if isinstance(found, list) else []
 
 
 def is_a_persons_turn(text: str) -> bool:

@@ -10,7 +10,7 @@ from core.reading.intake import is_locked
 from webui.render.html import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from core.rag.progress import ReadingProgress
     from core.reading.preparing import Made
@@ -106,11 +106,25 @@ def left_out(missing: list[dict[str, Any]], words: Words) -> str:
     return "\n\n".join(notes)
 
 
+def read_parts(parts: Sequence[Mapping[str, Any]], words: Words) -> str:
+    """What was read of long documents where only their beginnings were, a line for each."""
+    lines = (f'<p class="p-note">{escaped(_read_part(one, words))}</p>' for one in parts)
+    return "\n\n".join(lines)
+
+
+def _read_part(part: Mapping[str, Any], words: Words) -> str:
+    first, last = _number(part, "first"), _number(part, "last")
+    key = f"reading.read_{part.get('of', 'page')}" + ("" if last > first else "_one")
+    return words(key, name=part.get("name", ""), first=first, last=last, total=_number(part, "total"))
+
+
 def _without(missing: Mapping[str, Any], words: Words) -> str:
     name, status = missing.get("name", ""), missing.get("status")
     pages, total = _number(missing, "pages"), _number(missing, "total")
     if status == "failed" or (status == "cancelled" and not missing.get("found")):
         return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
+    if status == "preparing":
+        return words("reading.left_preparing", name=name, n=pages, total=total)
     if pages and total:
         return words(f"reading.left_{status}_at", name=name, n=pages, total=total)
     return words("reading.left_begun", name=name)

@@ -10,6 +10,10 @@ LIBRARIES: dict[str, str] = {
     "libraries.documents_one": "1 document",
     "libraries.documents": "{n} documents",
     "libraries.found_nothing": "Nothing in this library fits.",
+    "libraries.found_nothing_yet": "Nothing was found, but not all of {name} can be searched: it is still being "
+    "prepared, or could not be read.",
+    "libraries.found_nothing_yet_more": "Nothing was found, but not all of {name} and {n} more can be searched: they "
+    "are still being prepared, or could not be read.",
     "libraries.found_one": "1 passage, with its score:",
     "libraries.found": "{n} passages, the best first, each with its score:",
     "error.library_unnamed": "The library needs a name",

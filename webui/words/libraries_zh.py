@@ -10,6 +10,8 @@ LIBRARIES: dict[str, str] = {
     "libraries.documents_one": "1 个文档",
     "libraries.documents": "{n} 个文档",
     "libraries.found_nothing": "这个文档库里没有相符的内容。",
+    "libraries.found_nothing_yet": "没有找到，但 {name} 尚不能全部搜索：仍在准备，或无法读取。",
+    "libraries.found_nothing_yet_more": "没有找到，但 {name} 等（另有 {n} 个）尚不能全部搜索：仍在准备，或无法读取。",
     "libraries.found_one": "1 个段落及其得分：",
     "libraries.found": "{n} 个段落，最相符的在前，附得分：",
     "error.library_unnamed": "文档库需要一个名称",

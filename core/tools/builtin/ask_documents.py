@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from core.rag.evidence import numbered
+from core.rag.attached import unfinished
+from core.rag.evidence import harmless, numbered
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from core.rag.attached import Attached, Lang
     from core.rag.document import Passage
 
 _NOTHING = {
     "en": "No passage of the documents matches. Say that the documents do not contain it, or search again with other "
     "words.",
     "zh": "文档中没有匹配的段落。请说明文档中没有相关内容，或换个说法再查。",
+}
+_READ = {
+    "en": ("Only the beginning was read: {parts}. Say so.", "{name}, {of}s {first}–{last} of {total}", "; "),
+    "zh": ("只读了开头部分：{parts}。请在回答中说明。", "{name} 第 {first}–{last}{of}，共 {total}{of}", "；"),
+}
+_OF = {
+    "en": {"page": "page", "slide": "slide", "sheet": "sheet", "passage": "passage"},
+    "zh": {"page": " 页", "slide": " 张", "sheet": " 个工作表", "passage": " 段"},
 }
 
 _PARAMETERS: Mapping[str, Any] = {
@@ -27,12 +38,32 @@ _PARAMETERS: Mapping[str, Any] = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class ReadPart:
+    """What was read of a long document where only its beginning was.
+
+    Args:
+        name: The document's.
+        of: What its parts are called.
+        first, last: The parts that were read.
+        total: All of its parts.
+    """
+
+    name: str
+    of: Literal["page", "slide", "sheet", "passage"]
+    first: int
+    last: int
+    total: int
+
+
 class AskDocuments(BaseTool):
     """Finds passages by question.
 
     Args:
         find: Takes a question and how many passages are wanted at most.
         cfg: Options; `k` is the number of passages, 5 by default; `notice=False` leaves out the words around them.
+        unsearched: The files that cannot be searched whole, asked for where nothing was found.
+        read: What the passages found last are the beginning of, where nothing else was read of a long document.
     """
 
     name = "ask_documents"
@@ -46,10 +77,17 @@ class AskDocuments(BaseTool):
     steady = True
 
     def __init__(
-        self, find: Callable[[str, int], Awaitable[list[Passage]]], cfg: Mapping[str, Any] | None = None
+        self,
+        find: Callable[[str, int], Awaitable[list[Passage]]],
+        cfg: Mapping[str, Any] | None = None,
+        *,
+        unsearched: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
+        read: Callable[[], Sequence[ReadPart]] | None = None,
     ) -> None:
         super().__init__(cfg)
         self._find = find
+        self._unsearched = unsearched
+        self._read = read
         self._k = int(self.cfg.get("k", 5))
         self._notice = bool(self.cfg.get("notice", True))
 
@@ -57,6 +95,9 @@ class AskDocuments(BaseTool):
         self, params: str | dict[str, Any], *, evidence: list[Passage] | None = None, lang: str = "en", **kwargs: Any
     ) -> ToolResult:
         """Search. Where nothing is found the result says so, and its `extra` has `nothing_found`.
+
+        What could not be searched then is in `unsearched` of it, and what was read where only beginnings were in
+        `read`.
 
         Args:
             params: `{"query": ...}`.
@@ -68,11 +109,30 @@ class AskDocuments(BaseTool):
         del kwargs
         query = str(self._verify_json_format_args(params)["query"])
         found = await self._find(query, self._k)
+        language: Lang = "zh" if lang == "zh" else "en"
         if not found:
-            return ToolResult(_NOTHING.get(lang, _NOTHING["en"]), extra={"nothing_found": True})
+            return await self._nothing(language)
         earlier = evidence if evidence is not None else []
         first = len(earlier) + 1
         earlier.extend(found)
         rows = tuple({**passage.as_dict(), "number": number} for number, passage in enumerate(found, first))
-        text = numbered(found, "zh" if lang == "zh" else "en", first=first, notice=self._notice)
-        return ToolResult(text, passages=rows)
+        text = numbered(found, language, first=first, notice=self._notice)
+        parts = self._read() if self._read is not None else ()
+        if parts and self._notice:
+            text = f"{text}\n{_told(parts, language)}"
+        return ToolResult(text, passages=rows, extra={"read": [asdict(part) for part in parts]} if parts else {})
+
+    async def _nothing(self, lang: Lang) -> ToolResult:
+        """That nothing was found; that there is nothing only where everything was searched."""
+        files = [one for one in await self._unsearched() if not one.is_whole] if self._unsearched is not None else []
+        extra: dict[str, Any] = {"unsearched": [one.as_dict() for one in files]} if files else {}
+        return ToolResult(unfinished(files, lang) or _NOTHING[lang], extra={"nothing_found": True, **extra})
+
+
+def _told(parts: Sequence[ReadPart], lang: Lang) -> str:
+    sentence, one, between = _READ[lang]
+    each = (
+        one.format(name=harmless(part.name), of=_OF[lang][part.of], first=part.first, last=part.last, total=part.total)
+        for part in parts
+    )
+    return sentence.format(parts=between.join(each))

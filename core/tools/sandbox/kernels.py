@@ -10,6 +10,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.bridge.recent import Recent
 from core.errors import ParlourError, ToolError
 from core.tools.sandbox.box import Box, Limits
 from core.tools.sandbox.drivers import DRIVERS
@@ -29,6 +30,7 @@ _MOST: Final = 4
 _SPARED: Final = 5 * 60.0  # seconds that another owner's idle kernel is safe
 _CALL: Final = 120.0
 _SOON: Final = 10.0
+_REMEMBERED: Final = 5_000
 
 
 class Kernels:
@@ -74,7 +76,7 @@ class Kernels:
         self._context: Any = None
         self._kernels: dict[str, asyncio.Task[Kernel]] = {}
         self._spare: asyncio.Task[Kernel] | None = None
-        self._lost: set[str] = set()
+        self._lost = Recent[str, None](_REMEMBERED)  # conversations that are told that their variables are gone
         self._tidying: asyncio.Task[None] | None = None
         self._closing: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -146,7 +148,7 @@ class Kernels:
             await self._close_one(key, kernel)
             return result
         if fresh and key in self._lost:
-            self._lost.discard(key)
+            self._lost.pop(key, None)
             note = "(This is a fresh interpreter: variables of earlier calls are gone.)"
             return CodeResult(f"{note}\n{result.text}".strip(), result.pictures, result.files, failed=result.failed)
         return result
@@ -169,9 +171,9 @@ class Kernels:
 
     async def forget(self, key: str) -> None:
         """End the kernel of a conversation, if it has one, with all its files."""
-        self._lost.discard(key)
+        self._lost.pop(key, None)
         await self._close_one(key)
-        self._lost.discard(key)
+        self._lost.pop(key, None)
 
     async def aclose(self) -> None:
         """End all; no process and no folder stays, and none begins."""
@@ -270,7 +272,7 @@ class Kernels:
             raise ToolError(f"All {self._most} code interpreters are busy; try again in a moment.", key="sandbox_busy")
         candidates = mine or others
         oldest = max(candidates, key=lambda key: candidates[key])
-        self._lost.add(oldest)
+        self._lost[oldest] = None
         self._later(self._ended(self._kernels.pop(oldest)))  # taken out at once: nobody begins a cell in it
 
     def _idle_ones(self) -> dict[str, Kernel]:
@@ -351,7 +353,7 @@ class Kernels:
         if task is None or (only is not None and _of(task) is not only):
             return
         del self._kernels[key]
-        self._lost.add(key)
+        self._lost[key] = None
         await self._ended(task)
 
     async def _ended(self, task: asyncio.Task[Kernel]) -> None:

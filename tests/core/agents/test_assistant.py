@@ -41,6 +41,9 @@ class Shelf:
     def documents(self) -> list[Document]:
         return [Document(p.document_id, p.document, "text/plain", None, 1) for p in self.passages]
 
+    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
+        return {}
+
     async def afind(
         self, question: str, k: int, retrieval_type: str | None = None, *, documents: Collection[str] | None = None
     ) -> list[Passage]:

@@ -396,3 +396,29 @@ async def test_a_server_that_is_closed_just_as_a_call_starts_it_again_stays_clos
     await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(closed_in_between(), shared_loop()))
     assert not session.is_open
     assert _living() == []
+
+
+async def test_a_server_that_nobody_calls_is_disconnected_and_the_next_call_connects_it_again(
+    of: Callable[..., ServerSettings],
+):
+    servers = Servers(idle=0.2)
+    server = servers.of("me", "x", of())
+    (tool,) = await servers.tools_of([server])
+    async with asyncio.timeout(10):
+        while _living():
+            await asyncio.sleep(0.01)
+    assert server.state == "ready"
+    assert [one.name for one in await servers.tools_of([server])] == [tool.name]
+    assert _living() == []  # to know its tools needs no connection
+    assert (await tool.call({})).text == "did act"  # type: ignore[misc, union-attr]
+    await servers.aclose()
+    assert _living() == []
+
+
+async def test_a_server_that_nobody_has_called_for_days_is_forgotten(of: Callable[..., ServerSettings]):
+    servers = Servers(idle=0.01)
+    await servers.tools_of([servers.of("me", "x", of())])
+    async with asyncio.timeout(10):
+        while servers.known("me", "x") is not None or _living():
+            await asyncio.sleep(0.01)
+    await servers.aclose()

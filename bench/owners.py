@@ -1,0 +1,90 @@
+"""Many people at one house: another's first word while the documents of sixteen are made into vectors, and visitors."""
+
+from __future__ import annotations
+
+import asyncio
+import statistics
+import tempfile
+import threading
+import time
+from contextlib import aclosing
+from pathlib import Path
+
+import psutil
+
+from bench.figures import Figure, report
+from core.engine import Engine
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
+
+READERS = 16
+VISITORS = 60
+CHATS = 25
+PARAGRAPH = "{owner} keeps note {n}: bicycles stand in the shed, the bell rings at {n} past nine, and nobody minds. "
+
+
+async def first_word(engine: Engine, owner: str) -> float:
+    """Seconds from sending a plain question to the first text of its reply; the rest is waited for too."""
+    talk = await engine.conversations.create(owner)
+    began, first = time.perf_counter(), 0.0
+    run = await engine.send(owner, talk.id, "hi")
+    async with aclosing(run.follow()) as news:
+        async for _ in news:
+            if run.reply().text:
+                first = time.perf_counter() - began
+                break
+    await run.wait()
+    return first
+
+
+async def chats(engine: Engine, name: str) -> list[float]:
+    """The first words of one chat after another, each by somebody new."""
+    return [await first_word(engine, f"{name} {number}") for number in range(CHATS)]
+
+
+async def reads(engine: Engine, owner: str) -> None:
+    """Give an owner a document of some hundred passages, and ask about it."""
+    text = "\n\n".join(PARAGRAPH.format(owner=owner, n=n) * 6 for n in range(150))
+    file = await engine.files.put(owner, "notes.md", text.encode())
+    talk = await engine.conversations.create(owner)
+    await (await engine.send(owner, talk.id, "When does the bell ring?", [file.id])).wait()
+
+
+async def visits(engine: Engine) -> tuple[float, float]:
+    """Descriptors and threads that stay of each visitor who only chats."""
+    process = psutil.Process()
+    await chats(engine, "early")
+    before, threads = process.num_fds(), threading.active_count()
+    for number in range(VISITORS):
+        await first_word(engine, f"visitor {number}")
+    return (process.num_fds() - before) / VISITORS, (threading.active_count() - threads) / VISITORS
+
+
+async def measured(home: Path) -> list[Figure]:
+    """Visitors first, then plain chats alone, then beside those whose documents are made into vectors."""
+    async with Engine(Settings(home=home), model=ScriptedModel("Hello there.")) as engine:
+        descriptors, threads = await visits(engine)
+        alone = await chats(engine, "alone")
+        owners = [f"reader {number}" for number in range(READERS)]
+        await asyncio.gather(*(reads(engine, owner) for owner in owners))
+        beside = await chats(engine, "beside")
+        waiting = sum(bool(engine.intake.preparing(owner)) for owner in owners)
+        mine, bare = statistics.median(beside), statistics.median(alone)
+        told = f"{waiting} of {READERS} still being made; {mine * 1000:.0f} against {bare * 1000:.0f} ms alone"
+        told += f", at most {max(beside) * 1000:.0f} against {max(alone) * 1000:.0f} ms"
+        what = f"first word of a chat while the documents of {READERS} others are made into vectors"
+        return [
+            Figure(what, mine / bare, 3.0, "×", told),
+            Figure("descriptors that stay of a visitor who only chats", descriptors, 0.1, "", f"{VISITORS} visitors"),
+            Figure("threads that stay of a visitor who only chats", threads, 0.1, "", f"{VISITORS} visitors"),
+        ]
+
+
+def main() -> None:
+    """In a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        report(asyncio.run(measured(Path(folder))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,178 @@
+"""The files of a conversation as a model is told of them: what there is, and what of it cannot be searched yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from core.rag.document import numbered_as
+from core.rag.evidence import harmless
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from core.rag.library import Library
+
+Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled"]
+Lang: TypeAlias = Literal["en", "zh"]
+
+_LISTED = 20  # names that a model is told
+_LONGEST = 100  # letters of a name
+_LISTS: Mapping[Lang, tuple[str, str, str]] = {
+    "en": (
+        "The user's files in this conversation, whose text reaches you as passages:",
+        "The user's files: {files}.",
+        "and {n} more",
+    ),
+    "zh": (
+        "以下是用户在本次对话中的文件，其内容以段落形式提供给你：",
+        "用户的文件：{files}。",
+        "另有 {n} 个",
+    ),
+}
+_STATES: Mapping[Lang, Mapping[str, str]] = {
+    "en": {
+        "ready": "read",
+        "meaning": "search by meaning knows {n} of its {total} passages so far",
+        "reading": "still being read",
+        "stopped": "read in part",
+        "failed": "could not be read",
+        "locked": "not read, as it is protected by a password",
+        "cancelled": "not read, as reading was cancelled",
+        "at": "{part} {n} of {total}",
+        "all": "{total} {part}s",
+        "one": "1 {part}",
+    },
+    "zh": {
+        "ready": "已读",
+        "meaning": "语义搜索目前只覆盖其 {total} 个段落中的 {n} 个",
+        "reading": "仍在读取",
+        "stopped": "只读了一部分",
+        "failed": "无法读取",
+        "locked": "有密码保护，未读取",
+        "cancelled": "已取消读取",
+        "at": "共 {total} {part}，读到第 {n} {part}",
+        "all": "{total} {part}",
+        "one": "1 {part}",
+    },
+}
+_PARTS: Mapping[Lang, Mapping[str, str]] = {
+    "en": {"page": "page", "slide": "slide", "sheet": "sheet"},
+    "zh": {"page": "页", "slide": "张", "sheet": "个工作表"},
+}
+_UNFINISHED: Mapping[Lang, str] = {
+    "en": "Nothing was found in what can be searched now, but not everything can: {files}. So do not say that the "
+    "documents do not contain it: say what could not be searched.",
+    "zh": "目前可搜索的内容中没有找到，但并非所有内容都能搜索：{files}。因此不要说文档中没有，请说明哪些内容未能搜索。",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Attached:
+    """A file of a conversation.
+
+    Args:
+        name: What its owner calls it.
+        status: How its reading went; `locked` is one that failed for want of a password.
+        pages: Of it, so far; or all.
+        total: All of them; `None` where nobody knows, or it has none.
+        library_id: In the index, if a search finds any of it.
+        made: The passages that search by meaning knows, and all; `None` where it knows the file.
+    """
+
+    name: str
+    status: Status
+    pages: int = 0
+    total: int | None = None
+    library_id: str | None = None
+    made: tuple[int, int] | None = None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every search looks through all of it."""
+        return self.status == "ready" and self.made is None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the page is told of one that was not searched whole."""
+        if self.status == "ready" and self.made is not None:
+            return {"name": self.name, "status": "preparing", "pages": self.made[0], "total": self.made[1]}
+        status = {"locked": "failed", "stopped": "cancelled"}.get(self.status, self.status)
+        found = {"found": True} if self.status == "stopped" else {}
+        return {"name": self.name, "status": status, "pages": self.pages, "total": self.total, **found}
+
+
+def in_library(library: Library, documents: Collection[str]) -> list[Attached]:
+    """The documents with these ids as the library itself knows them.
+
+    Raises:
+        StorageError: The library cannot be read.
+    """
+    wanted = set(documents)
+    states: dict[str, Status] = {"ready": "ready", "reading": "reading", "stopped": "stopped", "no_text": "failed"}
+    there = [one for one in library.documents() if one.id in wanted]
+    return with_meaning(
+        [Attached(one.name, states[one.status], one.pages or 0, one.pages, one.id) for one in there], library
+    )
+
+
+def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:
+    """The same, each with how far search by meaning has come.
+
+    Raises:
+        StorageError: The library cannot be read.
+    """
+    come = library.vectors_made({one.library_id for one in files if one.library_id is not None})
+    behind = {library_id: made for library_id, made in come.items() if made[0] < made[1]}
+    return [replace(one, made=behind.get(one.library_id or "")) for one in files]
+
+
+def listed(files: Sequence[Attached], lang: Lang, *, brief: bool = False) -> str:
+    """What a model is told of the files at the beginning; "" where there are none.
+
+    Args:
+        files: All that it may be asked about.
+        lang: The language.
+        brief: In one line, for a model that copies what it does not need.
+    """
+    if not files:
+        return ""
+    whole, line, more = _LISTS[lang]
+    told = [_told(one, lang) for one in files[:_LISTED]]
+    if len(files) > _LISTED:
+        told.append(more.format(n=len(files) - _LISTED))
+    if brief:
+        return line.format(files="; ".join(told) if lang == "en" else "；".join(told))
+    return "\n".join([whole, *(f"- {one}" for one in told)])
+
+
+def unfinished(files: Iterable[Attached], lang: Lang) -> str:
+    """What a model is told in place of "nothing matches" where not all could be searched; "" where all was."""
+    parts = [one for one in files if not one.is_whole]
+    if not parts:
+        return ""
+    told = [_told(one, lang) for one in parts[:_LISTED]]
+    if len(parts) > _LISTED:
+        told.append(_LISTS[lang][2].format(n=len(parts) - _LISTED))
+    return _UNFINISHED[lang].format(files=("; " if lang == "en" else "；").join(told))
+
+
+def _told(file: Attached, lang: Lang) -> str:
+    name = " ".join(file.name.split())
+    name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
+    states, kind = _STATES[lang], PurePath(name).suffix.lstrip(".").upper()
+    about = [kind, *_size(file, lang), states[file.status]]
+    if file.status in {"ready", "stopped"} and file.made is not None:
+        about.append(states["meaning"].format(n=file.made[0], total=file.made[1]))
+    mark = " ({})" if lang == "en" else "（{}）"
+    return harmless(name) + mark.format((", " if lang == "en" else "，").join(part for part in about if part))
+
+
+def _size(file: Attached, lang: Lang) -> list[str]:
+    """How many pages it has, or how many of them were read."""
+    if not file.total:
+        return []
+    states, part = _STATES[lang], _PARTS[lang][numbered_as(file.name)]
+    if file.status in {"reading", "stopped"}:
+        return [states["at"].format(part=part, n=file.pages, total=file.total)]
+    return [states["one" if file.total == 1 else "all"].format(part=part, total=file.total)]
