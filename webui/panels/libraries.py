@@ -93,8 +93,9 @@ def _nothing(unsearched: Sequence[Attached], words: Words) -> str:
     if not unsearched:
         return words("libraries.found_nothing")
     first, more = unsearched[0].name, len(unsearched) - 1
-    key = "libraries.found_nothing_yet" + ("_more" if more else "")
-    return words(key, name=first, n=more)
+    if more:
+        return words("libraries.found_nothing_yet_more", name=first, n=more)
+    return words("libraries.found_nothing_yet", name=first)
 
 
 def found_data(passages: Sequence[Passage], words: Words, unsearched: Sequence[Attached] = ()) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.rag.attached import Attached
 from core.rag.document import Passage
 from core.rag.progress import ReadingProgress
 from core.reading.libraries import OpenedLibrary
@@ -96,3 +97,10 @@ def test_scores_are_shares_of_the_best() -> None:
 @pytest.mark.parametrize("score", [0.0, -1.5])
 def test_passages_without_a_score_have_an_empty_bar(score: float) -> None:
     assert [one["share"] for one in found_data([passage("one", score)], Words("en"))["found"]] == [0.0]
+
+
+def test_nothing_fits_is_said_only_where_everything_was_searched() -> None:
+    broken, behind = Attached("a.pdf", "failed"), Attached("b.md", "ready", made=(3, 8))
+    assert found_data([], Words("en"))["said"] == "Nothing in this library fits."
+    assert "a.pdf can be searched" in found_data([], Words("en"), [broken])["said"]
+    assert "a.pdf and 1 more can be searched" in found_data([], Words("en"), [broken, behind])["said"]

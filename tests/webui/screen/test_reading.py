@@ -205,3 +205,31 @@ def test_an_answer_says_once_what_it_did_not_know() -> None:
     assert "notes.txt was not read to its end: only its beginning was known." in text
     assert "Reading half.pdf was stopped: only 9 of its 40 pages were known." in text
     assert text.index("Answered without") < text.index("Herons.")
+
+
+def reply_after(**extra: Any) -> str:
+    """What a reply shows whose search says this besides its passages."""
+    result = Message("function", "…", name="ask_documents", extra={"function_id": "a", **extra})
+    call = (CallStarted("a", "ask_documents"), ToolStarted("a"), ToolFinished("a", result))
+    reply = reply_of(MessageStarted(), *call, TextDelta("Herons."), RunFinished("complete"))
+    entries, _ = shown([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
+    return unescape(str([entry["content"][0]["text"] for entry in entries]))
+
+
+def test_an_answer_says_what_was_read_of_long_documents() -> None:
+    text = reply_after(
+        read=[
+            {"name": "topology.pdf", "of": "page", "first": 1, "last": 2, "total": 117},
+            {"name": "talk.pptx", "of": "slide", "first": 1, "last": 1, "total": 20},
+            {"name": "notes.md", "of": "passage", "first": 1, "last": 5, "total": 300},
+        ]
+    )
+    assert "Read for this answer: pages 1–2 of 117 of topology.pdf." in text
+    assert "Read for this answer: slide 1 of 20 of talk.pptx." in text
+    assert "Read for this answer: the first 5 of 300 passages of notes.md." in text
+    assert text.index("Read for this answer") < text.index("Herons.")
+
+
+def test_an_answer_says_that_search_by_meaning_was_not_finished() -> None:
+    text = reply_after(left_out=[{"name": "notes.md", "status": "preparing", "pages": 0, "total": 71}])
+    assert "Search by meaning is not finished: it knew 0 of the 71 passages of notes.md." in text
