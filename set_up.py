@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import List, NoReturn, Optional
+from typing import Dict, List, NoReturn, Optional
 
 ROOT = Path(__file__).resolve().parent
 VENV = ROOT / ".venv"
@@ -32,6 +32,8 @@ NPM_SERVERS = [
     "@modelcontextprotocol/server-filesystem@2026.8.31",
     "@modelcontextprotocol/server-memory@2026.8.31",
 ]
+PROXIES = CACHE / "proxies"
+PROXY_NAMES = ["nginx", "caddy", "haproxy"]
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -73,6 +75,7 @@ def main(purpose: str) -> None:
         for name, requirements in MCP_SERVERS.items():
             add_mcp_servers(name, requirements)
         add_npm_servers()
+        add_proxies()
 
 
 def has_library(name: str) -> bool:
@@ -274,6 +277,38 @@ def find_or_install_bubblewrap() -> None:
         subprocess.call([*may, "apt-get", "install", "-y", "-qq", "--no-install-recommends", "bubblewrap"])
     if not shutil.which("bwrap"):
         say("Tests run without bubblewrap, whose sandbox they cannot try here (on Debian and Ubuntu: bubblewrap).")
+
+
+def find_proxy(name: str) -> Optional[str]:
+    """The path of a proxy of the system, or of one that was unpacked here, or None."""
+    places = [os.environ.get("PATH", os.defpath), "/usr/sbin", str(PROXIES / "usr/sbin"), str(PROXIES / "usr/bin")]
+    return shutil.which(name, path=os.pathsep.join(places))
+
+
+def proxy_environment() -> Dict[str, str]:
+    """The variables with which a proxy that was unpacked here finds its libraries."""
+    folders = [str(path) for path in PROXIES.glob("usr/lib/*-linux-gnu*")]
+    return dict(os.environ, LD_LIBRARY_PATH=os.pathsep.join([*folders, os.environ.get("LD_LIBRARY_PATH", "")]))
+
+
+def add_proxies() -> None:
+    """The proxies of docs/proxies.md, from Debian's packages; unpacked, not installed, so that no service begins."""
+    missing = [name for name in PROXY_NAMES if find_proxy(name) is None]
+    if not missing:
+        return
+    if not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        stop("The tests of proxies need {}: install them, then run `make test-all` again.".format(", ".join(missing)))
+    say("Fetching {}".format(", ".join(missing)))
+    may = may_install()
+    if may is not None:
+        subprocess.call([*may, "apt-get", "update", "-qq"])
+    archives = PROXIES / "archives"
+    (archives / "partial").mkdir(parents=True, exist_ok=True)
+    into = ["-o", "Dir::Cache::archives={}".format(archives), "-o", "Debug::NoLocking=1"]
+    run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "--download-only", *into, *missing])
+    for archive in sorted(archives.glob("*.deb")):
+        run(["dpkg-deb", "-x", str(archive), str(PROXIES)])
+    shutil.rmtree(str(archives))
 
 
 def may_install() -> Optional[List[str]]:

@@ -128,6 +128,38 @@ def test_without_npm_the_larger_tests_say_what_to_install(monkeypatch: pytest.Mo
     set_up.add_npm_servers()
 
 
+def test_proxies_are_unpacked_into_the_project_and_no_service_begins(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+
+    def pretended(command: list[str], total: int = 0) -> None:
+        commands.append(command)
+        if command[0] == "apt-get":
+            for name in command[-2:]:
+                (set_up.PROXIES / "archives" / f"{name}.deb").touch()
+
+    there = {"apt-get", "dpkg-deb", "nginx"}
+    monkeypatch.setattr(set_up, "PROXIES", project / ".cache" / "proxies")
+    monkeypatch.setattr(set_up, "run", pretended)
+    monkeypatch.setattr(set_up, "may_install", lambda: None)
+    monkeypatch.setattr(set_up.shutil, "which", lambda name, path=None: name if name in there else None)
+    set_up.add_proxies()
+    assert "--download-only" in commands[0]
+    assert commands[0][-2:] == ["caddy", "haproxy"]
+    assert [command[:2] for command in commands[1:]] == [["dpkg-deb", "-x"]] * 2
+    assert all(command[-1].startswith(str(project)) for command in commands[1:])
+    there |= {"caddy", "haproxy"}
+    set_up.add_proxies()
+    assert len(commands) == 3
+
+
+def test_without_debians_tools_the_proxies_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_up.shutil, "which", lambda name, path=None: None)
+    with pytest.raises(SystemExit, match="nginx, caddy, haproxy"):
+        set_up.add_proxies()
+
+
 def test_bubblewrap_is_installed_where_that_may_be_and_else_the_set_up_says_so(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -73,7 +73,11 @@ class _Clothed:
         if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
             self._start = message
             return
-        self._dress(message, _OTHER_POLICY)
+        dressed = self._dress(message, _OTHER_POLICY)
+        if headers.get("content-type", "").startswith("text/event-stream"):
+            # A proxy that collects or packs a stream holds every word back until much has come, or until the end.
+            dressed["x-accel-buffering"] = "no"
+            dressed["cache-control"] = _unchanged(headers.get("cache-control", ""))
         await self._send(message)
 
     async def _finish(self, start: Message) -> None:
@@ -92,3 +96,9 @@ class _Clothed:
             headers[name] = value
         headers.setdefault("content-security-policy", policy)
         return headers
+
+
+def _unchanged(cache: str) -> str:
+    """A `Cache-Control` that also forbids to change what passes."""
+    parts = [part.strip() for part in cache.split(",") if part.strip()] or ["no-cache"]
+    return ", ".join(dict.fromkeys([*parts, "no-transform"]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,7 +64,7 @@ class RawPage:
         referer = f"{self.url}/" + (f"?c={self.conversation}" if self.conversation else "")
         return self.client.post(self.url + "/gradio_api/queue/join", json=body, headers={"referer": referer})
 
-    def listen(self) -> Iterator[dict[str, Any]]:
+    def listen(self) -> Generator[dict[str, Any]]:
         """What the queue says, until it has nothing more to say."""
         address = f"{self.url}/gradio_api/queue/data"
         with self.client.stream("GET", address, params={"session_hash": self.session}) as stream:

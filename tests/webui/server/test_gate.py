@@ -211,6 +211,18 @@ async def test_every_answer_has_the_safe_headers(people: dict[str, httpx.AsyncCl
         assert "content-security-policy" in answer.headers
 
 
+async def test_a_stream_of_events_asks_every_proxy_to_pass_it_on_as_it_comes() -> None:
+    async def stream(scope: Scope, receive: Receive, send: Send) -> None:
+        given = {"cache-control": "no-store"} if scope["path"] == "/kept" else {}
+        await Response("data: 1\n\n", media_type="text/event-stream", headers=given)(scope, receive, send)
+
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(HeadersMiddleware(stream)), base_url=BASE) as client:
+        for path, cache in (("/new", "no-cache, no-transform"), ("/kept", "no-store, no-transform")):
+            headers = (await client.get(path)).headers
+            assert headers["x-accel-buffering"] == "no"
+            assert headers["cache-control"] == cache
+
+
 async def test_websockets_are_refused(owners: Owners) -> None:
     sent: list[dict[str, object]] = []
 
