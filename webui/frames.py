@@ -41,8 +41,9 @@ _log = logging.getLogger(__name__)
 _Made = TypeVar("_Made")
 
 _APART = 1 / 15
-# With many tabs that are being painted, each gets fewer frames: what is new in any of them is still shown soon.
-_EACH = 0.003
+# A frame is the unit of cost: from the fifth tab on that is painted, each gets fewer. Tools and ends do not wait.
+_EACH = 0.014
+_LONGEST_APART = 0.6
 _KEEP_ALIVE = 1.0
 _WHILE_READING = 0.3  # how far a document has come is news of its own, a few times a second
 _KEPT = 4_000  # rendered turns, for all tabs
@@ -133,7 +134,7 @@ class Frames:
                     if not view.wake.is_set() and not self._waits(view, scene):
                         return
                     news = _WHILE_READING if self._readings(scene) else _KEEP_ALIVE
-                    await _until_next(view, max(_APART, self._followers * _EACH), news)
+                    await _until_next(view, _apart(self._followers), news)
                 if painted:
                     yield None
         finally:
@@ -313,6 +314,11 @@ def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
         start = max(0, len(thread) - view.window)
         view.anchor = thread[start].id if thread else None
     return start
+
+
+def _apart(followers: int) -> float:
+    """Seconds between two frames of a tab, by how many tabs are painted."""
+    return min(max(_APART, followers * _EACH), _LONGEST_APART)
 
 
 async def _until_next(view: View, apart: float, latest: float) -> None:

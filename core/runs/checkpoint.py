@@ -1,9 +1,13 @@
-"""Writes a run's log to the table while it grows: text every 250 ms, a call or a tool at once."""
+"""Writes a run's log to the table while it grows: text every 250 ms, a call or a tool at once.
+
+All runs write on the same ticks of the clock, so that the store can put what they write into one transaction.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -53,15 +57,15 @@ class Checkpoint:
     async def keep(self) -> None:
         """Write until `close`."""
         unwatch = self._log.watch(self._noticed)
-        pause = _EVERY
+        is_well = True
         try:
             while not self._closing:
                 await self._new.wait()
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._now.wait(), pause)
+                    await asyncio.wait_for(self._now.wait(), _until_tick() if is_well else _AFTER_TROUBLE)
                 self._new.clear()
                 self._now.clear()
-                pause = _EVERY if await self._write() else _AFTER_TROUBLE
+                is_well = await self._write()
                 self._tried.set()
         finally:
             unwatch()
@@ -108,3 +112,8 @@ class Checkpoint:
             return False
         self._stored = last
         return True
+
+
+def _until_tick() -> float:
+    """Seconds to the next tick, which is the same for all runs of a process."""
+    return _EVERY - time.monotonic() % _EVERY

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, bindparam, delete, insert, select, text, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 
-from core.errors import LeaseLostError, NotFoundError
+from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
 from core.storage.base import EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, dumped, insert_message, message_of, use_files
@@ -31,11 +33,85 @@ LEASE_SECONDS = 20.0
 _RUNNING = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
 
 
+@dataclass(eq=False, slots=True)
+class _Checkpoint:
+    """Events of one run that wait to be stored; `done` gets its error, if any."""
+
+    run_id: str
+    rows: Sequence[EventRow]
+    epoch: int
+    done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+
+class _Together:
+    """Stores checkpoints of many runs in one transaction: those that come while another is written, or in the same turn.
+
+    Each has its own outcome: a run that was taken over, or is gone, takes no other along.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._waiting: list[_Checkpoint] = []
+        self._writing: asyncio.Task[None] | None = None
+
+    async def append(self, checkpoint: _Checkpoint) -> None:
+        """Wait until it is stored. Raises as `RunStore.append`."""
+        self._waiting.append(checkpoint)
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write(), name="checkpoints")
+        await checkpoint.done
+
+    async def _write(self) -> None:
+        batch: list[_Checkpoint] = []
+        try:
+            while self._waiting:
+                await asyncio.sleep(0)  # the others of this tick
+                batch, self._waiting = self._waiting, []
+                failed: dict[_Checkpoint, Exception] = {}
+                try:
+                    failed.update(await self._database.write(partial(_store_all, batch), durable=False))
+                except Exception as error:  # each of those who wait gets it
+                    failed = dict.fromkeys(batch, error)
+                for one in batch:
+                    _settle(one.done, failed.get(one))
+        finally:
+            self._writing = None
+            for one in (*batch, *self._waiting):  # the loop is being closed: nobody waits for ever
+                one.done.cancel()
+
+
+def _settle(done: asyncio.Future[None], error: Exception | None) -> None:
+    if done.done():  # whoever waited was cancelled
+        return
+    if error is None:
+        done.set_result(None)
+    else:
+        done.set_exception(error)
+
+
+def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Checkpoint, ParlourError]:
+    """Store what may be stored; the errors of the others."""
+    known = select(runs.c.id, runs.c.owner_id, runs.c.epoch, runs.c.status)
+    rows = connection.execute(known.where(runs.c.id.in_({one.run_id for one in batch}))).all()
+    held = {row.id: row for row in rows}
+    failed: dict[_Checkpoint, ParlourError] = {}
+    values: list[dict[str, Any]] = []
+    for one in batch:
+        try:
+            values += _event_values(_owner_of(held.get(one.run_id), one.epoch), one.run_id, one.rows)
+        except (LeaseLostError, NotFoundError) as error:
+            failed[one] = error
+    if values:
+        connection.execute(insert_or(run_events).on_conflict_do_nothing(), values)
+    return failed
+
+
 class RunStore:
     """Runs of owners. What is somebody else's does not exist."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._together = _Together(database)
         self.thoughts = ThoughtStore(database)
 
     async def create(  # noqa: PLR0913 - the columns of a turn
@@ -114,8 +190,10 @@ class RunStore:
             if leave:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=None))
 
-        if rows or leave:
+        if durable or leave:
             await self._database.write(store, durable=durable)
+        elif rows:
+            await self._together.append(_Checkpoint(run_id, rows, epoch))
 
     async def events(self, owner: str, run_id: str, after: int = 0) -> list[EventRow]:
         """The run's events after number `after`. Raises NotFoundError."""
@@ -234,6 +312,10 @@ def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None
 def _held(connection: Connection, run_id: str, epoch: int) -> str:
     """The owner of a run that its writer still holds. Raises LeaseLostError, NotFoundError."""
     row = connection.execute(select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == run_id)).first()
+    return _owner_of(row, epoch)
+
+
+def _owner_of(row: Row[Any] | None, epoch: int) -> str:
     if row is None:
         raise _missing()
     if row.epoch != epoch or row.status != "running":
@@ -243,18 +325,14 @@ def _held(connection: Connection, run_id: str, epoch: int) -> str:
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:
     if rows:
-        values = [
-            {
-                "run_id": run_id,
-                "owner_id": owner,
-                "seq": row.seq,
-                "at": row.at,
-                "kind": row.kind,
-                "payload": row.payload,
-            }
-            for row in rows
-        ]
-        connection.execute(insert_or(run_events).on_conflict_do_nothing(), values)
+        connection.execute(insert_or(run_events).on_conflict_do_nothing(), _event_values(owner, run_id, rows))
+
+
+def _event_values(owner: str, run_id: str, rows: Sequence[EventRow]) -> list[dict[str, Any]]:
+    return [
+        {"run_id": run_id, "owner_id": owner, "seq": row.seq, "at": row.at, "kind": row.kind, "payload": row.payload}
+        for row in rows
+    ]
 
 
 def _events(connection: Connection, run_id: str, after: int) -> list[EventRow]:
