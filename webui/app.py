@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from core.readiness import Readiness
     from core.settings import Settings
 
+_QUEUE_LOOKS = 0.02  # seconds: what an event may wait
+_PROGRESS_LOOKS = 1.0
 _MIB = 1024 * 1024
 # Gradio counts async handlers too: with its 40, the forty-first open page would wait for another to end.
 _THREADS = 200
@@ -92,6 +94,10 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
     demo = build(context, Handlers(context, uploads).wire)
     demo.max_threads = _THREADS
     demo.queue(default_concurrency_limit=None, api_open=False)
+    # Gradio polls its queue: a thousand times a second for events, a hundred times for progress bars, which the page
+    # does not have. That is most of what an idle server does.
+    queue: Any = demo._queue  # noqa: SLF001 - there is no setting for it
+    queue.sleep_when_free, queue.progress_update_sleep_when_free = _QUEUE_LOOKS, _PROGRESS_LOOKS
     mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
     return cast(
         "FastAPI",

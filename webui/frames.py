@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from core.errors import NotFoundError
 from core.readiness import Readiness
@@ -47,6 +48,7 @@ _LONGEST_APART = 0.6
 _KEEP_ALIVE = 1.0
 _WHILE_READING = 0.3  # how far a document has come is news of its own, a few times a second
 _KEPT = 4_000  # rendered turns, for all tabs
+_SLIDES = 60.0  # seconds after which "today" may mean others
 # What takes longer is made in a thread: everybody else's page waits for the loop.
 _ON_LOOP = 0.05
 _LETTERS = 50_000  # of a conversation that was read anew: at worst a microsecond each
@@ -82,6 +84,14 @@ class _Scene:
     hears: bool = False  # whether the model takes recordings
 
 
+class _Drawn(NamedTuple):
+    """A list of conversations as a tab has it: what it was made from, and its markup."""
+
+    listed: Sequence[Conversation]
+    marks: tuple[Any, ...]
+    markup: str
+
+
 class Frames:
     """Paints tabs.
 
@@ -95,6 +105,7 @@ class Frames:
         self._views = views
         self._rendered = Rendered(_KEPT)
         self._histories = Histories(engine.conversations)
+        self._drawn: WeakKeyDictionary[View, _Drawn] = WeakKeyDictionary()
         self._followers = 0
         # Of its own: the threads that everything shares may all be busy with documents.
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="parlour-frames")
@@ -134,7 +145,7 @@ class Frames:
                     if not view.wake.is_set() and not self._waits(view, scene):
                         return
                     news = _WHILE_READING if self._readings(scene) else _KEEP_ALIVE
-                    await _until_next(view, _apart(self._followers), news)
+                    await _until_next(view, apart(self._followers), news)
                 if painted:
                     yield None
         finally:
@@ -144,7 +155,9 @@ class Frames:
 
     async def _read_around(self, view: View, scene: _Scene) -> None:
         """What stands around the conversation: the others, and who answers."""
-        scene.conversations = await self._histories.of(view.owner)
+        scene.conversations = await self._histories.of(
+            view.owner, view.listed + 1
+        )  # one more tells whether there are more
         scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
         scene.readiness = (await self._engine.chosen(view.owner)).readiness
         scene.hears = await self._engine.hears(view.owner)
@@ -227,20 +240,43 @@ class Frames:
                 asks=said,
                 hears=scene.hears,
             ),
-            history_html(
-                scene.conversations,
-                current,
-                live,
-                unread,
-                words,
-                asking=self._asking(live),
-                trouble=self._engine.toolbox.servers.trouble(view.owner),
-            ),
+            self._history(view, scene, live, unread),
             top_html(
                 scene.current.title if scene.current else "", scene.readiness, words, scene.libraries, scene.speakers
             ),
             ask_html(asking, words),
         )
+
+    def _history(self, view: View, scene: _Scene, live: Collection[str], unread: Collection[str]) -> str:
+        """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
+        listed, asking = scene.conversations, self._asking(live)
+        trouble = self._engine.toolbox.servers.trouble(view.owner)
+        day = int(time.time() // _SLIDES)
+        marks = (
+            view.conversation_id,
+            frozenset(live),
+            frozenset(unread),
+            frozenset(asking),
+            trouble,
+            day,
+            view.words.lang,
+        )
+        known = self._drawn.get(view)
+        # The same list is the same object until a conversation changes.
+        if known is not None and known.listed is listed and known.marks == marks:
+            return known.markup
+        markup = history_html(
+            listed[: view.listed],
+            view.conversation_id,
+            live,
+            unread,
+            view.words,
+            asking=asking,
+            trouble=trouble,
+            more=len(listed) > view.listed,
+        )
+        self._drawn[view] = _Drawn(listed, marks, markup)
+        return markup
 
     def _asking(self, live: Collection[str]) -> list[str]:
         """The conversations in which a tool waits to be allowed."""
@@ -316,7 +352,7 @@ def _anchor(view: View, thread: Sequence[StoredMessage]) -> int:
     return start
 
 
-def _apart(followers: int) -> float:
+def apart(followers: int) -> float:
     """Seconds between two frames of a tab, by how many tabs are painted."""
     return min(max(_APART, followers * _EACH), _LONGEST_APART)
 

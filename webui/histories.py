@@ -24,21 +24,26 @@ class Histories:
 
     def __init__(self, conversations: ConversationStore) -> None:
         self._conversations = conversations
-        self._lists: OrderedDict[str, asyncio.Task[list[Conversation]]] = OrderedDict()
+        self._lists: OrderedDict[str, dict[int, asyncio.Task[list[Conversation]]]] = OrderedDict()
 
     def changed(self, owner: str) -> None:
         """Read the owner's list again when somebody wants it."""
         self._lists.pop(owner, None)
 
-    async def of(self, owner: str) -> Sequence[Conversation]:
-        """The owner's conversations, the one used last first; shared by all who ask.
+    async def of(self, owner: str, limit: int) -> Sequence[Conversation]:
+        """The owner's conversations, the one used last first; the same list for all who ask until it changes.
+
+        Args:
+            owner: Whose they are.
+            limit: How many at most.
 
         Raises:
             StorageError: The database failed.
         """
-        reading = self._lists.get(owner)
+        lists = self._lists.setdefault(owner, {})
+        reading = lists.get(limit)
         if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
-            reading = self._lists[owner] = asyncio.create_task(self._conversations.list(owner))
+            reading = lists[limit] = asyncio.create_task(self._conversations.list(owner, limit))
             if len(self._lists) > _KEPT:
                 self._lists.popitem(last=False)
         if reading.done():

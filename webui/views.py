@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 WINDOW = 40
+LISTED = 200  # conversations
 _AGE = 12 * 3600.0
 _MOST = 5_000
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class View:
     """One tab.
 
@@ -36,6 +37,7 @@ class View:
         conversation_id: What it shows; empty for a new conversation.
         address: The conversation that its address names: for a new one, the name that the page wishes for it.
         window: How many entries of the conversation it shows at least.
+        listed: How many conversations it lists at most.
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
         resting: Nobody looks; it is not painted until somebody does.
@@ -57,6 +59,7 @@ class View:
     conversation_id: str = ""
     address: str = ""
     window: int = WINDOW
+    listed: int = LISTED
     anchor: str | None = None
     generation: int = 0
     resting: bool = False

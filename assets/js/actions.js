@@ -49,6 +49,7 @@ const LINKS = {
   agent: (n) => ask({ do: 'agent', n: Number(n) }),
   starter: (n) => { nameAhead(); ask({ do: 'starter', n: Number(n) }); },
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
+  older: () => ask({ do: 'older' }),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },

@@ -38,10 +38,10 @@ class ConversationStore:
         """Make the owner known, if this is the first time."""
         await self._database.write(lambda c: know_owner(c, owner))
 
-    async def list(self, owner: str) -> list[Conversation]:
-        """The owner's conversations, the one used last first."""
+    async def list(self, owner: str, limit: int | None = None) -> list[Conversation]:
+        """The owner's conversations, the one used last first; at most `limit` of them."""
         query = select(conversations).where(conversations.c.owner_id == owner)
-        query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id)
+        query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id).limit(limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_conversation(row) for row in rows]
 

@@ -44,7 +44,7 @@ class _Checkpoint:
 
 
 class _Together:
-    """Stores checkpoints of many runs in one transaction: those that come while another is written, or in the same turn.
+    """Stores checkpoints of many runs in one transaction: those of one tick, or that come while another is written.
 
     Each has its own outcome: a run that was taken over, or is gone, takes no other along.
     """
@@ -70,7 +70,7 @@ class _Together:
                 failed: dict[_Checkpoint, Exception] = {}
                 try:
                     failed.update(await self._database.write(partial(_store_all, batch), durable=False))
-                except Exception as error:  # each of those who wait gets it
+                except Exception as error:  # noqa: BLE001 - each of those who wait gets it
                     failed = dict.fromkeys(batch, error)
                 for one in batch:
                     _settle(one.done, failed.get(one))
@@ -315,7 +315,7 @@ def _held(connection: Connection, run_id: str, epoch: int) -> str:
     return _owner_of(row, epoch)
 
 
-def _owner_of(row: Row[Any] | None, epoch: int) -> str:
+def _owner_of(row: Row[*tuple[Any, ...]] | None, epoch: int) -> str:
     if row is None:
         raise _missing()
     if row.epoch != epoch or row.status != "running":

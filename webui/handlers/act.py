@@ -13,7 +13,7 @@ from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.send import drop, start
 from webui.panels.room import starter
-from webui.views import WINDOW
+from webui.views import LISTED, WINDOW
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -167,6 +167,12 @@ async def _mine(desk: Desk, view: View, message_id: str) -> None:
     view.poke(stale=True)
 
 
+async def _older(desk: Desk, view: View, asked: Asked) -> None:
+    del desk, asked
+    view.listed += LISTED
+    view.poke()
+
+
 async def _earlier(desk: Desk, view: View, asked: Asked) -> None:
     del desk, asked
     view.window += WINDOW
@@ -259,6 +265,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "continue": _continue,
     "version": _version,
     "earlier": _earlier,
+    "older": _older,
     "drop": _drop,
     "retry": _retry,
     "use": _use,

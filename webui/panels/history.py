@@ -31,6 +31,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
     now: float | None = None,
     asking: Collection[str] = (),
     trouble: Trouble = "",
+    more: bool = False,
 ) -> str:
     """Markup for `#history`.
 
@@ -43,6 +44,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         now: Unix seconds; the clock's if left out.
         asking: Those of `running_ids` in which a tool waits to be allowed.
         trouble: Whether a server of tools failed, or waits for the reader's yes.
+        more: There are older ones that are not listed.
     """
     at = time.time() if now is None else now
     groups = {
@@ -56,6 +58,8 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         for key, group in groups.items()
         if group
     )
+    if more:
+        rows += f'<a class="p-more" role="button" href="#do-older">{escaped(words("history.older"))}</a>'
     none = f'<p class="p-none">{escaped(words("history.none"))}</p>'
     return (
         f'<div class="p-mark" aria-hidden="true"></div><h1>{escaped(words("page.name"))}</h1>'

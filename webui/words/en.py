@@ -58,6 +58,7 @@ WORDS: dict[str, str] = {
     "history.new": "New conversation",
     "history.today": "Today",
     "history.earlier": "Earlier",
+    "history.older": "Show older conversations",
     "history.menu": "Rename or delete “{title}”",
     "history.running": "replying",
     "history.unread": "new reply",

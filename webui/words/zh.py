@@ -58,6 +58,7 @@ WORDS: dict[str, str] = {
     "history.new": "新对话",
     "history.today": "今天",
     "history.earlier": "更早",
+    "history.older": "显示更早的对话",
     "history.menu": "重命名或删除“{title}”",
     "history.running": "正在回答",
     "history.unread": "有新回答",

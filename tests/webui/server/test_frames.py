@@ -16,11 +16,12 @@ from core.storage.base import Conversation
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.tabs_of_engine import Tabs
-from webui.frames import Frame
+from webui.frames import Frame, apart
 from webui.handlers.act import act
 from webui.handlers.send import drop, send
+from webui.panels.history import history_html
 from webui.uploads import Uploads
-from webui.views import View
+from webui.views import LISTED, View
 
 pytestmark = pytest.mark.anyio
 OWNER = "b-alice"
@@ -274,9 +275,9 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     reads: list[str] = []
     real = house.engine.conversations.list
 
-    async def counted(owner: str) -> list[Conversation]:
+    async def counted(owner: str, limit: int | None = None) -> list[Conversation]:
         reads.append(owner)
-        return await real(owner)
+        return await real(owner, limit)
 
     monkeypatch.setattr(house.engine.conversations, "list", counted)
     one, two = house.tab("one"), house.tab("two")
@@ -289,6 +290,43 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     assert reads.count(OWNER) <= 4  # it changed when the conversation began, and when its reply did and ended
     await act(house.desk, two, f'{{"do": "rename", "id": "{one.conversation_id}", "title": "Birds"}}')
     assert "Birds" in (await house.painted(one))[-1].history
+
+
+@pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
+async def test_the_list_of_conversations_is_rendered_again_only_where_something_of_it_changed(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rendered: list[str] = []
+    monkeypatch.setattr(
+        "webui.frames.history_html",
+        lambda *given, **more: rendered.append("") or history_html(*given, **more),
+    )
+    view = house.tab()
+    await house.ask(view, "Slowly, please")
+    frames = await house.painted(view)
+    assert len(frames) > 5
+    assert len(rendered) <= 4  # it began, got its title, ended, and was seen
+    assert "Slowly, please" in frames[-1].history
+
+
+async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(house: House) -> None:
+    for number in range(LISTED + 5):
+        await house.engine.conversations.create(OWNER, f"About {number:03}")
+    view = house.tab()
+    frame = (await house.painted(view))[-1]
+    assert frame.history.count("data-open=") == LISTED
+    assert "Show older conversations" in frame.history
+    await act(house.desk, view, '{"do": "older"}')
+    frame = (await house.painted(view))[-1]
+    assert frame.history.count("data-open=") == LISTED + 5
+    assert "Show older conversations" not in frame.history
+
+
+def test_frames_come_further_apart_from_the_fifth_tab_on_and_never_too_far() -> None:
+    assert apart(1) == apart(4) == pytest.approx(1 / 15)
+    assert apart(5) > apart(4)
+    assert apart(25) == pytest.approx(0.35)
+    assert apart(100) == apart(1_000) == pytest.approx(0.6)
 
 
 @pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
