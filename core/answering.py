@@ -90,7 +90,9 @@ class Answering:
         await self._read()
         model = await self._loader.ready()
         missing = await self._missing()
-        short, made = await self._remembering.fitted(self._owner, self._thread, messages, model, self._lang)
+        short, made = await self._remembering.fitted(
+            self._owner, self._thread, messages, model, self._lang, holding=self._loader.in_use
+        )
         if made is not None:
             yield made
         given = for_model(short, model, await self._here(short), self._lang)

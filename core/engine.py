@@ -139,7 +139,9 @@ class Engine:
                 loader=self._models.loader,
                 agent=self.agent,
                 terms=self.approving.terms,
-                remembering=Remembering(SummaryStore(database), on=self.settings.summarise),
+                remembering=await opening.enter_async_context(
+                    Remembering(SummaryStore(database), on=self.settings.summarise)
+                ),
             )
             self.outward = await opening.enter_async_context(self._outward(database))
             await self._pick_up(database)

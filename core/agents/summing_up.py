@@ -63,7 +63,7 @@ async def summed_up(messages: Sequence[Message], model: BaseChatModel, lang: Lan
     """
     try:
         async with asyncio.timeout(_SECONDS):
-            for piece in await asyncio.to_thread(_pieces, messages, model, int(room * _SHARE)):
+            for piece in await asyncio.to_thread(pieces_of, messages, model, room):
                 before = _EARLIER[lang].format(text=_harmless(earlier)) if earlier else ""
                 reply = await model.achat([Message(USER, _PROMPT[lang].format(earlier=before, text=piece))])
                 said = "".join(one.get_text_content() for one in reply if one.role == ASSISTANT).strip()
@@ -87,8 +87,15 @@ def as_a_turn(summary: str, replaced: Sequence[Message], lang: Lang) -> list[Mes
     return [Message(USER, _ASKED[lang]), Message(ASSISTANT, summary, extra=extra)]
 
 
-def _pieces(messages: Sequence[Message], model: BaseChatModel, most: int) -> list[str]:
-    """The messages as text, in pieces that the model can read; of very many only the newest."""
+def pieces_of(messages: Sequence[Message], model: BaseChatModel, room: int) -> list[str]:
+    """The messages as text, in pieces that take a call of the model each; of very many only the newest.
+
+    Args:
+        messages: The turns.
+        model: Who sums up.
+        room: The tokens that it can read.
+    """
+    most = int(room * _SHARE)
     pieces: list[str] = []
     lines: list[str] = []
     taken = 0

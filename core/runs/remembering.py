@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 from itertools import accumulate
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, Self
 
-from core.agents.summing_up import as_a_turn, summed_up
+from core.agents.summing_up import as_a_turn, pieces_of, summed_up
 from core.errors import StorageError
 from core.llm.layers.costs import Costs
 from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS
@@ -15,7 +16,8 @@ from core.messages.message import USER
 from core.runs.log import TurnsSummarised
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Coroutine, Sequence
+    from contextlib import AbstractContextManager
 
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _FULL: Final = 0.8  # of the room; the rest is for the system message, the tools and what they give
+_WAITED_FOR: Final = 2  # calls of the model; a summary that takes more is made beside the reply
 _STAYS: Final = 0.4  # of the room, for the newest turns: the next summary is not due at once
 
 
@@ -32,6 +35,7 @@ class Remembering:
     """Puts a summary in the place of the oldest turns before they would be cut.
 
     Each is made once, by the model that is about to answer, and kept; the next one is made of it and what came since.
+    One that takes many calls is made while the model answers, which is then given the newest turns alone.
     A model on this machine that is small makes none, and neither does one that fails: then the turns are cut.
 
     Args:
@@ -42,9 +46,27 @@ class Remembering:
     def __init__(self, store: SummaryStore, *, on: bool = True) -> None:
         self._store = store
         self._on = on
+        self._beside: dict[str, asyncio.Task[None]] = {}
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Give up the summaries that are being made beside replies."""
+        tasks = list(self._beside.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def fitted(
-        self, owner: str, thread: Sequence[StoredMessage], messages: list[Message], model: BaseChatModel, lang: Lang
+        self,
+        owner: str,
+        thread: Sequence[StoredMessage],
+        messages: list[Message],
+        model: BaseChatModel,
+        lang: Lang,
+        *,
+        holding: Callable[[], AbstractContextManager[object]] = nullcontext,
     ) -> tuple[list[Message], TurnsSummarised | None]:
         """The conversation as the model is given it, and the summary where one was made for this.
 
@@ -54,6 +76,7 @@ class Remembering:
             messages: Their messages, and what comes after them.
             model: Who answers.
             lang: The language of what the model is told.
+            holding: Keeps the model from being closed while it is used.
         """
         room = _room(model)
         if not self._on or model.small or not thread or room <= 0:
@@ -70,12 +93,28 @@ class Remembering:
         cut = await asyncio.to_thread(_cut, messages, begins, done, Costs(model), int(room * _STAYS))
         if cut <= done:
             return short, None
-        text = await summed_up(messages[begins[done] : begins[cut]], model, lang, room, earlier)
+        old = messages[begins[done] : begins[cut]]
+        if len(await asyncio.to_thread(pieces_of, old, model, room)) > _WAITED_FOR:
+
+            async def make() -> None:
+                with holding():
+                    if text := await summed_up(old, model, lang, room, earlier):
+                        await self._keep(owner, thread[cut - 1], text)
+
+            self._begin(thread[0].conversation_id, make)
+            return short, None
+        text = await summed_up(old, model, lang, room, earlier)
         if not text:
             return short, None
         await self._keep(owner, thread[cut - 1], text)
         made = [*as_a_turn(text, messages[: begins[cut]], lang), *messages[begins[cut] :]]
         return made, TurnsSummarised(text, cut)
+
+    def _begin(self, conversation_id: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
+        """Make a summary beside the reply: the next question has it. One at a time for each conversation."""
+        if conversation_id not in self._beside:
+            task = self._beside[conversation_id] = asyncio.create_task(make(), name="summary")
+            task.add_done_callback(lambda _: self._beside.pop(conversation_id, None))
 
     async def _known(self, owner: str, conversation_id: str) -> dict[str, str]:
         try:

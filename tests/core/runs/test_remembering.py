@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -152,6 +154,49 @@ async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fi
     assert len(model.asked_to_sum_up) > 3
     assert all(model.count_tokens(prompt) <= 800 for prompt in model.asked_to_sum_up)
     assert "One." in model.asked_to_sum_up[1]
+
+
+async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_question_has_it(talk: Any) -> None:
+    thread, model, may_go_on = await a_thread(talk, 30), Model(), asyncio.Event()
+    messages, store = said(thread), SummaryStore(talk.database)
+    held: list[str] = []
+
+    @contextmanager
+    def holding() -> Iterator[None]:
+        held.append("taken")
+        yield
+        held.append("given back")
+
+    answer = model.achat
+
+    async def slow(*given: Any, **more: Any) -> Any:
+        await may_go_on.wait()
+        return await answer(*given, **more)
+
+    model.achat = slow
+    async with Remembering(store) as remembering:
+        for _ in range(2):  # a second question meanwhile begins no second summary
+            assert await remembering.fitted("alice", thread, messages, model, "en", holding=holding) == (messages, None)
+        may_go_on.set()
+        (making,) = [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
+        await making
+        calls = len(model.asked_to_sum_up)
+        short, made = await remembering.fitted("alice", thread, messages, model, "en")
+        assert (made, len(model.asked_to_sum_up)) == (None, calls)
+        assert short[1].get_text_content() == "They spoke of the harbour."
+        assert held == ["taken", "given back"]
+
+
+async def test_a_summary_that_is_being_made_is_given_up_at_the_end(talk: Any) -> None:
+    thread, model = await a_thread(talk, 30), Model()
+
+    async def never(*given: Any, **more: Any) -> Any:
+        await asyncio.Event().wait()
+
+    model.achat = never
+    async with Remembering(SummaryStore(talk.database)) as remembering:
+        await remembering.fitted("alice", thread, said(thread), model, "en")
+    assert not [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
 
 
 async def test_tools_are_told_in_part_and_what_stands_in_them_forges_nothing() -> None:
