@@ -96,7 +96,8 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
     demo.queue(default_concurrency_limit=None, api_open=False)
     # Gradio polls its queue: a thousand times a second for events, a hundred times for progress bars, which the page
     # does not have. That is most of what an idle server does.
-    queue: Any = demo._queue  # noqa: SLF001 - there is no setting for it
+    blocks: Any = demo
+    queue = blocks._queue  # noqa: SLF001 - there is no setting for it
     queue.sleep_when_free, queue.progress_update_sleep_when_free = _QUEUE_LOOKS, _PROGRESS_LOOKS
     mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
     return cast(

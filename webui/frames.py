@@ -155,9 +155,8 @@ class Frames:
 
     async def _read_around(self, view: View, scene: _Scene) -> None:
         """What stands around the conversation: the others, and who answers."""
-        scene.conversations = await self._histories.of(
-            view.owner, view.listed + 1
-        )  # one more tells whether there are more
+        listed = view.listed + 1  # one more tells whether there are more
+        scene.conversations = await self._histories.of(view.owner, listed)
         scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
         scene.readiness = (await self._engine.chosen(view.owner)).readiness
         scene.hears = await self._engine.hears(view.owner)
