@@ -100,8 +100,11 @@ class LibraryRoutes:
     async def tried(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
         """What a question finds."""
         libraries, library = self._engine.libraries, asked["library"]
-        found = await libraries.tried(owner, library, asked["question"])
-        return found_data(found, words, () if found else await libraries.unsearched(owner, library))
+        question = asked["question"]
+        found = await libraries.tried(owner, library, question)
+        was_sought = bool(question.strip())  # with nothing to look for, more documents would not help
+        unsearched = await libraries.unsearched(owner, library) if was_sought and not found else ()
+        return found_data(found, words, unsearched)
 
     async def files(self, request: Request) -> Response:
         """Files for a library, written to disk as they arrive; what is refused leaves nothing behind."""

@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -375,7 +376,12 @@ async def test_a_server_that_has_forgotten_the_session_is_greeted_once_more_and_
 
 
 def _living() -> list[psutil.Process]:
-    return [one for one in psutil.Process().children() if str(HOSTILE) in " ".join(one.cmdline())]
+    found: list[psutil.Process] = []
+    for one in psutil.Process().children():
+        with suppress(psutil.NoSuchProcess):  # it ended meanwhile
+            if str(HOSTILE) in " ".join(one.cmdline()):
+                found.append(one)
+    return found
 
 
 async def test_a_server_that_is_closed_just_as_a_call_starts_it_again_stays_closed(of: Callable[..., ServerSettings]):

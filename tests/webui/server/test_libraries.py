@@ -153,7 +153,7 @@ def test_what_is_wrong_is_said_in_a_sentence(alice: RawPage) -> None:
     taken = ask(alice, "create", name="Towers")["failed"]
     assert taken == "There is a library “Towers” already. Choose another name."
     refused = send(alice, library, ("a.exe", b"MZ\x90\x00" + b"\0" * 99)).json()["failed"]
-    assert refused.startswith("a.exe")
+    assert refused.startswith("Parlour cannot read a.exe")
     large = send(alice, library, ("large.txt", b"a" * (1024 * 1024 + 1))).json()["failed"]
     assert large == "large.txt is 2 MB; the limit is 1 MB. Send the part you need."
     assert state(alice, library)["opened"]["documents"] == []
