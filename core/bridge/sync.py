@@ -60,6 +60,7 @@ class _LoopThread(threading.Thread):
         self.loop = new_loop()
         self._waiting: deque[tuple[Callable[[], None], Context]] = deque()
         self._is_starting = False
+        self._end_begun: asyncio.Task[None] | None = None
         self._is_ending = False
         self._is_over = False
         self._fails: dict[object, Callable[[BaseException], None]] = {}  # for each caller that waits
@@ -138,6 +139,11 @@ class _LoopThread(threading.Thread):
         except BaseException as error:  # noqa: BLE001 - somebody else's code; everybody else's replies go on
             _log.warning("Code on Parlour's loop raised %s; the loop goes on.", type(error).__name__)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether what still runs is being cancelled."""
+        return self._end_begun is not None
+
     def stop(self) -> None:
         """End what still runs, let it close what it opened, and stop the loop."""
         if self.is_alive():
@@ -145,7 +151,7 @@ class _LoopThread(threading.Thread):
             self.join(timeout=_EXIT_SECONDS)
 
     def _begin_end(self) -> None:
-        self._ending = self.loop.create_task(self._end())
+        self._end_begun = self.loop.create_task(self._end())
 
     async def _end(self) -> None:
         running = asyncio.all_tasks() - {asyncio.current_task()}
@@ -253,6 +259,8 @@ def pumped(pump: Pump[T]) -> Generator[T, None, None]:
         while not isinstance(item := queue.get(), _End):
             yield item
         job.over = True
+        if isinstance(item.error, asyncio.CancelledError) and thread.is_ending:
+            raise LoopEndedError from item.error  # nobody cancelled it but the end
         if item.error is not None:
             with released():
                 raise item.error

@@ -263,7 +263,8 @@ def test_whatever_a_callback_or_a_task_raises_the_loop_goes_on(
     assert not thread.is_alive()
 
 
-def test_who_waits_when_the_loop_ends_is_told_so_and_the_next_call_works() -> None:
+@pytest.mark.parametrize("at_cancel", ["pass", "raise"], ids=["deaf", "listening"])
+def test_who_waits_when_the_loop_ends_is_told_so_and_the_next_call_works(at_cancel: str) -> None:
     program = (
         "import asyncio, threading\n"
         "from core.bridge import sync\n"
@@ -275,7 +276,7 @@ def test_who_waits_when_the_loop_ends_is_told_so_and_the_next_call_works() -> No
         "            begun.set()\n"
         "            await asyncio.sleep(3600)\n"
         "        except asyncio.CancelledError:\n"
-        "            pass\n"
+        f"            {at_cancel}\n"
         "async def one(): return 1\n"
         "def wait():\n"
         "    try:\n"
