@@ -9,6 +9,7 @@ from core.agents.language import language_of
 from core.answering import Answering
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.messages.events import ToolFinished
+from core.messages.invisible import without_invisible
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.continuing import beginning_of, beginning_with
@@ -76,7 +77,8 @@ class Turns:
 
     async def send(self, owner: str, conversation_id: str, text: str, file_ids: Sequence[str], lang: Lang) -> Run:
         """A user's message, and the run that answers it."""
-        plain = checked_text(text, len(file_ids))
+        plain, removed = without_invisible(checked_text(text, len(file_ids)))
+        plain = checked_text(plain, len(file_ids)) if removed else plain
         thread = await self._conversations.thread(owner, conversation_id)
         self._refuse_if_busy(conversation_id)
         files = [await self._files.record(owner, file_id) for file_id in file_ids]
@@ -87,7 +89,7 @@ class Turns:
             pasted = await self._files.put(owner, name, plain.encode())
             files.append(pasted)
             plain = excerpt(plain)
-        message = user_message(plain, files, "pasted_as_document" if pasted is not None else "")
+        message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
         try:
             return await self._ask(owner, conversation_id, message, thread, lang)
         except BaseException:
@@ -101,10 +103,12 @@ class Turns:
         old = await self._conversations.message(owner, message_id)
         if old.role != "user":
             raise NotFoundError("Only a question can be changed.", kind="message")
-        plain = checked_text(text, sum(item.type != "text" for item in old.parts[0].items))
+        files = sum(item.type != "text" for item in old.parts[0].items)
+        plain, removed = without_invisible(checked_text(text, files))
+        plain = checked_text(plain, files) if removed else plain
         self._refuse_if_busy(old.conversation_id)
         thread = await self._thread_to(owner, old.conversation_id, old.parent_id)
-        return await self._ask(owner, old.conversation_id, with_text(old.parts[0], plain), thread, lang)
+        return await self._ask(owner, old.conversation_id, with_text(old.parts[0], plain, removed), thread, lang)
 
     async def regenerate(self, owner: str, message_id: str, lang: Lang) -> Run:
         """Another reply beside `message_id` (or to it, where it is a question)."""

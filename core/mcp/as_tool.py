@@ -11,6 +11,7 @@ from core.mcp.asking import PATIENCE, Caller
 from core.mcp.prints import fingerprint
 from core.mcp.results import result_of
 from core.mcp.shown import many_lines, one_line, rule_name
+from core.messages.invisible import without_invisible
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:
@@ -72,9 +73,11 @@ class MCPTool(BaseTool):
         self.fingerprint = fingerprint(tool)
         self.name = name or model_name(session.name, tool.name)
         self.whole_description = many_lines(_told(tool), _LONGEST_FOR_PEOPLE)
-        told = many_lines(tool.description or "", _LONGEST_FOR_MODELS)
+        told = many_lines(without_invisible(tool.description or "").text, _LONGEST_FOR_MODELS)
         self.description = told or one_line(tool.title or tool.name)
         self.parameters = completed(cast("Mapping[str, Any]", tool.input_schema))
+        said = "\n".join([tool.description or "", *_told_of_fields(tool.input_schema)])
+        self.invisible = without_invisible(said).removed
         self.trusted = trusted
         says = tool.annotations
         self.destructive = bool(says and says.destructive_hint)
@@ -192,7 +195,7 @@ def _readable(part: Any) -> Any:
         case dict():
             known = cast("dict[str, Any]", part)
             return {
-                key: many_lines(value, _LONGEST_OF_FIELD)
+                key: many_lines(without_invisible(value).text, _LONGEST_OF_FIELD)
                 if key in {"description", "title"} and isinstance(value, str)
                 else _readable(value)
                 for key, value in known.items()

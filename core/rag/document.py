@@ -154,6 +154,7 @@ class Document:
         scanned: Pages or pictures in which words were recognised.
         tables: How many it holds.
         seconds: That reading took.
+        invisible: How many invisible characters were taken out of it.
     """
 
     id: str
@@ -168,6 +169,7 @@ class Document:
     scanned: int = 0
     tables: int = 0
     seconds: float = 0.0
+    invisible: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,8 @@ CREATE TABLE IF NOT EXISTS documents (
     number INTEGER NOT NULL,
     scanned INTEGER NOT NULL DEFAULT 0,
     tables INTEGER NOT NULL DEFAULT 0,
-    seconds REAL NOT NULL DEFAULT 0
+    seconds REAL NOT NULL DEFAULT 0,
+    invisible INTEGER NOT NULL DEFAULT 0
 );
 CREATE TABLE IF NOT EXISTS chunks (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -72,6 +73,7 @@ _ADDED = {
     "scanned": "ALTER TABLE documents ADD COLUMN scanned INTEGER NOT NULL DEFAULT 0",
     "tables": "ALTER TABLE documents ADD COLUMN tables INTEGER NOT NULL DEFAULT 0",
     "seconds": "ALTER TABLE documents ADD COLUMN seconds REAL NOT NULL DEFAULT 0",
+    "invisible": "ALTER TABLE documents ADD COLUMN invisible INTEGER NOT NULL DEFAULT 0",
 }
 
 

@@ -18,6 +18,7 @@ class ReadingProgress:
         chunks: Those that a search finds already.
         seconds: Since reading began.
         fetching: Its address is being called; there is nothing to read yet.
+        invisible: Invisible characters that were taken out.
     """
 
     document_id: str
@@ -28,3 +29,4 @@ class ReadingProgress:
     chunks: int = 0
     seconds: float = 0.0
     fetching: bool = False
+    invisible: int = 0

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
+from core.messages.invisible import without_invisible
 from core.rag.chunking import Cutter
 from core.rag.document import About, Block, Chunk, Document, PageShape
-from core.rag.parsers.base import Found, clean, ending
+from core.rag.parsers.base import Found, Invisible, clean, ending
 from core.rag.parsers.plain import MARKDOWN, markdown_blocks, paragraphs
 from core.rag.progress import ReadingProgress
 
@@ -87,6 +88,8 @@ class Draft:
                     self._page = max(self._page, one.page or 0)
                     self._count(one)
                     yield from self._take(self._cutter.take(one))
+                case Invisible():
+                    self._document = replace(self._document, invisible=self._document.invisible + one.removed)
                 case _:  # words are about to be recognised
                     self._document = replace(self._document, scanned=self._document.scanned + 1)
                     self._scanned.append(one.page)
@@ -156,7 +159,8 @@ class Draft:
         is_over = known.status not in {"reading", "stopped"}
         pages = 0 if known.pages is None else self._page if is_over else self._whole_pages()
         scanned = known.scanned + sum(page <= pages for page in self._counted_again)
-        return ReadingProgress(known.id, pages, known.pages, scanned, known.tables, known.chunks, self._seconds())
+        figures = (known.tables, known.chunks, self._seconds())
+        return ReadingProgress(known.id, pages, known.pages, scanned, *figures, invisible=known.invisible)
 
     def _know(self, about: About) -> None:
         self._is_damaged = about.damaged or self._is_damaged
@@ -185,10 +189,13 @@ class Draft:
 
 def text_found(text: str, name: str, page: int | None) -> tuple[str, list[Found]]:
     """The media type of a text that is in memory already, and what is in it; there is nothing to be afraid of."""
+    text, removed = without_invisible(text)
     text = clean(text)
     is_markdown = ending(name) in MARKDOWN
     blocks = markdown_blocks(text) if is_markdown else paragraphs(text, "paragraph")
     found: list[Found] = [replace(block, page=page) for block in blocks]
+    if removed:
+        found.append(Invisible(removed))
     return ("text/markdown" if is_markdown else "text/plain"), found
 
 
@@ -202,6 +209,7 @@ def progress_of(document: Document) -> ReadingProgress:
         document.tables,
         document.chunks,
         document.seconds,
+        invisible=document.invisible,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
+from core.messages.invisible import noted
 from core.messages.message import ASSISTANT, USER, Message
 from core.storage.base import FILE_ADDRESS
 
@@ -86,28 +87,34 @@ def kind_of(file: Named) -> Kind:
             return "document"
 
 
-def user_message(text: str, files: Sequence[FileRecord], note: str = "") -> Message:
+def user_message(text: str, files: Sequence[FileRecord], note: str = "", invisible: int = 0) -> Message:
     """The message as it is stored. Files are named by address; `extra["files"]` has what the page shows of them.
 
     Args:
         text: What was written.
         files: What was added.
         note: Names a sentence that the page shows with it (`extra["note"]`).
+        invisible: How many invisible characters were taken out of the text (`extra["invisible"]`).
     """
+    said: dict[str, Any] = {"note": note} if note else {}
     if not files:
-        return Message(USER, text, extra={"note": note} if note else None)
+        return Message(USER, text, extra=noted(said, invisible))
     items = [ContentItem(text=text)] if text else []
     about = [_about(file) for file in files]
-    extra: dict[str, Any] = {"files": about, **({"note": note} if note else {})}
-    return Message(USER, [*items, *map(_item, files)], extra=extra)
+    return Message(USER, [*items, *map(_item, files)], extra=noted({"files": about, **said}, invisible))
 
 
-def with_text(message: Message, text: str) -> Message:
-    """The same message, its files and notes included, with other words."""
+def with_text(message: Message, text: str, invisible: int = 0) -> Message:
+    """The same message, its files and notes included, with other words.
+
+    Args:
+        message: The message.
+        text: Its new words.
+        invisible: How many invisible characters were taken out of them.
+    """
     items = [item for item in message.items if item.type != "text"]
-    if not items:
-        return message.model_copy(update={"content": text})
-    return message.model_copy(update={"content": ([ContentItem(text=text)] if text else []) + items})
+    content = [*([ContentItem(text=text)] if text else []), *items] if items else text
+    return message.model_copy(update={"content": content, "extra": noted(message.extra, invisible)})
 
 
 def title_of(message: Message) -> str:

@@ -40,6 +40,7 @@ def read(document: Document, name: str, progress: ReadingProgress | None, *, kno
         scanned=document.scanned,
         tables=document.tables,
         seconds=document.seconds,
+        invisible=document.invisible,
     )
     facts = {**(facts_of(told) or {}), **({"known": True} if known else {})}
     ready: dict[str, Any] = {"status": "ready", "library_id": document.id, "pages": document.pages, "facts": facts}

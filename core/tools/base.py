@@ -86,6 +86,7 @@ class BaseTool:
     destructive: bool = False
     trusted: bool = False
     changed: bool = False
+    invisible: int = 0
     timeout: float = 60.0
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:

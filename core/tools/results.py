@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.llm.pictures import kind_of
 from core.messages.content import ContentItem
+from core.messages.invisible import without_invisible
 from core.messages.message import FUNCTION, Message
 from core.tools.base import ToolResult
 from core.tools.cut import cut_to_ends
@@ -53,19 +54,23 @@ def as_message(name: str, result: ToolResult, limit: int, **about: Any) -> Messa
         name: The tool.
         result: What it gave.
         limit: The most bytes of text that a model is shown.
-        about: For `extra`, over what the result brings along. There too: `cut_from`, the bytes that a cut text had, and
-            `whole`, what the file with all of it is called.
+        about: For `extra`, over what the result brings along. There too: `cut_from`, the bytes that a cut text had,
+            `whole`, what the file with all of it is called, and `invisible`, how many invisible characters were taken
+            out of it.
     """
-    text, size = cut_to_ends(result.text, limit)
+    seen, removed = without_invisible(result.text)
+    text, size = cut_to_ends(seen, limit)
     items = [_as_it_is(item) for item in result.items]
     extra = {**_plain(result.extra), **about}
     if result.passages:
         extra["passages"] = list(result.passages)
+    if removed:
+        extra["invisible"] = removed
     if size:
         extra["cut_from"] = size
     if 0 < size <= _LARGEST_WHOLE:
         extra["whole"] = f"{name.translate(_NO_FILE_NAME)}.txt"
-        raw = b64encode(result.text.encode("utf-8", "replace")).decode()
+        raw = b64encode(seen.encode("utf-8", "replace")).decode()
         items.append(ContentItem(file=f"data:text/plain;charset=utf-8;base64,{raw}"))
     if not items:
         return Message(FUNCTION, text, name=name, extra=extra)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from webui.panels.tools import may
+from webui.render.invisible import said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -70,7 +71,7 @@ def _tool(tool: ApiTool, words: Words, *, on: bool) -> dict[str, Any]:
     return {
         "id": operation.name,
         "label": operation.summary,
-        "about": f"{operation.method} {operation.path}",
+        "about": " · ".join(filter(None, (f"{operation.method} {operation.path}", said(tool.invisible, words)))),
         "may": may(tool, words),
         "on": on,
     }

@@ -11,6 +11,7 @@ from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
 from webui.panels.servers import sign_in_data
+from webui.render.invisible import said
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -248,7 +249,7 @@ def _tool(one: OfferedTool, words: Words) -> dict[str, Any]:
         "id": one.name,
         "rule": one.tool.full_name,
         "label": one.tool.label(words.lang),
-        "description": one.whole_description,
+        "description": "\n".join(part for part in (said(one.tool.invisible, words), one.whole_description) if part),
         "may": may(one.tool, words),
         "on": one.on,
         "mark": one.mark,

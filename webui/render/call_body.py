@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 from webui.render.evidence import one_line, rows, where
 from webui.render.files import file_id, item_html
 from webui.render.html import escaped, verbatim
+from webui.render.invisible import invisible
 from webui.render.markdown import fenced
 
 if TYPE_CHECKING:
@@ -207,8 +208,9 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
     caption = words("reply.failed" if call.state == "failed" else "reply.came_back")
     below = answering_pictures(call, message_id, words)
     things = [one for one in _things(call, message_id, words) if one not in below]
+    note = invisible(extra, words)
     shown = f'<div class="p-files p-things">{"".join(things)}</div>' if things else ""
-    lines = [_caption(caption), ""]
+    lines = [_caption(caption), "", *([f'<p class="p-note">{escaped(note)}</p>', ""] if note else [])]
     if found:
         rows = "".join(_passage(passage, words, message_id, numbers.get(address_of(passage))) for passage in found)
         return [

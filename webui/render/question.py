@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 from webui.render.entries import said
 from webui.render.files import file_id, item_html
 from webui.render.html import escaped
+from webui.render.invisible import invisible
 from webui.render.markdown import markdown
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def question_entry(
         parts.append(_note(words("reply.cut_text", n=len(text))))
     parts.extend(_troubles(message, words, documents))
     parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
+    parts.extend(_note(invisible(part.extra, words)) for part in message.parts if invisible(part.extra, words))
     label = escaped(words("reply.edit"))
     edit = (
         f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}" title="{label}">'

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from core.rag.document import numbered_as
 from core.reading.intake import is_locked
 from webui.render.html import escaped
+from webui.render.invisible import invisible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -145,6 +146,7 @@ def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
     if progress.fetching:
         return words("reading.fetching")
     figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
+    figures["invisible"] = progress.invisible
     seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
     return _joined([_at(name, progress.pages, progress.total, words), *_found(figures, words), seconds])
 
@@ -171,7 +173,8 @@ def _prepared(made: Made | None, words: Words) -> str:
 
 def _found(facts: Mapping[str, Any], words: Words) -> list[str]:
     keys = (("scanned", "scanned"), ("tables", "tables"), ("chunks", "passages"))
-    return [_counted(f"reading.{key}", _number(facts, name), words) for name, key in keys]
+    counted = [_counted(f"reading.{key}", _number(facts, name), words) for name, key in keys]
+    return [*counted, invisible(facts, words)]
 
 
 def _counted(key: str, number: int, words: Words) -> str:

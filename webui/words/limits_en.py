@@ -16,4 +16,6 @@ LIMITS: dict[str, str] = {
     "error.too_many_visitors.do": "Reload this page in {seconds} seconds.",
     "error.own_kernel_busy": "The code interpreter is at work in another of your conversations",
     "error.own_kernel_busy.do": "Try again when that is done.",
+    "invisible.removed": "{n} invisible characters removed",
+    "invisible.removed_one": "1 invisible character removed",
 }

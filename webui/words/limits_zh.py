@@ -16,4 +16,6 @@ LIMITS: dict[str, str] = {
     "error.too_many_visitors.do": "请在 {seconds} 秒后重新打开此页。",
     "error.own_kernel_busy": "代码解释器正在你的另一个对话中运行",
     "error.own_kernel_busy.do": "请等它运行完再试。",
+    "invisible.removed": "已去除 {n} 个不可见字符",
+    "invisible.removed_one": "已去除 1 个不可见字符",
 }

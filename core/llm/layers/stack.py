@@ -13,6 +13,7 @@ from core.llm.layers.retry import retry
 from core.llm.layers.stop_words import stop_words
 from core.llm.layers.thoughts import thoughts
 from core.llm.layers.uploads import uploads
+from core.llm.layers.visible import visible
 
 if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def layers(model: BaseChatModel) -> list[Layer]:
     """What a question passes on its way down, the outermost first."""
     return [
+        visible,
         moderation(model),
         record(model),
         uploads(model),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from core.messages.invisible import without_invisible
 from core.rag.document import About, Block, PageShape
 
 if TYPE_CHECKING:
@@ -21,7 +22,14 @@ class Scanned:
     page: int
 
 
-Found: TypeAlias = About | PageShape | Block | Scanned
+@dataclass(frozen=True, slots=True)
+class Invisible:
+    """So many invisible characters were taken out since the last time."""
+
+    removed: int
+
+
+Found: TypeAlias = About | PageShape | Block | Scanned | Invisible
 
 # Control characters but tab and line feed, the soft hyphen, zero-width spaces and marks that turn the writing direction
 # (they can make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
@@ -46,6 +54,21 @@ class Wishes:
 
 
 PLAIN = Wishes()
+
+
+@dataclass(slots=True)
+class Tally:
+    """How many invisible characters this process has taken out; it reads one document."""
+
+    removed: int = 0
+
+    def take(self) -> int:
+        """How many since the last time."""
+        removed, self.removed = self.removed, 0
+        return removed
+
+
+tally = Tally()
 
 
 class Parser(Protocol):
@@ -78,8 +101,15 @@ def ending(name: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without characters that cannot be seen or kept, line ends made one kind."""
-    if text.isprintable():  # so it mostly is
+    """The text without characters that cannot be seen or kept, line ends made one kind.
+
+    Those that hide a text, and so are told to the reader, are counted in `tally`.
+    """
+    if text.isascii() and text.isprintable():  # so it mostly is
+        return text
+    text, removed = without_invisible(text)
+    tally.removed += removed
+    if text.isprintable():
         return text
     return _UNSEEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n").replace("\x0b", "\n").replace("\x0c", "\n"))
 

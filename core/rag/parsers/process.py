@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from core import errors
 from core.rag.child import environment
 from core.rag.document import About, Block, PageShape, row_text
-from core.rag.parsers.base import PLAIN, Scanned, Wishes
+from core.rag.parsers.base import PLAIN, Invisible, Scanned, Wishes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -61,6 +61,7 @@ class Parsed:
     shapes: list[PageShape] = field(default_factory=list[PageShape])
     blocks: list[Block] = field(default_factory=list[Block])
     scanned: list[int] = field(default_factory=list[int])
+    invisible: int = 0
 
 
 _LOOK = 0.2  # seconds between two looks at the clock and at whether anybody still wants the answer
@@ -80,6 +81,8 @@ def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = P
                 parsed.blocks.append(found)
             case Scanned():
                 parsed.scanned.append(found.page)
+            case Invisible():
+                parsed.invisible += found.removed
     return parsed
 
 
@@ -122,6 +125,8 @@ def stream(
                     yield Block(kind, text, page, places, level, rows)
                 case {"scanned": page}:
                     yield Scanned(page)
+                case {"invisible": removed}:
+                    yield Invisible(removed)
                 case _:
                     pass
 

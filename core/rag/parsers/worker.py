@@ -12,13 +12,15 @@ import json
 import os
 import sys
 import time
+from dataclasses import replace
 from importlib import import_module
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError
 from core.rag.document import About, Block, PageShape
-from core.rag.parsers.base import Scanned, Wishes
+from core.rag.parsers.base import Scanned, Wishes, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
         match found:
             case About():
                 limits.grow(found.pages or 0)
-                _say(answer, {"about": [found.pages, found.title, found.damaged]})
+                _say(answer, {"about": [found.pages, clean(found.title), found.damaged]})
             case PageShape():
                 if (now := time.monotonic()) - told > patience:
                     answer.flush()
@@ -72,9 +74,27 @@ def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
                 _say(answer, {"scanned": found.page})
                 answer.flush()
             case Block():
+                seen = _seen(found)
                 # A table's text is its cells: once is enough of a sheet of a million rows.
-                text = "" if found.cells else found.text
-                _say(answer, {"block": [found.kind, text, found.page, found.lines, found.level, found.cells]})
+                text = "" if seen.cells else seen.text
+                _say(answer, {"block": [seen.kind, text, seen.page, seen.lines, seen.level, seen.cells]})
+            case _:
+                pass
+        if tally.removed:
+            _say(answer, {"invisible": tally.take()})
+
+
+def _seen(block: Block) -> Block:
+    """The block without what cannot be seen and its parser left: by a reference in HTML, or in several pieces."""
+    cells = tuple(tuple(map(clean, row)) for row in block.cells)
+    if not block.lines:
+        return replace(block, text=clean(block.text), cells=cells)
+    starts = [start for start, _ in block.lines]
+    pieces = [clean(block.text[start:end]) for start, end in pairwise([*starts, len(block.text)])]
+    before = clean(block.text[: starts[0]])
+    ends = accumulate(map(len, pieces), initial=len(before))
+    lines = tuple((start, place) for start, (_, place) in zip(ends, block.lines, strict=False))
+    return replace(block, text=before + "".join(pieces), lines=lines, cells=cells)
 
 
 def too_large() -> BrokenDocumentError:

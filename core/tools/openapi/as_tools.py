@@ -81,6 +81,7 @@ class ApiTool(BaseTool):
         self._full_name = f"api:{service or _NOT_IN_NAMES.sub('_', title).strip('_') or 'service'}:{operation.name}"
         self.name = f"{service}-{operation.name}"[:64] if service else operation.name
         self.description = operation.description
+        self.invisible = operation.invisible
         self.parameters = operation.schema
         self.reads = operation.method in _READS and not operation.files  # what takes a file away is asked about
         self.writes = not self.reads

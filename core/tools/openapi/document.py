@@ -12,6 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 from core.errors import SettingsError
+from core.messages.invisible import without_invisible
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 
@@ -80,7 +81,8 @@ def rows(value: object) -> list[Any]:
 
 def plain(text: str, most: int) -> str:
     """Words from a document on one line, without signs that steer a terminal or a page's direction of writing."""
-    shown = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    printable = "".join(sign if sign.isprintable() else " " for sign in text)
+    shown = " ".join(without_invisible(printable).text.split())
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 

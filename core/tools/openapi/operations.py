@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 from urllib.parse import urljoin
 
 from core.errors import SettingsError
+from core.messages.invisible import without_invisible
 from core.tools.openapi.body import body_of
 from core.tools.openapi.document import node, plain, rows
 from core.tools.openapi.schema import Schemas
@@ -73,6 +74,7 @@ class Operation:
         media_type: Of the body.
         files: What of the body are files, as `Body` says.
         security: Which schemes will do: any of these sets, each with all of its names.
+        invisible: How many invisible characters were taken out of what a model reads.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Operation:
     media_type: str = ""
     files: Mapping[str, str] = field(default_factory=dict[str, str])
     security: tuple[frozenset[str], ...] = field(default_factory=tuple)
+    invisible: int = 0
 
 
 def operations(document: Document, *, server: str = "", only: Sequence[str] = ()) -> Iterator[Operation]:
@@ -182,7 +185,15 @@ def _operation(document: Document, name: str, path: str, method: str, item: Node
         body.media_type if body is not None else "",
         body.files if body is not None else {},
         _security(about if "security" in about else document.root),
+        _invisible(about),
     )
+
+
+def _invisible(about: Node) -> int:
+    """How many invisible characters stand in what the document says of an operation."""
+    parameters = (node(row).get("description") for row in rows(about.get("parameters")))
+    texts = (about.get("summary"), about.get("operationId"), about.get("description"), *parameters)
+    return sum(without_invisible(text).removed for text in texts if isinstance(text, str))
 
 
 def _parameters(

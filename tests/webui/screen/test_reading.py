@@ -233,3 +233,11 @@ def test_an_answer_says_what_was_read_of_long_documents() -> None:
 def test_an_answer_says_that_search_by_meaning_was_not_finished() -> None:
     text = reply_after(left_out=[{"name": "notes.md", "status": "preparing", "pages": 0, "total": 71}])
     assert "Search by meaning is not finished: it knew 0 of the 71 passages of notes.md." in text
+
+
+@pytest.mark.parametrize(("words", "said"), [(EN, "14 invisible characters removed"), (ZH, "已去除 14 个不可见字符")])
+def test_what_was_hidden_in_a_document_is_told_beside_it(words: Words, said: str) -> None:
+    ready = replace(LONG, status="ready", library_id="hash", facts={**FACTS, "invisible": 14})
+    assert said in card(ready, words=words)
+    assert said in card(LONG, replace(HALF, invisible=14), words)
+    assert "invisible" not in card(replace(ready, facts=FACTS))
