@@ -8,6 +8,7 @@ whoever comes by an allowed name, each browser is an owner of its own until ther
 
 from __future__ import annotations
 
+import re
 import secrets
 from hashlib import sha256
 from ipaddress import ip_address
@@ -17,6 +18,7 @@ from itsdangerous import BadSignature, TimestampSigner
 from core.storage.base import LOCAL_OWNER
 from webui.cookies import Cookies
 
+_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -126,10 +128,9 @@ class Hosts:
 
 
 def _name(host: str) -> str:
-    """A host without its port, brackets and last dot."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower().rstrip(".")
+    """A host without its port, brackets and last dot; "" where it is not written as one, for it goes into the page."""
+    found = _HOST.fullmatch(host)
+    return (found[1] or found[2]).lower().rstrip(".") if found else ""
 
 
 def _is_address(name: str) -> bool:

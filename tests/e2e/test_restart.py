@@ -65,13 +65,19 @@ def test_told_to_stop_it_ends_at_once_and_keeps_the_reply(
 
 
 @pytest.mark.slow
-def test_the_second_start_of_two_takes_the_next_port(start_app: Callable[..., AppProcess]) -> None:
+def test_a_second_start_at_a_port_that_was_asked_for_says_that_it_is_taken_and_ends(
+    start_app: Callable[..., AppProcess],
+) -> None:
     first = start_app()
-    second = AppProcess(first.home.parent / "second", first.model, port=first.port)
+    second = AppProcess(first.home.parent / "second", first.model, port=first.port + 1)
+    second.settings["PORT"] = str(first.port)
     try:
-        second.port = first.port + 1
-        second.settings["PORT"] = str(first.port)
-        second.start()
-        assert f"Port {first.port} is taken" in second.log.read_text("utf-8")
+        with pytest.raises(RuntimeError):
+            second.start()
+        assert second.process is not None
+        assert second.process.wait(60) == 1
+        (line,) = second.log.read_text("utf-8").splitlines()
+        assert line.startswith(f"parlour: Port {first.port} is taken")
+        assert first.get("/healthz")[0] == 200
     finally:
         second.stop()

@@ -11,6 +11,17 @@ from itsdangerous import TimestampSigner
 from core.storage.base import LOCAL_OWNER
 from webui.auth import Hosts, Owners
 
+ODD_HOSTS = [
+    "127.0.0.1:x",
+    "127.0.0.1:80/../",
+    "localhost:1 2",
+    "[::1]x",
+    "[::1",
+    "127.0.0.1:",
+    "localhost@evil:1",
+    "a\nb",
+]
+
 
 def cookie_of(owners: Owners, owner: str) -> str:
     return owners.cookie(owner, https=False).partition(";")[0]
@@ -66,7 +77,9 @@ def test_a_server_of_this_machine_answers_to_the_names_of_this_machine(host: str
     assert Hosts("127.0.0.1", any_address=False).knows(host)
 
 
-@pytest.mark.parametrize("host", ["", "evil.example", "127.0.0.1.evil.example", "10.0.0.5", "localhost.evil:1"])
+@pytest.mark.parametrize(
+    "host", ["", "evil.example", "127.0.0.1.evil.example", "10.0.0.5", "localhost.evil:1", *ODD_HOSTS]
+)
 def test_a_server_of_this_machine_answers_to_no_other_name(host: str) -> None:
     assert not Hosts("127.0.0.1", any_address=False).knows(host)
 
