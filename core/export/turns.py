@@ -47,9 +47,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
     if so_far:
         messages = Transcript(spoken(so_far)).messages()
         thoughts = tuple(thoughts_of(whole.run, messages, so_far)) if whole.run is not None else ()
-    messages = [
-        _message(one, redaction) for one in _marked(messages, so_far or [logged_of(one) for one in whole.checked])
-    ]
+    messages = [_message(one, redaction) for one in _marked(messages, so_far or logged_of(whole.checked))]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(messages), start=1))
     if stored.status != "running":
         reply.apply(LoggedEvent(reply.seen + 1, 0.0, RunFinished(stored.status)))
@@ -62,7 +60,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
         created_at=moment(stored.created_at),
         messages=tuple(_numbered(one, reply) for one in messages),
         calls=tuple(_calls(messages, reply)),
-        inner=tuple(_inner(so_far or map(logged_of, whole.within), redaction, reply)),
+        inner=tuple(_inner(so_far or logged_of(whole.within), redaction, reply)),
         thoughts=tuple(_thought(one, redaction) for one in thoughts),
         citations=tuple(_citations(reply)),
         run=_run(whole.run, redaction) if whole.run is not None else None,

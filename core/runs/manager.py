@@ -259,7 +259,7 @@ class Runs:
         for run in (*self._live.values(), *self._unsettled.values()):
             if run.id == run_id and run.owner == owner:
                 return list(run.log.since())
-        return [logged_of(row) for row in await self._store.events(owner, run_id)]
+        return logged_of(await self._store.events(owner, run_id))
 
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.

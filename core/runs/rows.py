@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -55,6 +56,7 @@ def _within(calls: list[str], event: dict[str, Any]) -> Within:
     return Within(tuple(calls), cast("Event", _made(kind, {name: v for name, v in event.items() if name != "kind"})))
 
 
+_LOG = logging.getLogger(__name__)
 _CLASSES: dict[str, Callable[..., RunEvent]] = {
     "message_started": MessageStarted,
     "text_delta": TextDelta,
@@ -95,13 +97,15 @@ def rows_of(logged: Iterable[LoggedEvent]) -> list[EventRow]:
     return [*rows, _row(pending)] if pending else rows
 
 
-def logged_of(row: EventRow) -> LoggedEvent:
-    """The event that a row keeps.
-
-    Raises:
-        KeyError: A newer program wrote it.
-    """
-    return LoggedEvent(row.seq, row.at, _made(row.kind, row.payload))
+def logged_of(rows: Iterable[EventRow]) -> list[LoggedEvent]:
+    """The events that rows keep; one that cannot be read, such as a newer program's, takes no other along."""
+    logged: list[LoggedEvent] = []
+    for row in rows:
+        try:
+            logged.append(LoggedEvent(row.seq, row.at, _made(row.kind, row.payload)))
+        except (KeyError, TypeError, ValueError) as error:
+            _LOG.warning("An event of the kind %r cannot be read: %s", row.kind, type(error).__name__)
+    return logged
 
 
 def _made(kind: str, payload: Mapping[str, Any]) -> RunEvent:

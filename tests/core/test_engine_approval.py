@@ -165,7 +165,7 @@ async def killed_copy(engine: Engine, run: Run, tmp_path: Path) -> None:
     """The data folder as a kill at this moment would leave it, in `copy`."""
     table = engine.runs._store  # pyright: ignore[reportPrivateUsage] - what a live run remembers besides is lost
     async with asyncio.timeout(10):
-        while "approval_asked" not in [logged_of(row).event.kind for row in await table.events("alice", run.id)]:
+        while "approval_asked" not in [one.event.kind for one in logged_of(await table.events("alice", run.id))]:
             await asyncio.sleep(0.01)
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
 

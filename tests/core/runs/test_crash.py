@@ -29,6 +29,7 @@ from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
 from core.runs.manager import Runs
 from core.runs.terms import Beginning
 from core.runs.worker import standing, this_worker, worker_of
+from core.storage.base import EventRow
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -126,6 +127,23 @@ async def test_what_a_living_process_answers_is_left_alone(talk: Any) -> None:
     await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
     assert await Runs(talk.store, worker="another").recover() == 0
     assert await Runs(talk.store, worker=this_worker()).recover() == 1  # this very process, but not its living runs
+
+
+async def test_a_run_with_events_that_cannot_be_read_is_picked_up_without_them(talk: Any) -> None:
+    record, _ = await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
+    rows = [
+        EventRow(1, 0.0, "message_started", {"name": None}),
+        EventRow(2, 0.1, "text_delta", {"text": "Herons "}),
+        EventRow(3, 0.2, "from_the_future", {"text": "?"}),
+        EventRow(4, 0.3, "text_delta", {"nonsense": 1}),
+        EventRow(5, 0.4, "tool_finished", {"call_id": "a", "message": {"role": "nobody"}}),
+        EventRow(6, 0.5, "text_delta", {"text": "fish."}),
+    ]
+    await talk.store.append(record.id, rows, epoch=record.epoch)
+    runs = Runs(talk.store, worker=this_worker())
+    assert await runs.recover() == 1
+    reply = await runs.reply("alice", await talk.last())
+    assert (reply.status, reply.text) == ("interrupted", "Herons fish.")
 
 
 def test_a_process_that_is_gone_here_is_proved_dead() -> None:

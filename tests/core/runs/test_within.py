@@ -164,7 +164,7 @@ def test_pieces_of_inner_text_become_one_row_and_come_back_as_they_were() -> Non
     ]
     rows = rows_of(logged(*events))
     assert [one.seq for one in rows] == [1, 2, 4, 5, 6]
-    assert [logged_of(one).event for one in rows] == [
+    assert [one.event for one in logged_of(rows)] == [
         *events[:2],
         Within(("a",), TextDelta("one two")),
         *events[4:],
@@ -173,7 +173,7 @@ def test_pieces_of_inner_text_become_one_row_and_come_back_as_they_were() -> Non
 
 def test_questions_that_were_kept_before_agents_were_told_of_are_read() -> None:
     old = {"call_id": "a", "name": "t", "arguments": {}, "reason": "writes", "wants": {}, "addresses": [], "until": 1.0}
-    event = logged_of(EventRow(1, 0.0, "approval_asked", old)).event
+    (event,) = [one.event for one in logged_of([EventRow(1, 0.0, "approval_asked", old)])]
     assert isinstance(event, ApprovalAsked)
     assert event.within == []
     assert Reply(logged(CallStarted("a", "t"), event)).asking
