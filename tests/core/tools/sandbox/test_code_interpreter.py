@@ -31,7 +31,9 @@ class Pretended:
         self.result = result
         self.ran: list[tuple[str, str, Mapping[str, Path], float]] = []
 
-    async def run(self, key: str, code: str, *, files: Mapping[str, Path], timeout: float, progress: Any) -> CodeResult:
+    async def run(
+        self, key: str, code: str, *, owner: str, files: Mapping[str, Path], timeout: float, progress: Any
+    ) -> CodeResult:
         self.ran.append((key, code, files, timeout))
         return self.result
 
