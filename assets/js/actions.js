@@ -10,6 +10,7 @@ import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
+import { csv } from './tables.js';
 import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
 import { say } from './words.js';
@@ -32,6 +33,7 @@ const BUTTONS = {
   },
   passages: (button) => { stay(button); ask({ do: 'passages', n: Number(button.dataset.n) }); },
   chunk: (button) => { stay(button); ask({ do: 'chunk', n: Number(button.dataset.n) }); },
+  csv: (button) => copy(csv(button.previousElementSibling), button, 'copy_csv'),
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,
@@ -71,7 +73,7 @@ const LINKS = {
   edit: (id, link) => editQuestion(id, questionText(link.closest('.message-row'))),
 };
 
-async function copy(text, link) {
+async function copy(text, link, label = 'copy') {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
@@ -81,13 +83,13 @@ async function copy(text, link) {
     document.execCommand('copy');
     area.remove();
   }
-  done(link);
+  done(link, label);
 }
 
-function done(element) {
+function done(element, label = 'copy') {
   element.classList.add('p-done');
   element.setAttribute('aria-label', say('copied'));
-  setTimeout(() => { element.classList.remove('p-done'); element.setAttribute('aria-label', say('copy')); }, 1600);
+  setTimeout(() => { element.classList.remove('p-done'); element.setAttribute('aria-label', say(label)); }, 1600);
 }
 
 function cite(link) {

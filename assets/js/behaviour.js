@@ -12,9 +12,10 @@ import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
 import { watch } from './state.js';
+import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, actions, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tabs]) {
+for (const start of [places, paper, actions, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tables, tabs]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

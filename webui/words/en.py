@@ -185,6 +185,7 @@ WORDS: dict[str, str] = {
     "js.ask_again": "Ask again",
     "js.copied": "Copied",
     "js.copy": "Copy",
+    "js.copy_csv": "Copy as CSV",
     "js.light": "Light",
     "js.dark": "Dark",
     "js.theme": "Switch to {theme}",

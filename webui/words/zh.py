@@ -185,6 +185,7 @@ WORDS: dict[str, str] = {
     "js.ask_again": "重新提问",
     "js.copied": "已复制",
     "js.copy": "复制",
+    "js.copy_csv": "复制为 CSV",
     "js.light": "浅色",
     "js.dark": "深色",
     "js.theme": "切换到{theme}",

@@ -42,4 +42,17 @@ def marks() -> Scene:
     return turns("What is it?", reply_of((0, MessageStarted()), *found, *said, *checked))
 
 
-SCENES = {"long": long, "marks": marks}
+TABLE = """| Industries | 年份 | Amount | Formula | A remark of some length | And another one | The last |
+|---|---|---:|---|---|---|---|
+| Agriculture, forestry and fishing | 2024 | 1,234.5 | =HYPERLINK("x") | He said "no" | -5.2 % | Industries |
+| Manufacturing | 2025 | -99.0 | $a^2$ | plain | @cmd | Industries |
+"""
+
+
+def table() -> Scene:
+    """A wide table, and a narrow one."""
+    text = f"Here it is.\n\n{TABLE}\nAnd:\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nThat is all."
+    return turns("A table?", reply_of((0, MessageStarted()), (0.3, TextDelta(text)), (1, RunFinished("complete"))))
+
+
+SCENES = {"long": long, "marks": marks, "table": table}
