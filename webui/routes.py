@@ -43,6 +43,7 @@ _SHOWN = frozenset(
     | {"audio/aac", "video/mp4", "video/webm", "video/ogg"}
 )
 _ZOOM = (0.5, 4.0)
+_LONGEST_NAME = 200  # of one of our own files
 _SOON = {"cache-control": "private, no-cache"}
 _LONG = {"cache-control": "private, max-age=86400"}
 _FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
@@ -194,6 +195,8 @@ class _AssetRoute(Route):
 
 
 def _asset_path(name: str) -> Path | None:
+    if len(name) > _LONGEST_NAME:
+        return None
     folder = assets_folder().resolve()
     path = (folder / name).resolve()
     return path if path.is_relative_to(folder) and path.is_file() else None

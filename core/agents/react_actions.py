@@ -23,7 +23,7 @@ _INLINE: Final = re.compile(
     r"(?:(?:action|tool)[ _]?input|(?:行动|动作|工具)(?:输入|参数))[*_`]*[ \t]*[:：]", re.IGNORECASE
 )
 _CALLED: Final = re.compile(r"[*_`\s]*+([\w.-]++)[ \t]*+(?:\((.*)\)|\[(.*)\])[*_`;.\s]*", re.DOTALL)
-_FENCED: Final = re.compile(r"\s*```[\w-]*[ \t]*\n(.*?)\n?[ \t]*```\s*", re.DOTALL)
+_FENCE: Final = re.compile(r"```[\w-]*+[ \t]*+\n")
 _JSON_BEGINS: Final = re.compile(r"\s*(?:```(?:json)?[ \t]*\n\s*)?\{")
 
 
@@ -90,8 +90,7 @@ def _name(text: str, tools: Collection[str]) -> str:
 def _from_json(text: str, tools: Collection[str]) -> Said | None:
     """`{"action": ..., "action_input": ...}`, bare, in a fence or before the end of a tag."""
     text = text.rstrip().removesuffix("</tool_call>")
-    fenced = _FENCED.fullmatch(text)
-    text = (fenced.group(1) if fenced else text).strip()
+    text = _out_of_fence(text.strip())
     if not text.startswith(("{", "[")):
         return None
     try:
@@ -107,6 +106,13 @@ def _from_json(text: str, tools: Collection[str]) -> Said | None:
     given = next((said[key] for key in _INPUT_KEYS if key in said), None)
     name = _name(name, tools)
     return Said(name, _as_text(given)) if name else None
+
+
+def _out_of_fence(text: str) -> str:
+    opening = _FENCE.match(text)
+    if opening is None or not text.endswith("```", opening.end()):
+        return text
+    return text[opening.end() : -3].strip()
 
 
 def _as_text(value: Any) -> str:

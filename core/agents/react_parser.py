@@ -85,7 +85,9 @@ class StepParser:
         self._tools = tools
         self._scanner = LabelScanner()
         self._mode: _Mode = "opening"
-        self._held = ""  # the text of an opening, an action or an input
+        self._kept: list[str] = []  # the text of an opening, an action or an input
+        self._length = 0  # of it
+        self._may_call = False  # whether an opening begins as a call does
         self._action = ""  # the action that an input belongs to
         self._json = JsonEnd()
         self._pieces: list[Piece] = []
@@ -94,7 +96,7 @@ class StepParser:
         self._fresh = True  # whether nothing of the section has come yet
         self._start: str = ""  # what of it cannot be told from the label's end yet
         self._closing = ""  # decoration that may end a label
-        self._space: str = ""  # white space that belongs to the text if more of it follows
+        self._space: list[str] = []  # white space that belongs to the text if more of it follows
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain after `text`, the next piece of the reply."""
@@ -159,9 +161,10 @@ class StepParser:
                 self._mode, self._json = "input", JsonEnd()
             case "observation":
                 self._mode = "skipped"
-        self._held, self._start, self._fresh, self._closing = "", "", True, label.closing
+        self._kept, self._length = [], 0
+        self._start, self._fresh, self._closing = "", True, label.closing
         again = self._said if self._mode == "final" else self._mode == "thought" and bool(self._thoughts)
-        self._space = "\n" if again else ""
+        self._space = ["\n"] if again else []
 
     def _end_section(self, following: LabelName | None) -> None:
         """What the section amounts to, now that it is whole; `following` is the label after it."""
@@ -187,7 +190,7 @@ class StepParser:
         if found is None:
             self._not_read(at_end=following in {None, "observation"})
         elif found.name == FINAL:
-            self._fresh, self._space = True, ""
+            self._fresh, self._space = True, []
             self._say(found.input, thought=False)
             self._mode = "done"
         elif found.name != NONE:
@@ -200,7 +203,7 @@ class StepParser:
             self._pieces.append(Unreadable(self._written()))
             self._mode = "done"
         elif self._mode == "action":
-            self._fresh, self._space = True, "\n" if self._said or self._thoughts else ""
+            self._fresh, self._space = True, ["\n"] if self._said or self._thoughts else []
             self._say(self._written() if self._said else self._held, thought=not self._said)
 
     def _written(self) -> str:
@@ -218,17 +221,35 @@ class StepParser:
             case "answer" | "final":
                 self._say(text, thought=False)
             case "opening":
-                self._held += text
-                most = _LONGEST_CALL if may_be_untagged(self._held) else _LONGEST_OPENING
-                if len(self._held.strip()) > most:
-                    self._mode = "answer"
-                    self._say(self._held, thought=False)
+                self._opening(text)
             case "action":
-                self._held += self._begun(text)
+                self._hold(self._begun(text))
             case "input":
                 self._input(self._begun(text))
             case _:
                 pass
+
+    @property
+    def _held(self) -> str:
+        self._kept[:] = ["".join(self._kept)]
+        return self._kept[0]
+
+    def _hold(self, text: str) -> None:
+        self._kept.append(text)
+        self._length += len(text)
+
+    def _opening(self, text: str) -> None:
+        """Text before any label: an answer, when it becomes too long for a call or a thought."""
+        self._hold(text)
+        if not text.strip() and self._length <= _LONGEST_CALL:
+            return
+        held = self._held.strip()
+        self._may_call = self._may_call or may_be_untagged(held)
+        if len(held) > (_LONGEST_CALL if self._may_call else _LONGEST_OPENING):
+            self._mode = "answer"
+            self._say(self._held, thought=False)
+        elif not held:
+            self._kept, self._length = [], 0  # white space that an answer begins with says nothing
 
     def _input(self, text: str) -> None:
         """An input that is JSON is known to be whole at its last brace."""
@@ -238,7 +259,7 @@ class StepParser:
             if found is not None and found.name != NONE:
                 self._resolve(found, None)
                 return
-        self._held += text
+        self._hold(text)
 
     def _begun(self, text: str) -> str:
         """The text without the white space and decoration that follow a label."""
@@ -259,11 +280,11 @@ class StepParser:
         text = self._begun(text)
         if not text:
             return
-        text = self._space + text
         said = text.rstrip()
-        self._space = text[len(said) :]
         if not said:
+            self._space.append(text)
             return
+        said, self._space = "".join([*self._space, said]), [text[len(said) :]]
         if thought:
             self._thoughts.append(said)
             self._pieces.append(Thought(said))

@@ -132,6 +132,8 @@ def _prose(part: list[str], *, lines: bool, prose: Callable[[str], str] | None) 
 
 def _spans(line: str) -> list[str] | None:
     """The line cut into text and code in turns; `None` where it is not sure what is code."""
+    if "`" not in line:
+        return [line]
     if "\\`" in line:
         return None
     cut = re.split(r"(`+)", line)  # text, marks, text, marks, …
@@ -148,14 +150,12 @@ def _spans(line: str) -> list[str] | None:
 
 
 def _line(line: str, *, has_code: bool, prose: Callable[[str], str] | None) -> str:
-    dashes = _DASHES.fullmatch(line)
+    begins = line.lstrip(" ")[:1]
+    dashes = _DASHES.fullmatch(line) if begins and begins in "-=" else None
     if dashes is not None:  # under a line of text it would make a heading of it
         return f"{dashes[1]}***" if len(dashes[2]) > 2 and dashes[2][0] == "-" else f"{dashes[1]}\\{dashes[2]}"
-    line = (
-        _HEADING.sub(lambda found: found[1] + "#" * min(_DEEPEST, len(found[2]) + _BELOW), line, count=1)
-        if (_HEADING.match(line))
-        else line
-    )
+    if begins == "#" and _HEADING.match(line):
+        line = _HEADING.sub(lambda found: found[1] + "#" * min(_DEEPEST, len(found[2]) + _BELOW), line, count=1)
     parts = _spans(line) if has_code else None
     if parts is None:
         return _text(line, prose)
@@ -163,6 +163,9 @@ def _line(line: str, *, has_code: bool, prose: Callable[[str], str] | None) -> s
 
 
 def _text(text: str, prose: Callable[[str], str] | None) -> str:
-    text = _LINK.sub(r"\1\\]", _TAG.sub("&lt;", text)).replace("]:", "]&#58;")  # or it says where links lead
-    text = _LIVE.sub(r"\1\\", text)
+    if "<" in text:
+        text = _TAG.sub("&lt;", text)
+    if "[" in text or "]" in text:
+        text = _LINK.sub(r"\1\\]", text).replace("]:", "]&#58;")  # or it says where links lead
+        text = _LIVE.sub(r"\1\\", text)
     return prose(text) if prose is not None else text

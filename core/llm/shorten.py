@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _MARK: Final = "..."
 _ATTEMPTS: Final = 4
-_FARTHEST: Final = 4_096
+_FARTHEST: Final = 512
 _FIRST_IDEOGRAPH: Final = "\u4e00"
 _LAST_IDEOGRAPH: Final = "\u9fff"
 
@@ -68,11 +68,18 @@ def _by_search(text: str, limit: int, mark: str, count: Callable[[str], int]) ->
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
-        if count(_kept(text, middle, mark)) <= limit:
+        if count(_torn(text, middle, mark)) <= limit:
             low = middle
         else:
             high = middle - 1
+    while low and count(_kept(text, low, mark)) > limit:  # whole characters take less, but for a rare vocabulary
+        low -= max(1, low // 8)
     return _kept(text, low, mark)
+
+
+def _torn(text: str, characters: int, mark: str) -> str:
+    """Like `_kept`, with characters torn that are made of several."""
+    return f"{text[: (characters + 1) // 2]}{mark}{text[len(text) - characters // 2 :]}" if mark else text[:characters]
 
 
 def _kept(text: str, characters: int, mark: str) -> str:

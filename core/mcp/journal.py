@@ -19,13 +19,14 @@ _LONGEST = 500  # characters of a line
 _SHORTEST_KEY = 6  # characters: shorter values (a port, "true") are no secrets
 KEYS = re.compile(
     r"""\b(?:sk|pk|rk|ghp|gho|ghs|github_pat|glpat|xox[abprs]|hf|tvly|AKIA|AIza|npm)[-_]?[A-Za-z0-9_-]{12,}
-    | \beyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?
+    | \beyJ[A-Za-z0-9_-]{8,1000}+\.[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)?
     | (?<=://)[^\s/@?#"'<>`]+(?=@)""",
     re.VERBOSE,
 )
+# Of bounded parts: what repeats such names is not read to its end from each of them.
 NAMED = re.compile(
     r"""(?P<name>(?:api[-_ ]?key|access[-_ ]?key|private[-_ ]?key|secret|token|passw(?:or)?d|passphrase|credential
-        |authorization|cookie)\w*[*_`]*\\*["']?\s*(?:[:=]|\bis\b)[*_]*\s*\\*["'`]?)
+        |authorization|cookie)\w{0,60}[*_`]{0,6}\\{0,9}["']?\s{0,60}(?:[:=]|\bis\b)[*_]{0,6}\s{0,60}\\{0,9}["'`]?)
         (?:(?:bearer|basic|digest|token|api-?key)\s+)?[^\s"',;`]{4,}""",
     re.VERBOSE | re.IGNORECASE,
 )

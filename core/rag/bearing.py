@@ -81,15 +81,18 @@ def _marks(text: str) -> list[tuple[int, int]]:
 def _sentences(text: str) -> list[tuple[int, int]]:
     """Start and end of each sentence; one that goes on after a line's end is one."""
     spans: list[tuple[int, int]] = []
+    in_row = False  # the last sentence, as far as it has come, is of a table
     for start, end in sentence_spans(text):
-        goes_on = bool(spans) and _goes_on(text[slice(*spans[-1])], text[start:end])
+        has_bar = "|" in text[start:end]
+        goes_on = bool(spans) and not (in_row or has_bar) and _goes_on(text[slice(*spans[-1])][-1:], text[start])
         begin = spans.pop()[0] if goes_on else start
         spans.append((begin, start + len(text[start:end].rstrip())))
+        in_row = has_bar
     return spans
 
 
 def _goes_on(before: str, after: str) -> bool:
-    return before[-1:].isalpha() and after[:1].islower() and "|" not in before + after
+    return before.isalpha() and after.islower()
 
 
 def _weight(word: str) -> float:

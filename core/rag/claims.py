@@ -94,7 +94,7 @@ def sentences_of(text: str) -> list[tuple[str, int]]:
         if letter != "\n":
             plain.append(" " if markup.is_literal(letter) else letter)
             continue
-        if markup.is_prose():
+        if plain and markup.is_prose():
             found += _in_line(text[start:at], "".join(plain), start)
         markup.is_literal(letter)
         start, plain = at + 1, []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 # What a document could say to look like the program that quotes it.
 _TAGS = re.compile(
-    r"<(?=\s*/?\s*(?:passages?|documents?|tools?|tool_\w+|function\w*|think\w*|system|user|assistant|im_\w+|inst)\b|\|)",
+    r"<(?=\s*+(?:/\s*+)?(?:passages?|documents?|tools?|tool_\w+|function\w*|think\w*|system|user|assistant|im_\w+|inst)\b|\|)",
     re.IGNORECASE,
 )
 _FOREIGN_MARK = re.compile(r"\[(\d{1,3}(?:\s*[,–-]\s*\d{1,3})*)\]")
@@ -66,6 +66,7 @@ def harmless(text: str) -> str:
 
 
 _QUOTING = ("<passages>", "</passages>")
+_OPENS = frozenset("[【<")
 _BEGUN = re.compile(r"\[(?:\^?(?:\d[\d ,，、;–-]{0,20}\]?)?)?|【(?:\d[\d ,，、;–-]{0,20}(?:†[^】\n]{0,40})?】?)?")
 _NUMBERS = re.compile(r"(?<!\d)(\d{1,3})(?:\s*[–-]\s*(\d{1,3}))?(?!\d)")
 _WIDE_ENDS = frozenset("。！？")
@@ -126,7 +127,7 @@ class CitingStream:
 
     def _step(self, letter: str) -> None:
         if self._held:
-            if _is_begun(self._held + letter):
+            if letter not in _OPENS and _is_begun(self._held + letter):
                 self._markup.is_literal(letter)
                 self._held += letter
                 return
@@ -134,7 +135,7 @@ class CitingStream:
         if letter == "\n":
             self._end_sentence()  # while the line's markup is still known
         literal = self._markup.is_literal(letter)
-        if letter in "[【<" and not literal:
+        if letter in _OPENS and not literal:
             self._held = letter
         else:
             self._pass(letter, literal=literal)

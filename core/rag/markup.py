@@ -45,6 +45,9 @@ class Markup:
         return not blocked and not self._is_indented_code()
 
     def _end_line(self) -> None:
+        if not self._line and not self._fence and not self._dollars and not self._ticks:
+            self._math, self._after_blank, self._code, self._last = "", True, 0, ""
+            return
         line = "".join(self._line)
         bare = line.strip()
         if self._fence:

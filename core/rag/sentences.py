@@ -26,11 +26,12 @@ _TOKENS_PER_LETTER = 0.25
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Start and end of every sentence; together they cover the whole text, white space going with what precedes it."""
-    cuts = [0]
+    cuts, passed = [0], 0  # white space is passed once, however many line ends are in it
     for end in _END.finditer(text):
-        at = end.end()
+        at = max(end.end(), passed)
         while at < len(text) and text[at].isspace():
             at += 1
+        passed = at
         so_far = text[max(cuts[-1], end.end() - _TAIL) : end.end()]
         if at > cuts[-1] and not goes_on_after(so_far, text[at : at + 1]):
             cuts.append(at)

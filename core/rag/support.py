@@ -24,7 +24,7 @@ _FEWEST = 3
 _FEWEST_CHINESE = 4
 _SECOND_ADDS = 0.2  # of the words, before a second passage is named too
 _SHORT = 40  # letters, up to which an answer may say no more than what was asked for
-_BARE = re.compile(r"[\s,，*_`“”\"']+|[.。!！]+\Z")
+_BARE = re.compile(r"[\s,，*_`“”\"']+|(?<![.。!！])[.。!！]++\Z")
 DENIAL = re.compile(
     r"\b(?:not|no|n't|cannot|can't|doesn't|don't|didn't|isn't)\b.{0,40}"
     r"\b(?:mention|contain|say|state|provide|specif|include|find|found|information|know|sure|answer)"
@@ -37,7 +37,7 @@ _PERCENT = re.compile(r"(?<=\d)\s*+(?:%|per\s?cent\b)", re.IGNORECASE)
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan"}
 _MONEY = re.compile(r"([€$£¥])\s*+(\d(?:[\d.,]*\d)?)")
 _MONEY_AFTER = re.compile(r"(?<=\d)\s*+[€$£¥]")
-_GLUED = re.compile(r"(?<![^\W_])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
+_GLUED = re.compile(r"(?<![^\W_])(?<!\d[.,])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
 ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 

@@ -27,12 +27,13 @@ INSPECTED: Final = re.compile(
     r"data_?inspection_?failed|inappropriate content|content_filter|content_policy", re.IGNORECASE
 )
 _BLIND: Final = re.compile(
-    r"(?:image|vision|multi.?modal)\w*(?: \w+)? (?:is|are) not supported|not support (?:image|vision|multi.?modal)"
-    r"|not a (?:multi.?modal|vision) model|unknown variant .?image_url",
+    r"(?:image|vision|multi.?modal)\w{0,30}(?: \w{1,30})? (?:is|are) not supported"
+    r"|not support (?:image|vision|multi.?modal)|not a (?:multi.?modal|vision) model|unknown variant .?image_url",
     re.IGNORECASE,
 )
 _DEAF: Final = re.compile(
-    r"audio\w*(?: \w+)? (?:is|are) not supported|not support audio|unknown variant .?input_audio", re.IGNORECASE
+    r"audio\w{0,30}(?: \w{1,30})? (?:is|are) not supported|not support audio|unknown variant .?input_audio",
+    re.IGNORECASE,
 )
 _USED_UP: Final = re.compile(r"insufficient_quota")
 _WRONG_KEY: Final = re.compile(r"api.?key (?:is )?(?:not valid|invalid)|invalid.?api.?key", re.IGNORECASE)

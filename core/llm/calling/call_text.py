@@ -19,7 +19,7 @@ _MARK = "(unreadable) "
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _BETWEEN = re.compile(r"[ \t\r\n,;]*+")
 _MOST = 200  # calls in one body; what has more is no list of calls
-_CODE = re.compile(r"(.*?\})\s*<code>\n?(.*?)\n?(?:</code>)?\s*", re.DOTALL)
+_CODE = re.compile(r"(?<=\})\s*+<code>\n?")
 
 Functions = "Sequence[Mapping[str, Any]]"
 
@@ -52,11 +52,11 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
         return []
     if is_xml(body):
         return _from_xml(body, functions, mend=mend)
-    code = _CODE.fullmatch(body)
+    code = _CODE.search(body)
     if code and not mend and not body.endswith("</code>"):
         return [unreadable(body)]
     try:
-        value = _read(code.group(1) if code else body, mend=mend)
+        value = _read(body[: code.start()] if code else body, mend=mend)
     except (ValueError, RecursionError):
         return [unreadable(body)]
     entries = cast("list[Any]", value) if isinstance(value, list) else [value]
@@ -64,7 +64,7 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
         return [unreadable(body)]
     calls = [_call(entry, functions) for entry in entries]
     if code and len(calls) == 1 and calls[0].readable:
-        return [_with_code(calls[0], code.group(2))]
+        return [_with_code(calls[0], _beside(body[code.end() :]))]
     return calls
 
 
@@ -161,6 +161,11 @@ def _given(fields: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
         if key in fields and (key in _ARGUMENTS[:2] or key not in properties):
             return fields[key]
     return {key: value for key, value in fields.items() if key in properties and key not in {"name", "function"}}
+
+
+def _beside(text: str) -> str:
+    """Code as it stands after its tag, without the closing one and the line's end before that."""
+    return text.removesuffix("</code>").removesuffix("\n") if text.endswith("</code>") else text
 
 
 def _with_code(call: CallText, code: str) -> CallText:

@@ -100,7 +100,7 @@ def _at_top(lines: Sequence[Line], shape: PageShape) -> bool:
 
 def is_page_number(text: str) -> bool:
     """Whether a line says nothing but which page it stands on."""
-    return bool(_NUMBER.fullmatch(text))
+    return len(text) <= _LONGEST and bool(_NUMBER.fullmatch(text))
 
 
 def _is_number(lines: Sequence[Line]) -> bool:

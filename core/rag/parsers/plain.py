@@ -18,8 +18,8 @@ PROSE = MARKDOWN | {"", ".txt", ".text", ".log", ".rst", ".adoc", ".org", ".tex"
 
 _HEADING = re.compile(r" {0,3}(#{1,6})\s(.*)")
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)\s*$")
-_MARGIN = re.compile(r"\n[ \t]*(?:\n[ \t]*)*\n(?=[^\s)\]}])")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CLOSING = frozenset(("", ")", "]", "}"))
 
 
 class PlainParser:
@@ -53,9 +53,15 @@ def paragraphs(text: str, kind: BlockKind) -> Iterator[Block]:
 
 def _definitions(text: str) -> Iterator[Block]:
     """Source code in pieces that begin at the margin after a blank line: a class stays with its methods."""
-    for piece in _MARGIN.split(text):
-        if piece.strip():
-            yield Block("code", piece.strip("\n").rstrip())
+    piece: list[str] = []
+    after_blank = False
+    for line in [*text.split("\n"), None]:
+        begins = line is None or (after_blank and line[:1] not in _CLOSING and not line[0].isspace())
+        if begins and (code := "\n".join(piece)).strip():
+            yield Block("code", code.strip("\n").rstrip())
+        piece = [] if begins else piece
+        after_blank = line is not None and not line.strip(" \t")
+        piece.append(line or "")
 
 
 def _front_title(text: str) -> str:
