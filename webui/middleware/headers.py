@@ -24,6 +24,7 @@ _PLAIN = (
     ("referrer-policy", "same-origin"),
     ("permissions-policy", "camera=(), geolocation=(), microphone=(self)"),
     ("cross-origin-opener-policy", "same-origin"),
+    ("x-dns-prefetch-control", "off"),  # a link in a reply would tell its host that it was shown
 )
 
 

@@ -108,7 +108,9 @@ class ReplyReader:
             self.done = True
             return None
         try:
-            chunk = json.loads(data.decode("utf-8", "replace")) if data else None
+            chunk = json.loads(data.decode("utf-8")) if data else None
+        except UnicodeDecodeError:  # what was meant cannot be known: no letter is put in its place in silence
+            raise misread("that is not UTF-8") from None
         except (ValueError, RecursionError):
             raise misread(f"that is not JSON: {data[:80].decode('utf-8', 'replace')!r}") from None
         self._halves.odd = True

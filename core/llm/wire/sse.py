@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codecs import BOM_UTF8
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -11,10 +12,12 @@ if TYPE_CHECKING:
 class EventLines:
     """Gives the `data` of each event as soon as it is whole; comments and other fields are left out.
 
-    Lines end in LF or CRLF. Bytes are cut at line ends only, so no character is ever torn.
+    Lines end in LF or CRLF. Bytes are cut at line ends only, so no character is ever torn. A byte order mark before the
+    first line is no part of it.
     """
 
     def __init__(self) -> None:
+        self._is_first = True
         self._rest: list[bytes] = []  # of a line that is not over: a picture in one line is put together once
         self._data: list[bytes] = []
 
@@ -29,6 +32,9 @@ class EventLines:
             lines[0] = b"".join(self._rest)
         self._rest = [last] if (last := lines.pop()) else []
         found: list[bytes] = []
+        if self._is_first:
+            self._is_first = False
+            lines[0] = lines[0].removeprefix(BOM_UTF8)
         data = self._data
         for line in lines:
             if line[:5] == b"data:":

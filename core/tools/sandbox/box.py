@@ -29,6 +29,7 @@ class Limits:
         processes: Processes and threads in all.
         file: Bytes of one file.
         folder: Bytes of all files in the work folder.
+        entries: Files and folders in all its folders together, where no file system of its own bounds them.
         scratch: Bytes of all temporary files.
         output: Bytes that one cell may print.
     """
@@ -38,6 +39,7 @@ class Limits:
     files: int = 256
     file: int = 100 << 20
     folder: int = 256 << 20
+    entries: int = 20_000
     scratch: int = 128 << 20
     output: int = 256 << 10
 

@@ -70,7 +70,17 @@ def _namespaces(box: Box) -> list[str]:
     words += ["--die-with-parent", "--new-session", "--clearenv", "--cap-drop", "ALL"]
     if box.user is None:
         return [*words, "--unshare-user", "--uid", _NOBODY, "--gid", _NOBODY]
-    return [*words, "--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID", "--cap-add", "CAP_DAC_READ_SEARCH"]
+    return [
+        *words,
+        "--cap-add",
+        "CAP_SETUID",
+        "--cap-add",
+        "CAP_SETGID",
+        "--cap-add",
+        "CAP_DAC_READ_SEARCH",
+        "--cap-add",
+        "CAP_SETPCAP",
+    ]
 
 
 def _folders(box: Box) -> list[str]:

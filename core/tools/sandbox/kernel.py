@@ -13,7 +13,7 @@ from core.tools.sandbox import surroundings
 from core.tools.sandbox.channels import Channels
 from core.tools.sandbox.process import SandboxProcess
 from core.tools.sandbox.results import CodeResult, Gathering
-from core.tools.sandbox.work_folder import WorkFolder
+from core.tools.sandbox.work_folder import Taken, WorkFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -228,19 +228,23 @@ class Kernel:
         while self.alive:
             if await asyncio.to_thread(self.process.uses_more_than, self._limits.memory):
                 return self._end(f"it used more than {self._limits.memory >> 30} GB of memory")
-            size = 0 if self.process.own_quota else await asyncio.to_thread(self._size)
-            if size > self._limits.folder:
+            taken = Taken(0, 0) if self.process.own_quota else await asyncio.to_thread(self._taken)
+            if taken.size > self._limits.folder:
                 return self._end(f"its files took more than {self._limits.folder >> 20} MB")
+            if taken.entries > self._limits.entries:
+                return self._end(f"it made more than {self._limits.entries:,} files and folders")
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.process.ended.wait(), _WATCH if self.busy else 4 * _WATCH)
         return None
 
-    def _size(self) -> int:
-        size = self._folder.size() + self.process.deleted()
+    def _taken(self) -> Taken:
+        size, entries = self._folder.taken()
+        size += self.process.deleted()
         for place in ("scratch", "channels"):
             with closing(WorkFolder(self.process.open_place(place), None)) as other:
-                size += other.size()
-        return size
+                more = other.taken()
+                size, entries = size + more.size, entries + more.entries
+        return Taken(size, entries)
 
     def _keep_fonts(self, share: Path) -> None:
         with suppress(OSError), closing(WorkFolder(self.process.open_place("scratch"), None)) as scratch:

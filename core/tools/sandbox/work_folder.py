@@ -11,7 +11,7 @@ import struct
 from contextlib import suppress
 from pathlib import PurePosixPath
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 from core.tools.sandbox.results import Made
 
@@ -28,11 +28,19 @@ _LARGEST_ALL: Final = 64 << 20
 _DEEPEST: Final = 4
 _DEEPEST_COUNTED: Final = 64
 _SMALLEST: Final = 4096
+_MOST_ENTRIES: Final = 100_000
 _ENDLESS: Final = 1 << 60
 _UNPLAIN: Final = re.compile(r"[^\w.()\[\] +,@=-]+")
 _BLOCK: Final = 1 << 20
 
 Seen: TypeAlias = dict[str, tuple[int, int, int]]
+
+
+class Taken(NamedTuple):
+    """What is in a folder: bytes, endless where something cannot be counted, and entries."""
+
+    size: int
+    entries: int
 
 
 class WorkFolder:
@@ -91,8 +99,12 @@ class WorkFolder:
 
     def size(self) -> int:
         """Bytes of everything in it, hidden or deep; endless where something cannot be counted."""
+        return self.taken().size
+
+    def taken(self) -> Taken:
+        """Bytes and entries of everything in it, counted no further than there may be entries."""
         with self._guard:
-            return _taken(self._folder, 0)
+            return _taken(self._folder, 0, _MOST_ENTRIES)
 
     def made(self, before: Seen) -> tuple[list[Made], list[str]]:
         """What is new or changed since `before`, and sentences on what was left out."""
@@ -169,32 +181,36 @@ class WorkFolder:
         return opened if opened >= 0 else None
 
 
-def _taken(folder: int, depth: int) -> int:
-    """Bytes below an open folder. Each thing counts as one block at least: empty files fill a disk's table too."""
-    total = 0
+def _taken(folder: int, depth: int, most: int) -> Taken:
+    """Bytes and entries below an open folder. Each thing counts as one block at least: empty files take room too."""
+    total = count = 0
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
+                count += 1
+                if count > most:
+                    break
                 try:
                     about = entry.stat(follow_symlinks=False)
                     total += max(about.st_blocks * 512, _SMALLEST)
                     if stat.S_ISDIR(about.st_mode):
-                        total += _taken_inside(entry.name, folder, depth + 1)
+                        inside = _taken_inside(entry.name, folder, depth + 1, most - count)
+                        total, count = total + inside.size, count + inside.entries
                 except (FileNotFoundError, NotADirectoryError):
                     continue  # it is gone
     except PermissionError:
-        return _ENDLESS  # closed to us, by whoever made it
+        return Taken(_ENDLESS, count)  # closed to us, by whoever made it
     except OSError:
-        return total
-    return total
+        return Taken(total, count)
+    return Taken(total, count)
 
 
-def _taken_inside(name: str, folder: int, depth: int) -> int:
+def _taken_inside(name: str, folder: int, depth: int, most: int) -> Taken:
     if depth > _DEEPEST_COUNTED:
-        return _ENDLESS
+        return Taken(_ENDLESS, 0)
     inside = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
-        return _taken(inside, depth)
+        return _taken(inside, depth, most)
     finally:
         os.close(inside)
 

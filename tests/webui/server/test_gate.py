@@ -206,6 +206,7 @@ async def test_every_script_of_the_page_carries_the_nonce_of_its_policy(people: 
 async def test_every_answer_has_the_safe_headers(people: dict[str, httpx.AsyncClient]) -> None:
     for answer in (await people["alice"].get("/"), await people["alice"].get("/config"), await people["bob"].get("/x")):
         assert answer.headers["x-content-type-options"] == "nosniff"
+        assert answer.headers["x-dns-prefetch-control"] == "off"
         assert answer.headers["referrer-policy"] == "same-origin"
         assert "camera=()" in answer.headers["permissions-policy"]
         assert "content-security-policy" in answer.headers

@@ -33,6 +33,7 @@ def main(spec: dict[str, Any]) -> None:
     """Do it; never returns."""
     opened = _opened(spec["paths"])
     anchors = _anchored(spec["anchors"])
+    _empty_bounding_set()  # another user may no more
     if spec["uid"] is not None:
         os.setgroups([])
         os.setresgid(spec["uid"], spec["uid"], spec["uid"])
@@ -43,6 +44,7 @@ def main(spec: dict[str, Any]) -> None:
         os.setsid()
     for name, most in spec["limits"].items():
         resource.setrlimit(getattr(resource, name), (most, most))
+    _empty_bounding_set()
     _drop_capabilities()
     _prctl(_NO_NEW_PRIVS, 1)
     if spec["landlock"]:
@@ -57,11 +59,15 @@ def main(spec: dict[str, Any]) -> None:
     os.execve(words[0], words, environment)  # noqa: S606 - no shell is meant
 
 
-def _drop_capabilities() -> None:
-    """For a root in name alone, who stays root: neither now nor by starting a program are there any."""
+def _empty_bounding_set() -> None:
+    """No program that is started later gets capabilities."""
     for number in range(64):
         if _libc.prctl(_DROP_FROM_BOUNDS, number, 0, 0, 0):
-            break  # past the last, or not allowed: then there are none to drop
+            break  # past the last, or not allowed
+
+
+def _drop_capabilities() -> None:
+    """For a root in name alone, who stays root: there are none now."""
     header, none = struct.pack("<Ii", 0x20080522, 0), bytes(24)
     _libc.capset(ctypes.c_char_p(header), ctypes.c_char_p(none))
 

@@ -137,7 +137,10 @@ def unix(path: str) -> None:
 
 
 def run_own(settings: dict[str, Any]) -> int:
-    """C19: a program brought along."""
+    """C19: a program brought along is not started as one.
+
+    The system's loader can still be told to run it, which gives it no more than Python's own code may do.
+    """
     path = str(Path(settings["folder"], "brought"))
     shutil.copyfile(settings["program"], path)
     child = os.fork()

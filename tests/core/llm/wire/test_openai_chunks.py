@@ -287,3 +287,15 @@ def test_errors_of_the_older_form_are_understood():
     assert reader.feed(b'data: {"object": "error", "message": "boom", "code": 400}\n\n') == []
     assert reader.error
     assert (reader.error["message"], reader.over) == ("boom", True)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 1000])
+def test_a_byte_order_mark_before_the_first_event_loses_nothing(size: int):
+    raw = b"\xef\xbb\xbf" + chunk({"content": "Hé"}) + chunk({"content": "llo"}) + DONE
+    events = read(*(raw[at : at + size] for at in range(0, len(raw), size)))
+    assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "Héllo"
+
+
+def test_bytes_that_are_no_utf_8_are_told_and_never_become_another_letter():
+    with pytest.raises(ModelMisbehavedError, match="not UTF-8"):
+        read(b'data: {"choices": [{"delta": {"content": "caf\xe9"}}]}\n\n')

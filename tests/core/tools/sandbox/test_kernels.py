@@ -123,6 +123,33 @@ async def test_c20_c21_c22_the_folder_memory_and_processes_have_an_end(
         assert "No space left on device" in many.text or "its files took more than 24 MB" in many.text
 
 
+async def test_c20_entries_without_end_are_ended_and_gone_soon(opened: Callable[..., Any]) -> None:
+    async with opened("landlock") as kernels:
+        if kernels is None:
+            return
+        await kernels.run("a", "1")
+        bomb = "import os\nnumber = 0\nwhile True:\n    number += 1\n    open(f'{number % 50}x{number}', 'w').close()"
+        began = time.monotonic()
+        result = await kernels.run("a", bomb, timeout=60)
+        assert "it made more than 20,000 files and folders" in result.text
+        assert result.lost
+        await kernels.forget("a")
+        assert time.monotonic() - began < 30
+
+
+async def test_no_capability_is_left_to_any_program_where_that_can_be_seen_to(
+    driver: str, opened: Callable[..., Any]
+) -> None:
+    async with opened(driver) as kernels:
+        if kernels is None:
+            return
+        result = await kernels.run(
+            "a", "import ctypes\nsum(ctypes.CDLL(None).prctl(23, one, 0, 0, 0) == 1 for one in range(64))"
+        )
+        # Whoever is not root may not lower the bound; without new privileges it is of no use to anybody.
+        assert result.text == "0" or os.geteuid() != 0
+
+
 async def test_c21_processes_share_one_limit_of_memory(opened: Callable[..., Any]) -> None:
     async with opened("auto", limits=Limits(memory=1 << 30)) as kernels:
         if kernels is None:
