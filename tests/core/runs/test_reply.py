@@ -135,7 +135,7 @@ def test_a_call_that_waits_for_the_user_is_asked_until_it_is_decided() -> None:
 
 def test_a_question_its_answer_and_progress_are_in_the_table_as_they_were() -> None:
     events = [ask("a"), ApprovalGiven("a", True, {"n": [1]}, "user", always=True), ToolProgress("a", "half", 0.5, None)]
-    assert [logged_of(row).event for row in rows_of(logged(*events))] == events
+    assert [one.event for one in logged_of(rows_of(logged(*events)))] == events
     assert [is_urgent(event) for event in events] == [True, True, False]
 
 
