@@ -119,7 +119,8 @@ class _LoopThread(threading.Thread):
 
     def run(self) -> None:
         asyncio.set_event_loop(self.loop)
-        watchdog = Watchdog(self.loop)
+        # For whoever asks: a program that sets up no logging has its terminal to itself.
+        watchdog = Watchdog(self.loop, tell=_log.info)
         watchdog.start()
         try:
             while not self._is_ending:

@@ -73,8 +73,8 @@ BETTER: dict[str, tuple[list[tuple[str, str, str, str]], str]] = {
     "xml_qwen3_coder": ([("", "", "f", '{"x": "1"}')], "XML calls are read"),
     "tic_close_only": ([("", "reasoning ", "", ""), ("", "", "f", "{}")], "a thought is reasoning, not text"),
     "tic_open": (
-        [("", 'still thinking <tool_call>\n{"name": "f", "arguments": {}}\n</tool_call>', "", "")],
-        "a thought is reasoning, not text",
+        [("still thinking", "", "", ""), ("", "", "f", "{}")],
+        "a reply that closes no thought is an answer, and its calls are calls",
     ),
     "ok": (
         [("", "", "code_interpreter", '{"code": "print(\\"a\\")"}')],

@@ -13,7 +13,7 @@ LIMITS: dict[str, str] = {
     "error.too_many_uploads": "You have added many files within an hour",
     "error.too_many_uploads.do": "Add more in {minutes} min.",
     "error.too_many_visitors": "Too many new visitors from your network at once",
-    "error.too_many_visitors.do": "Reload this page in {seconds} seconds.",
+    "error.too_many_visitors.do": "Wait {seconds} s, then reload this page.",
     "error.own_kernel_busy": "The code interpreter is at work in another of your conversations",
     "error.own_kernel_busy.do": "Try again when that is done.",
     "invisible.removed": "{n} invisible characters removed",

@@ -25,7 +25,9 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app whose browsers are owners of their own, as on a network."""
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie"}).start()
+        app = AppProcess(
+            tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie", "NEW_OWNERS_PER_MINUTE": "0"}
+        ).start()
         yield app
         app.stop()
 

@@ -29,7 +29,9 @@ def pdf_of(text: str) -> bytes:
 def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app whose browsers are owners of their own, as on a network; tests may bind only this machine's address."""
     with ModelServer(behave) as model:
-        app = AppProcess(tmp_path_factory.mktemp("isolation") / "home", model, {"OWNERS": "cookie"}).start()
+        app = AppProcess(
+            tmp_path_factory.mktemp("isolation") / "home", model, {"OWNERS": "cookie", "NEW_OWNERS_PER_MINUTE": "0"}
+        ).start()
         yield app
         app.stop()
 

@@ -31,7 +31,7 @@ OURS = {"x-parlour": "1"}
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
     """An app whose browsers are owners of their own, as on a network; files of one megabyte at most."""
     with ModelServer(behave) as model:
-        settings = {"OWNERS": "cookie", "MAX_UPLOAD_MB": "1"}
+        settings = {"OWNERS": "cookie", "MAX_UPLOAD_MB": "1", "NEW_OWNERS_PER_MINUTE": "0"}
         app = AppProcess(tmp_path_factory.mktemp("libraries") / "home", model, settings).start()
         yield app
         app.stop()
