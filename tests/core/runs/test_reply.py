@@ -213,7 +213,7 @@ def test_whatever_is_joined_for_the_table_reads_the_same(events: list[RunEvent],
     rows = [
         row for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True) for row in rows_of(whole[start:end])
     ]
-    assert shape(Reply(map(logged_of, rows))) == shape(Reply(whole))
+    assert shape(Reply(logged_of(rows))) == shape(Reply(whole))
 
 
 @given(EVENTS)
