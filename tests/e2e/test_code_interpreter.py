@@ -52,4 +52,4 @@ def test_allowed_code_brings_its_plot_and_its_file(
     picture = chat(page).locator("img[src*='/files/']").first
     expect(picture).to_be_visible()
     assert picture.evaluate("image => image.decode().then(() => image.naturalWidth)") > 300
-    expect(chat(page)).to_contain_text("sales.csv")
+    expect(chat(page).locator(".p-drawn")).to_contain_text("sales.csv")

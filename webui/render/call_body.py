@@ -29,7 +29,7 @@ _STEP = 5  # per cent: the bar's widths are in the style, for there is no style 
 _LONGEST_ESCAPE = 6
 _BEGUN = re.compile(r'\s*\{\s*"code"\s*:\s*"(.*)\Z', re.DOTALL)
 _CODE = {"code_interpreter", "python_executor"}
-# Their pictures are what was asked for: they stand in the answer, and not in the bubble.
+# The pictures and files that they make are what was asked for: they stand in the answer, and not in the bubble.
 DRAWING = _CODE | {"image_gen"}
 # What the model is told of them, which the reader sees.
 _TOLD = re.compile(r"\n?^\[\d+ (?:pictures?, shown to the user|files?, handed to the user: [^\n]*)\]$", re.MULTILINE)
@@ -92,11 +92,10 @@ def outcome(
     return "\n".join(lines)
 
 
-def answering_pictures(call: CallBlock, message_id: str, words: Words) -> list[str]:
-    """Markup of the pictures that a call drew for the answer, each once."""
-    if call.name not in DRAWING or call.state != "done":
-        return []
-    return list(dict.fromkeys(markup for kind, markup in _kinds_of_things(call, message_id, words) if kind == "image"))
+def answering_things(call: CallBlock, message_id: str, words: Words) -> list[str]:
+    """Markup of the pictures and files that a call made for the answer, each once."""
+    made = call.name in DRAWING and call.state == "done"
+    return list(dict.fromkeys(_things(call, message_id, words))) if made else []
 
 
 def address_of(passage: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -206,7 +205,7 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
     extra = call.result.extra or {}
     found: list[dict[str, Any]] = list(extra.get("passages") or ())
     caption = words("reply.failed" if call.state == "failed" else "reply.came_back")
-    below = answering_pictures(call, message_id, words)
+    below = answering_things(call, message_id, words)
     things = [one for one in _things(call, message_id, words) if one not in below]
     note = invisible(extra, words)
     shown = f'<div class="p-files p-things">{"".join(things)}</div>' if things else ""
@@ -224,19 +223,14 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
     if text.strip():
         lines += [*fenced(_short(text, LONGEST), _language(text)), ""]
     elif below:
-        lines += [f'<p class="p-none">{escaped(words("call.drawn_below"))}</p>', ""]
+        lines += [f'<p class="p-none">{escaped(words("call.made_below"))}</p>', ""]
     elif not shown:
         lines += [f'<p class="p-none">{escaped(words("reply.nothing"))}</p>', ""]
     return [*lines, *([shown, ""] if shown else []), *_whole(call, words, message_id)]
 
 
 def _things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
-    """Pictures, sounds and files of a result."""
-    return (markup for _, markup in _kinds_of_things(call, message_id, words))
-
-
-def _kinds_of_things(call: CallBlock, message_id: str, words: Words) -> Iterator[tuple[str, str]]:
-    """What each is, and its markup: those in the store by their address there, those in the result by ours."""
+    """Pictures, sounds and files of a result: those in the store by their address there, those in it by ours."""
     if call.result is None:
         return
     extra = call.result.extra or {}
@@ -254,7 +248,7 @@ def _kinds_of_things(call: CallBlock, message_id: str, words: Words) -> Iterator
         }
         if item.type == "image" and _UNNAMED.fullmatch(str(told["name"])):
             told["name"] = words("call.picture", n=pictures)
-        yield item.type, _held(item, number, call, message_id, told, words) or item_html(item, told, words)
+        yield _held(item, number, call, message_id, told, words) or item_html(item, told, words)
 
 
 def _held(

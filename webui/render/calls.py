@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
-from webui.render.call_body import DRAWING, address_of, answering_pictures, body, outcome, question
+from webui.render.call_body import DRAWING, address_of, answering_things, body, outcome, question
 from webui.render.entries import bubble, said, within
 from webui.render.faces import face
 from webui.render.html import escaped
@@ -105,8 +105,8 @@ class CallDrawing:
         return found + drawn
 
     def _drawn(self, calls: Sequence[CallBlock], parent: str) -> list[Entry]:
-        """The pictures that were drawn for the answer, before what is said of them."""
-        found = [one for call in calls for one in answering_pictures(call, self.message_id, self.words)]
+        """The pictures and files that were made for the answer, before what is said of them."""
+        found = [one for call in calls for one in answering_things(call, self.message_id, self.words)]
         markup = f'<div class="p-files p-things p-drawn">{"".join(dict.fromkeys(found))}</div>'
         return [within(markup, parent) if parent else said("assistant", markup)] if found else []
 

@@ -51,7 +51,7 @@ APPROVAL: dict[str, str] = {
     "call.used": "Used {n} tools, {seconds}",
     "call.using": "Using {n} tools",
     "call.picture": "Picture {n}",
-    "call.drawn_below": "The picture is in the answer.",
+    "call.made_below": "What it made is in the answer.",
     "history.asks": "asks you",
     "reply.state_asked": "asks you",
     "reply.state_refused": "not allowed",

@@ -48,7 +48,7 @@ APPROVAL: dict[str, str] = {
     "call.used": "用了 {n} 个工具，{seconds}",
     "call.using": "正在使用 {n} 个工具",
     "call.picture": "图 {n}",
-    "call.drawn_below": "图片见回答。",
+    "call.made_below": "生成的内容见回答。",
     "history.asks": "等你确认",
     "reply.state_asked": "等你确认",
     "reply.state_refused": "未获允许",

@@ -156,7 +156,17 @@ def test_a_plot_without_words_leaves_a_line_that_says_where_it_is() -> None:
     reply = reply_of(*call("a", "code_interpreter", 0, code="1"), came("a", 1, drawn), OVER)
     [bubble] = bubbles(reply)
     assert bubble["metadata"]["status"] == "done"
-    assert "The picture is in the answer" in unescape(inside(bubble))
+    assert "What it made is in the answer" in unescape(inside(bubble))
+
+
+def test_a_file_that_code_made_stands_in_the_answer_and_not_in_the_closed_bubble() -> None:
+    made = [ContentItem(text="[1 file, handed to the user: table.csv]"), ContentItem(file="/files/f1")]
+    about = [{"id": "f1", "name": "table.csv", "media_type": "text/csv", "size": 4}]
+    reply = reply_of(*call("a", "code_interpreter", 0, code="1"), came("a", 1, made, files=about), OVER)
+    entries = shown(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
+    chips = [entry for entry in entries if './files/f1?download=1"' in inside(entry)]
+    assert len(chips) == 1
+    assert "metadata" not in chips[0]
 
 
 def test_a_picture_that_a_tool_only_looked_at_stands_in_its_open_bubble() -> None:
