@@ -132,6 +132,7 @@ def test_a_stalled_loop_is_found_by_itself(caplog: pytest.LogCaptureFixture) -> 
 
 def test_the_loop_of_the_library_is_watched(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
+
     async def stalls() -> None:
         until = time.monotonic() + 20
         while not caplog.records and time.monotonic() < until:
