@@ -145,7 +145,9 @@ class AppProcess:
     def _environment(self) -> dict[str, str]:
         kept = {name: value for name, value in os.environ.items() if not name.upper().startswith(_NOT_PASSED_ON)}
         own = {"HOST": "127.0.0.1", "PORT": str(self.port), "HOME": str(self.home)}
-        own |= {"CODE": "off", **self.settings}  # a sandbox is tried for a second: for those tests that use it
+        own |= {"CODE": "off"}  # a sandbox is tried for a second: for those tests that use it
+        own |= {"NEW_OWNERS_PER_MINUTE": "0"}  # one suite opens more browsers than people of one address do
+        own |= self.settings
         if self.model is not None:
             own |= {"BASE_URL": self.model.base_url, "MODEL": "scripted", "API_KEY": "any"}
         return {**kept, "PYTHONUNBUFFERED": "1", **{f"PARLOUR_{name}": value for name, value in own.items()}}
