@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
@@ -61,21 +61,21 @@ async def open_house(
     rate = TokenBuckets(
         settings.uploads_per_hour or None, 3600.0, error="too_many_uploads", message="Too many files in one hour."
     )
-    uploads = Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)
-    prepare(uploads.folder)
-    engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
-    async with (engine or engine_class)(settings) as opened:
-        take(opened.readiness)
-        opened.on_change(partial(_pass_on, tell, opened.readiness))
-        context = WebContext(opened, settings, Words.of, look)
-        # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
-        app = await to_thread.run_sync(build_app, context, uploads)
-        gc.freeze()  # what was imported stays, so the collector need not walk it again
-        async with app.router.lifespan_context(app):
-            warming = asyncio.create_task(opened.warm_up())  # the page is there first
-            with watched(asyncio.get_running_loop()):
-                yield GateMiddleware(app, uploads)
-            await asyncio.wait({warming})
+    with closing(Uploads(settings.make_home() / "tmp", settings.max_upload_mb * _MIB, rate=rate)) as uploads:
+        prepare(uploads.folder)
+        engine_class = (await to_thread.run_sync(import_module, "core.engine")).Engine
+        async with (engine or engine_class)(settings) as opened:
+            take(opened.readiness)
+            opened.on_change(partial(_pass_on, tell, opened.readiness))
+            context = WebContext(opened, settings, Words.of, look)
+            # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
+            app = await to_thread.run_sync(build_app, context, uploads)
+            gc.freeze()  # what was imported stays, so the collector need not walk it again
+            async with app.router.lifespan_context(app):
+                warming = asyncio.create_task(opened.warm_up())  # the page is there first
+                with watched(asyncio.get_running_loop()):
+                    yield GateMiddleware(app, uploads)
+                await asyncio.wait({warming})
 
 
 def build_app(context: WebContext, uploads: Uploads) -> FastAPI:

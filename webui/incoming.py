@@ -58,7 +58,6 @@ class Incoming:
         self._folder = folder
         self._limit = limit
         self._files: list[tuple[Path, int]] = []
-        self._buffer: list[bytes] = []
         self._open: Path | None = None
         self._size = 0
         self._parts = 0

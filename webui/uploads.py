@@ -22,6 +22,7 @@ from core.rag.parsers.catalog import HEAD, parser_for
 from core.storage.base import LOCAL_OWNER
 from core.storage.sniff import media_type_of_head
 from webui.incoming import Incoming, TooLargeError
+from webui.upload_folders import KEPT_SECONDS, give_up, own_folder
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
     from core.limits import RateLimiter
 
-_KEEP = 6 * 3600.0
 _MIB = 1024 * 1024
 _PATIENCE = 3.0
 _FOR_THE_MODEL = ("image/", "audio/", "video/")
@@ -63,19 +63,23 @@ class Uploads:
     """What was sent up and not used yet.
 
     Args:
-        folder: It lies in `uploads` there, which is emptied now: nobody knows any more whose that was.
+        folder: It lies in a folder of this process in `uploads` there. What processes have left that are gone is
+            deleted now: nobody knows any more whose that was.
         limit: The largest file, in bytes.
         rate: Limits how many files an owner may send; the local owner may send any number.
     """
 
     def __init__(self, folder: Path, limit: int, *, rate: RateLimiter | None = None) -> None:
-        self.folder = folder.resolve() / "uploads"
+        self.folder = own_folder(folder.resolve() / "uploads")
         self.limit = limit
         self._rate = rate
         self._held: dict[str, Upload] = {}
         self._progress: dict[str, _Progress] = {}
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(mode=0o700, parents=True)
+
+    def close(self) -> None:
+        """Delete all of it: the process ends."""
+        self._held.clear()
+        give_up(self.folder)
 
     async def receive(
         self, owner: str, content_type: str, body: AsyncIterable[bytes], upload_id: str = ""
@@ -206,7 +210,7 @@ class Uploads:
         raise NotFoundError("There is no such upload.", key="upload_gone")
 
     def _sweep(self) -> None:
-        oldest = time.monotonic() - _KEEP
+        oldest = time.monotonic() - KEPT_SECONDS
         for upload in [upload for upload in self._held.values() if upload.at < oldest]:
             self.forget(upload)
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import errno
+import os
+import subprocess
+import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -13,6 +17,7 @@ from hypothesis import strategies as st
 from core.errors import NoSpaceError, NotFoundError, UnsupportedFormatError
 from webui import incoming
 from webui.incoming import BadUploadError, TooLargeError, harmless_name
+from webui.upload_folders import KEPT_SECONDS
 from webui.uploads import Uploads
 
 pytestmark = pytest.mark.anyio
@@ -132,16 +137,72 @@ async def test_a_page_that_is_closed_in_the_middle_leaves_nothing(uploads: Uploa
     assert not [path for path in uploads.folder.rglob("*") if path.is_file()]
 
 
-async def test_what_an_earlier_process_left_is_deleted_at_the_start(tmp_path: Path) -> None:
-    first = Uploads(tmp_path / "tmp", 1000)
-    left, beside = first.folder / "abc" / "old.txt", tmp_path / "tmp" / "letter.txt"
-    left.parent.mkdir()
-    left.touch()
+async def test_a_second_start_leaves_the_uploads_of_the_first_alone(tmp_path: Path, uploads: Uploads) -> None:
+    (upload,) = await uploads.receive("alice", KIND, pieces(form(("a.txt", b"x"))))
+    second = Uploads(tmp_path / "tmp", 1000)
+    assert upload.path.exists()
+    assert uploads.of("alice", str(upload.path)) == upload
+    assert second.folder != uploads.folder
+
+
+async def test_what_another_living_process_holds_stays_and_goes_after_its_death(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from webui.uploads import Uploads\n"
+        "uploads = Uploads(Path(sys.argv[1]), 1000); print(uploads.folder, flush=True); input()"
+    )
+    arguments = [sys.executable, "-c", program, str(tmp_path / "tmp")]
+    with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout is not None
+        theirs = Path(other.stdout.readline().strip())
+        (theirs / "abc").mkdir()
+        (theirs / "abc" / "draft.txt").touch()
+        assert Uploads(tmp_path / "tmp", 1000).folder != theirs
+        assert (theirs / "abc" / "draft.txt").exists()
+        other.kill()
+        other.communicate()
+    Uploads(tmp_path / "tmp", 1000)
+    assert not theirs.exists()
+    assert not theirs.with_name(theirs.name + ".process").exists()
+
+
+@pytest.mark.parametrize("note", ["another-container/1@100", "nonsense", None])
+async def test_of_a_process_that_cannot_be_seen_only_what_is_too_old_to_be_used_is_deleted(
+    tmp_path: Path, note: str | None
+) -> None:
+    theirs = tmp_path / "tmp" / "uploads" / "abc"
+    file = theirs / "def" / "draft.txt"
+    file.parent.mkdir(parents=True)
+    file.touch()
+    if note is not None:
+        theirs.with_name("abc.process").write_text(note)
+    Uploads(tmp_path / "tmp", 1000)
+    assert file.exists()
+    long_ago = time.time() - KEPT_SECONDS - 60
+    for path in (file, file.parent, theirs):
+        os.utime(path, (long_ago, long_ago))
+    Uploads(tmp_path / "tmp", 1000)
+    assert not theirs.exists()
+
+
+async def test_a_start_deletes_nothing_that_is_not_an_upload(tmp_path: Path) -> None:
+    beside, outside = tmp_path / "tmp" / "letter.txt", tmp_path / "elsewhere"
+    outside.mkdir()
+    (tmp_path / "tmp" / "uploads").mkdir(parents=True)
+    (tmp_path / "tmp" / "uploads" / "link").symlink_to(outside)
     beside.touch()
+    (outside / "kept.txt").touch()
+    long_ago = time.time() - KEPT_SECONDS - 60
+    os.utime(outside, (long_ago, long_ago))
     uploads = Uploads(tmp_path / "tmp", 1000)
-    assert not left.exists()
     assert beside.exists(), "what is not ours is left alone"
+    assert (outside / "kept.txt").exists()
     assert uploads.folder.stat().st_mode & 0o777 == 0o700
+
+
+async def test_at_the_end_nothing_is_left(tmp_path: Path, uploads: Uploads) -> None:
+    await uploads.receive("alice", KIND, pieces(form(("a.txt", b"x"))))
+    uploads.close()
+    assert not list((tmp_path / "tmp" / "uploads").iterdir())
 
 
 async def test_progress_adds_up_and_ends(uploads: Uploads) -> None:
