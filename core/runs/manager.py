@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
+from core.bridge.whole import kept
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
@@ -140,11 +141,7 @@ class Runs:
                     raise
                 return self._on_its_way(record, agent, history, beginning, terms, slot)
 
-        starting = asyncio.create_task(begin())
-        while not starting.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait({starting})
-        return starting.result()
+        return await kept(begin())
 
     def live(self, conversation_id: str) -> Run | None:
         """The conversation's live run."""

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BLOCK = 1024 * 1024
 _LONGEST_NAME = 120
+_BATCH = 500  # files that are deleted in one transaction
 
 
 class FileStore:
@@ -158,12 +159,16 @@ class FileStore:
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""
         unused = files.c.id.not_in(needed_files()) & (files.c.created_at < older_than)
-        rows = await self._database.read(lambda c: c.execute(select(files).where(unused)).all())
-        if rows:
-            ids = [row.id for row in rows]
-            await self._database.write(lambda c: c.execute(delete(files).where(files.c.id.in_(ids))))
+        some = select(files.c.id).where(unused).limit(_BATCH)
+        # Found and deleted in one statement: a file that a message came to need meanwhile stays.
+        deletion = delete(files).where(files.c.id.in_(some)).returning(files)
+        deleted = 0
+        while True:
+            rows = await self._database.write(lambda c: c.execute(deletion).all())
             self.discard(file_record(row) for row in rows)
-        return len(rows)
+            deleted += len(rows)
+            if len(rows) < _BATCH:
+                return deleted
 
     def discard(self, records: Iterable[FileRecord]) -> None:
         """Delete the bytes of files whose rows are gone already."""

@@ -318,3 +318,36 @@ async def test_of_files_that_come_at_once_no_more_are_kept_than_there_is_room_fo
     assert sum(isinstance(one, QuotaError) for one in done) == 5
     assert len(list((tmp_path / "files" / "alice").iterdir())) == 3
     await database.aclose()
+
+
+async def test_more_unused_files_than_fit_into_one_statement_are_all_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files_module, "_BATCH", 3)
+    database = await Database.open(tmp_path / "a.db")
+    store = FileStore(database, tmp_path / "files")
+    for number in range(7):
+        await store.put("alice", f"{number}.txt", b"x")
+    assert await store.delete_unused(time.time() + 1) == 7
+    assert list((tmp_path / "files" / "alice").iterdir()) == []
+    await database.aclose()
+
+
+async def test_a_file_that_comes_to_be_needed_while_unused_ones_are_deleted_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = await Database.open(tmp_path / "a.db")
+    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
+    talk, file = await talks.create("alice"), await store.put("alice", "a.txt", b"x")
+    question = Message("user", [ContentItem(file=file.address)])
+    write = database.write
+
+    async def later(work: Any, *, durable: bool = True) -> Any:
+        monkeypatch.setattr(database, "write", write)  # between what was found out and the deletion
+        await talks.add_message("alice", talk.id, "user", [question], None)
+        return await write(work, durable=durable)
+
+    monkeypatch.setattr(database, "write", later)
+    assert await store.delete_unused(time.time() + 1) == 0
+    assert (await store.get("alice", file.id))[1].read_bytes() == b"x"
+    await database.aclose()

@@ -1,0 +1,114 @@
+"""Work that is done whole: whoever is cancelled hears of it at its end, and nobody spins meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+import pytest
+
+from core.bridge.whole import kept, whole
+
+pytestmark = pytest.mark.anyio
+
+
+class Work:
+    """Goes on until it is let go."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.begun, self.go_on, self.error = asyncio.Event(), asyncio.Event(), error
+        self.done = False
+
+    async def __call__(self) -> str:
+        self.begun.set()
+        await self.go_on.wait()
+        self.done = True
+        if self.error is not None:
+            raise self.error
+        return "done"
+
+
+class Turns:
+    """Counts how often somebody begins to wait."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.waits, wait = 0, asyncio.wait
+
+        async def counted(*args: Any, **kwargs: Any) -> Any:
+            self.waits += 1
+            return await wait(*args, **kwargs)
+
+        monkeypatch.setattr(asyncio, "wait", counted)
+
+
+async def turn_the_loop(times: int) -> None:
+    for _ in range(times):
+        await asyncio.sleep(0)
+
+
+async def test_under_a_cancelled_scope_nobody_spins_and_the_work_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, turns, after = Work(), Turns(monkeypatch), list[str]()
+
+    async def stop(scope: anyio.CancelScope) -> None:
+        await work.begun.wait()
+        scope.cancel()
+        await turn_the_loop(200)
+        work.go_on.set()
+
+    with anyio.CancelScope() as scope:
+        stopping = asyncio.create_task(stop(scope))
+        await whole(work())
+        after.append("not reached")
+    await stopping
+    assert (work.done, after) == (True, [])
+    assert turns.waits <= 3
+
+
+@pytest.mark.parametrize("work_of", [whole, kept])
+async def test_a_cancelled_task_lets_the_work_end_first(work_of: Callable[[Any], Awaitable[str]]) -> None:
+    work = Work()
+
+    async def asks() -> str:
+        return await work_of(work())
+
+    asking = asyncio.create_task(asks())
+    await work.begun.wait()
+    for _ in range(3):
+        asking.cancel()
+        await turn_the_loop(3)
+    assert not asking.done()
+    work.go_on.set()
+    if work_of is kept:
+        assert await asking == "done"
+    else:
+        with pytest.raises(asyncio.CancelledError):
+            await asking
+    assert work.done
+
+
+async def test_what_is_kept_is_given_to_whoever_was_cancelled_by_a_scope(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, turns, given = Work(), Turns(monkeypatch), list[str]()
+    with anyio.CancelScope() as scope:
+
+        async def stop() -> None:
+            await work.begun.wait()
+            scope.cancel()
+            await turn_the_loop(200)
+            work.go_on.set()
+
+        stopping = asyncio.create_task(stop())
+        given.append(await kept(work()))
+    await stopping
+    assert given == ["done"]
+    assert turns.waits <= 3
+
+
+async def test_the_result_and_the_error_come_through() -> None:
+    fine, broken = Work(), Work(ValueError("no"))
+    fine.go_on.set()
+    broken.go_on.set()
+    assert await whole(fine()) == "done"
+    with pytest.raises(ValueError, match="no"):
+        await whole(broken())
