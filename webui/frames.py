@@ -132,6 +132,8 @@ class Frames:
                     view.urgent.clear()
                     if view.stale:
                         scene = await self._read(view)
+                        # Whoever chooses another one makes the tab stale; asking in each frame would read the table.
+                        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
                     await self._read_around(view, scene)
                     if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
@@ -154,10 +156,9 @@ class Frames:
             self._followers -= 1
 
     async def _read_around(self, view: View, scene: _Scene) -> None:
-        """What stands around the conversation: the others, and who answers."""
+        """What stands around the conversation, from memory: the others, and the model."""
         listed = view.listed + 1  # one more tells whether there are more
         scene.conversations = await self._histories.of(view.owner, listed)
-        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
         scene.readiness = (await self._engine.chosen(view.owner)).readiness
         scene.hears = await self._engine.hears(view.owner)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import aclosing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -112,6 +113,33 @@ async def test_what_an_asked_agent_says_reaches_the_page_inside_of_its_call(tmp_
     inside = [one for one in chat if (one.get("metadata") or {}).get("parent_id") == call["metadata"]["id"]]
     assert "It is 42." in str(inside[0])
     assert "p-speaker" in str(chat[1])
+
+
+async def test_frames_of_a_reply_read_no_table_and_another_choice_is_shown_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reply = Reply(text="word " * 40, pace=0.02)
+    async with house(tmp_path, agent("Ann", reply), agent("Bob")) as running:
+        conversation = (await running.conversations.create("alice")).id
+        handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
+        headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
+        request: Any = SimpleNamespace(session_hash="tab", username="alice", headers=headers)
+        run = await running.send("alice", conversation, "Go on", [], "en")
+        read, reads, frames = running.chosen_agent, list[str](), 0
+
+        async def counted(owner: str, conversation_id: str) -> int:
+            reads.append(conversation_id)
+            return await read(owner, conversation_id)
+
+        monkeypatch.setattr(running, "chosen_agent", counted)
+        async with aclosing(handlers.follow(request)) as following:
+            async for frame in following:
+                frames += frame is not None
+        assert await run.wait() == "complete"
+        assert len(reads) <= 4 < frames  # when it was opened, and when the reply began or ended
+        await running.choose_agent("alice", conversation, 1)
+        last = [frame async for frame in handlers.follow(request) if frame][-1]
+        assert "Bob" in str(last[3])
 
 
 async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_path: Path) -> None:
