@@ -127,7 +127,12 @@ class Engine:
             )
             self.checking = Checking(by_meaning=self.settings.retrieval == "hybrid", find=self.find)
             check = self.checking if self.settings.check_claims else None
-            self.runs = Runs(RunStore(database), check=check, at_once=Slots(self.settings.replies_at_once))
+            self.runs = Runs(
+                RunStore(database),
+                check=check,
+                at_once=Slots(self.settings.replies_at_once),
+                keep_events=self.settings.keep_events_days * 86_400.0 or None,
+            )
             opening.push_async_callback(self.runs.aclose)
             self.runs.on_change(self._changed)
             self.approving = Approving(self.settings, database, self.runs)

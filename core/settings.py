@@ -97,6 +97,8 @@ class Settings(BaseSettings):
         reply_cost: What the model calls of one reply may cost before it pauses, in the currency of the price list; no
             limit where it is left out.
         replies_at_once: How many replies of one owner are written at the same time; further ones wait for their turn.
+        keep_events_days: After how many days the log of a finished reply is cut down to what its message does not say,
+            such as how long each step took; 0 for never.
         code_kernels: How many kernels of the code interpreter one browser's conversations may keep; the one that was
             used longest ago makes room. The one local owner may have all.
         files_mb: How much room the files of one browser may take, in MiB; 0 for no limit. The one local owner has no
@@ -149,6 +151,7 @@ class Settings(BaseSettings):
     reply_seconds: float = Field(default=600.0, gt=0)
     reply_cost: float | None = Field(default=None, gt=0)
     replies_at_once: int = Field(default=2, ge=1)
+    keep_events_days: float = Field(default=90.0, ge=0)
     code_kernels: int = Field(default=1, ge=1)
     files_mb: int = Field(default=1024, ge=0)
     uploads_per_hour: int = Field(default=200, ge=0)

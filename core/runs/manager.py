@@ -17,6 +17,7 @@ from core.runs.asking import already_decided
 from core.runs.lease import BEAT, LeaseWatch, Renewing
 from core.runs.left import Left
 from core.runs.log import LoggedEvent, RunFinished, spoken
+from core.runs.pruning import is_pruned, prune_daily, restored
 from core.runs.reply import Reply
 from core.runs.rows import events_of, logged_of, rows_of
 from core.runs.run import Answerer, Run, whole
@@ -50,6 +51,8 @@ class Runs:
         limit: Seconds that one run may take.
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
+        keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
+            ever if left out.
         at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
     """
 
@@ -63,6 +66,7 @@ class Runs:
         worker: str | None = None,
         check: Check | None = None,
         at_once: ConcurrencyLimiter | None = None,
+        keep_events: float | None = None,
     ) -> None:
         self._store = store
         self._at_once = at_once or Slots()
@@ -76,7 +80,8 @@ class Runs:
         self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
         self._renewing = Renewing(store, self._held, self._lost)
         self._leases = LeaseWatch()
-        self._watching: asyncio.Task[None] | None = None
+        self._keep_events = keep_events
+        self._chores: list[asyncio.Task[None]] = []
         Runs._open.add(self)
 
     async def start(  # noqa: PLR0913 - what a run is made of
@@ -256,7 +261,8 @@ class Runs:
         for run in (*self._live.values(), *self._unsettled.values()):
             if run.id == run_id and run.owner == owner:
                 return list(run.log.since())
-        return logged_of(await self._store.events(owner, run_id))
+        logged = logged_of(await self._store.events(owner, run_id))
+        return restored((await self._store.place(owner, run_id)).parts, logged) if is_pruned(logged) else logged
 
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.
@@ -280,12 +286,17 @@ class Runs:
     async def watch(self, resume: Resume | None = None, *, every: float = BEAT) -> None:
         """Recover, and again every few seconds until `aclose`: other processes on the same data may die later on.
 
+        Logs of old replies are shortened from now on as well.
+
         Args:
             resume: As of `recover`.
             every: Seconds between two looks.
         """
         await self.recover(resume)
-        self._watching = asyncio.create_task(self._watch(resume, every), name="watch leases")
+        self._chores.append(asyncio.create_task(self._watch(resume, every), name="watch leases"))
+        if self._keep_events is not None:
+            pruning = prune_daily(self._store, self._keep_events)
+            self._chores.append(asyncio.create_task(pruning, name="prune events"))
 
     def held_conversations(self) -> set[str]:
         """The conversations whose run is live here, about to be, or over but not stored yet."""
@@ -325,9 +336,9 @@ class Runs:
 
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
-        if self._watching is not None:
-            self._watching.cancel()
-            await asyncio.wait({self._watching})
+        for chore in self._chores:
+            chore.cancel()
+        await asyncio.gather(*self._chores, return_exceptions=True)
         runs = [*self._live.values()]
         await asyncio.gather(*(run.put_off() for run in runs))
         await asyncio.gather(*(run.leave() for run in {*runs, *self._unsettled.values()}))

@@ -211,6 +211,9 @@ class Run:
         keeping = asyncio.create_task(self._checkpoint.keep())
         try:
             status, error = await self._in_turn(agent, history)
+        except Exception:  # whatever it is: a run without an end would count as busy for ever
+            _LOG.exception("Run %s failed in a way nobody foresaw.", self.id)
+            status, error = "error", as_dict(_unforeseen())
         finally:
             if self._slot is not None:
                 self._slot.release()
@@ -283,7 +286,11 @@ class Run:
 
     async def _checked(self, check: Check, history: Sequence[Message]) -> None:
         """Note what the passages say to the reply; Stop does not wait for it, and the reply is whole without it."""
-        checking = asyncio.create_task(check(self.reply(), history, self._record))
+
+        async def checked() -> Sequence[Checked]:
+            return await check(self.reply(), history, self._record)
+
+        checking = asyncio.create_task(checked())
         stopping = asyncio.create_task(self._stopping.wait())
         try:
             await asyncio.wait(

@@ -20,7 +20,7 @@ from core.storage.tables import conversations, messages, run_events, runs
 from core.storage.thoughts import ThoughtStore, insert_thoughts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from core.messages.message import Message
     from core.storage.base import AgentThought, RunStatus
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 # How long a lease lasts that is not renewed. It tells exports and people; who takes a run over does not ask the clock.
 LEASE_SECONDS = 20.0
 
+_BATCH = 50  # runs in one transaction: nobody's message waits long behind it
 _RUNNING = text("runs.status = 'running'")  # as the partial index has it, which a bound value could not use
 
 
@@ -295,6 +296,25 @@ class RunStore:
 
         await self._database.write(take)
         return replace(record, epoch=record.epoch + 1)
+
+    async def prune(self, before: float, keep: Collection[str]) -> int:
+        """Delete events of runs that are over, some runs at a time.
+
+        Args:
+            before: Runs that ended before this time (Unix seconds).
+            keep: The kinds of events that stay.
+
+        Returns:
+            How many runs there were.
+        """
+        goes = run_events.c.kind.not_in(keep)
+        has_some = select(run_events.c.seq).where(run_events.c.run_id == runs.c.id, goes).exists()
+        query = select(runs.c.id).where(runs.c.finished_at < before, runs.c.status != "running", has_some)
+        found = await self._database.read(lambda c: c.execute(query).scalars().all())
+        for some in (found[at : at + _BATCH] for at in range(0, len(found), _BATCH)):
+            deletion = delete(run_events).where(run_events.c.run_id.in_(some), goes)
+            await self._database.write(lambda c, deletion=deletion: c.execute(deletion).rowcount, durable=False)
+        return len(found)
 
     async def place(self, owner: str, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""

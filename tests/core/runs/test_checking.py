@@ -80,6 +80,16 @@ async def test_a_check_that_fails_takes_nothing_from_the_reply(talk: Any) -> Non
     assert run.reply().text == SAID
 
 
+async def test_a_check_that_cannot_even_begin_takes_nothing_from_the_reply(talk: Any) -> None:
+    def wants_nothing() -> Sequence[Checked]:
+        return ()
+
+    run = await with_check(talk, wants_nothing).ask(Reader(PASSAGE))
+    async with asyncio.timeout(10):
+        assert await run.wait() == "complete"
+    assert run.reply().text == SAID
+
+
 async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
     async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         await asyncio.Event().wait()

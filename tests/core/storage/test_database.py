@@ -19,7 +19,7 @@ from sqlalchemy import Connection, create_engine
 from core.errors import ConflictError, NoSpaceError, StorageError
 from core.storage import database as database_module
 from core.storage.database import Database
-from core.storage.migrations import steps
+from core.storage.migrations import steps, upgrade
 from core.storage.tables import metadata
 
 pytestmark = pytest.mark.anyio
@@ -112,6 +112,16 @@ async def test_a_file_of_a_newer_program_is_left_alone(tmp_path: Path) -> None:
     assert caught.value.words_key == "storage_newer"
 
 
+def killed_while_it_writes(path: Path) -> None:
+    """A process opens the file, writes, and is killed."""
+    program = (
+        "import os, sqlite3, sys; connection = sqlite3.connect(sys.argv[1])\n"
+        "connection.execute(\"INSERT INTO owners VALUES ('killed', 1.0)\"); connection.commit()\n"
+        "os.kill(os.getpid(), 9)"
+    )
+    assert subprocess.run([sys.executable, "-c", program, str(path)], check=False).returncode == -9
+
+
 @pytest.mark.parametrize("damage", ["not a database", "overwritten pages"])
 async def test_a_damaged_file_is_named_and_not_touched(tmp_path: Path, damage: str) -> None:
     path = tmp_path / "a.db"
@@ -119,6 +129,7 @@ async def test_a_damaged_file_is_named_and_not_touched(tmp_path: Path, damage: s
     for number in range(200):
         await store_an_owner(database, str(number), 200)
     await database.aclose()
+    path.with_name("a.db-wal").write_bytes(bytes(32))  # it did not end well, and the journal holds nothing whole
     content = bytearray(path.read_bytes())
     content = bytearray(b"no database " * 999) if damage == "not a database" else content
     if damage == "overwritten pages":
@@ -129,6 +140,49 @@ async def test_a_damaged_file_is_named_and_not_touched(tmp_path: Path, damage: s
     assert caught.value.words_key == "storage_damaged"
     assert str(path) in str(caught.value)
     assert path.read_bytes() == content
+
+
+async def test_the_whole_file_is_looked_through_only_after_an_end_that_was_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scanned: list[bool] = []
+    check = upgrade._checked_revision
+
+    def noted(connection: sqlite3.Connection, path: Path, *, scan: bool) -> str | None:
+        scanned.append(scan)
+        return check(connection, path, scan=scan)
+
+    monkeypatch.setattr(upgrade, "_checked_revision", noted)
+    path = tmp_path / "a.db"
+    for _ in range(2):
+        database = await Database.open(path)
+        await store_an_owner(database, f"owner{len(scanned)}")
+        await database.aclose()
+    assert scanned == [False, False]
+    killed_while_it_writes(path)
+    database = await Database.open(path)
+    assert await owner_count(database) == 3
+    await store_an_owner(database, "after the kill")
+    beside = await Database.open(path)  # another process has it open: whether it ends well is not known yet
+    await beside.aclose()
+    await database.aclose()
+    await (await Database.open(path)).aclose()
+    assert scanned[2:] == [True, True, False]
+
+
+async def test_a_damaged_file_of_a_clean_end_is_named_where_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    database = await Database.open(path)
+    for number in range(200):
+        await store_an_owner(database, str(number), 200)
+    await database.aclose()
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2 :] = b"\x07" * (len(content) - len(content) // 2)
+    path.write_bytes(content)
+    with pytest.raises(StorageError) as caught:
+        database = await Database.open(path)
+        await database.read(lambda c: c.exec_driver_sql("SELECT count(*), max(id) FROM owners").all())
+    assert caught.value.words_key == "storage_damaged"
 
 
 async def test_on_a_full_disk_nothing_stored_is_lost_and_it_goes_on_when_there_is_space(tmp_path: Path) -> None:
