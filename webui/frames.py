@@ -132,8 +132,6 @@ class Frames:
                     view.urgent.clear()
                     if view.stale:
                         scene = await self._read(view)
-                        # Whoever chooses another one makes the tab stale; asking in each frame would read the table.
-                        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
                     await self._read_around(view, scene)
                     if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
@@ -163,6 +161,12 @@ class Frames:
         scene.hears = await self._engine.hears(view.owner)
 
     async def _read(self, view: View) -> _Scene:
+        """What stands in the tables: read when it may have changed, not for each frame."""
+        scene = await self._opened(view)
+        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
+        return scene
+
+    async def _opened(self, view: View) -> _Scene:
         view.stale = False
         engine, owner, wanted = self._engine, view.owner, view.conversation_id
         scene = _Scene(wanted)
