@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.e2e.chat_steps import wait_for_script
+from tests.e2e.chat_steps import until, wait_for_script
 from tests.webui.screen.stage import Stage
 from webui.assets_folder import assets_folder
 from webui.first_paint import DARK, LIGHT, Colours, with_first_paint
@@ -56,7 +56,7 @@ def test_before_anything_is_loaded_the_outline_stands_in_the_readers_colours(
     context.add_init_script(f"if ('{chosen}') localStorage.setItem('p-theme', '{chosen}')")
     page = context.new_page()
     page.goto(stage.url, wait_until="commit")
-    page.wait_for_function("performance.getEntriesByType('paint').length > 0")
+    until(lambda: page.evaluate("performance.getEntriesByType('paint').length"))
     expect(page.locator("#p-first")).to_be_visible()
     assert page.evaluate(GROUND) == rgb(ground.desk)
     talk = "getComputedStyle(document.querySelector('.p-first-talk')).backgroundColor"
