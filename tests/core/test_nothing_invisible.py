@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import docx
 import pytest
@@ -58,7 +59,7 @@ async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: Scripted
     question = (await engine.conversations.thread("alice", talk.id))[0]
     assert question.parts[0].get_text_content() == "Hello there"
     for lang, said in (("en", f"{COUNT} invisible characters removed"), ("zh", f"已去除 {COUNT} 个不可见字符")):
-        assert said in str(question_entry(question, Words(lang), {}))
+        assert said in str(question_entry(question, Words(cast("Any", lang)), {}))
     assert (await engine.conversations.get("alice", talk.id)).title == "Hello there"
 
     run = await engine.edit("alice", question.id, f"Hi{HIDDEN[:1]}")
@@ -159,9 +160,8 @@ async def test_of_the_result_of_a_tool(engine: Engine) -> None:
 
 
 def body_lines(block: Any) -> list[str]:
-    from webui.render.call_body import _came_back
-
-    return _came_back(block, Words("en"), "m", {})
+    drawing: Any = import_module("webui.render.call_body")
+    return drawing._came_back(block, Words("en"), "m", {})
 
 
 def test_a_long_result_is_whole_without_them_too() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, FilePayload, Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import ask, chat, composer
 
 NGINX = "<html><head><title>413 Request Entity Too Large</title></head><body><h1>413</h1><hr>nginx/1.22.1</body></html>"
-FILE = {"name": "large.txt", "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
+FILE: FilePayload = {"name": "large.txt", "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
 
 
 @pytest.mark.parametrize(("status", "said"), [(413, "takes no file of this size"), (502, "got no answer")])

@@ -65,7 +65,7 @@ def test_a_misspelt_argument_is_refused_with_the_right_name_and_nothing_runs(way
 
 @pytest.mark.parametrize("name", ["policy", "guard", "rules", "permissions"])
 @pytest.mark.parametrize("rules", [Policy(deny=("*",)), Guard(Policy())], ids=["policy", "guard"])
-def test_rules_under_any_other_name_are_refused(name: str, rules: object) -> None:
+def test_rules_under_any_other_name_are_refused(name: str, rules: Any) -> None:
     with pytest.raises(SettingsError, match="Did you mean 'approval'"):
         FnCallAgent([Note()], ScriptedModel(writes("x"), "after")).run_nonstream(ASKED, **{name: rules})
 

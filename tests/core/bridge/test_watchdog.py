@@ -6,6 +6,7 @@ import asyncio
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ class Watched:
         assert self._ready.wait(10)
 
     def _run(self) -> None:
-        self.watchdog = Watchdog(self.loop, clock=self.clock, tell=self.told.append)
+        self.watchdog: Any = Watchdog(self.loop, clock=self.clock, tell=self.told.append)
         self._ready.set()
         self.loop.run_forever()
 

@@ -57,8 +57,9 @@ async def test_under_a_cancelled_scope_nobody_spins_and_the_work_is_done(monkeyp
         await turn_the_loop(200)
         work.go_on.set()
 
-    with anyio.CancelScope() as scope:
-        stopping = asyncio.create_task(stop(scope))
+    scope = anyio.CancelScope()
+    stopping = asyncio.create_task(stop(scope))
+    with scope:
         await whole(work())
         after.append("not reached")
     await stopping
@@ -90,15 +91,16 @@ async def test_a_cancelled_task_lets_the_work_end_first(work_of: Callable[[Any],
 
 async def test_what_is_kept_is_given_to_whoever_was_cancelled_by_a_scope(monkeypatch: pytest.MonkeyPatch) -> None:
     work, turns, given = Work(), Turns(monkeypatch), list[str]()
-    with anyio.CancelScope() as scope:
+    scope = anyio.CancelScope()
 
-        async def stop() -> None:
-            await work.begun.wait()
-            scope.cancel()
-            await turn_the_loop(200)
-            work.go_on.set()
+    async def stop() -> None:
+        await work.begun.wait()
+        scope.cancel()
+        await turn_the_loop(200)
+        work.go_on.set()
 
-        stopping = asyncio.create_task(stop())
+    stopping = asyncio.create_task(stop())
+    with scope:
         given.append(await kept(work()))
     await stopping
     assert given == ["done"]

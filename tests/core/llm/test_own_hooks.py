@@ -134,7 +134,7 @@ def test_an_agent_runs_the_tools_that_such_a_model_calls() -> None:
             return "ran"
 
     reply = FnCallAgent([Tool()], Calls({"model": "own"})).run_nonstream(ASKED)
-    assert [one.content for one in reply] == ["", "ran", "done"]
+    assert [one["content"] for one in reply] == ["", "ran", "done"]
 
 
 def test_without_that_hook_functions_are_written_into_the_prompt() -> None:
@@ -156,7 +156,7 @@ def test_a_model_without_hooks_says_what_to_define() -> None:
 
 def test_a_stream_of_messages_where_events_belong_says_what_to_yield() -> None:
     class Mixed(BaseChatModel):
-        async def _stream(self, request):
+        async def _stream(self, request):  # pyright: ignore[reportIncompatibleMethodOverride]
             yield [Message("assistant", "x")]
 
     with pytest.raises(TypeError, match=r"gave list instead of an event: `_stream`.*yield events"):

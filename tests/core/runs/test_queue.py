@@ -124,11 +124,12 @@ async def test_what_waits_can_be_stopped_and_the_next_keeps_its_place(house: Hou
 
 
 async def test_waiting_takes_none_of_the_replys_time(house: House) -> None:
-    house.runs = Runs(RunStore(house.database), limit=0.2, at_once=Slots(1))
-    house.runs._limit = 30.0
+    runs: Any = Runs(RunStore(house.database), limit=0.2, at_once=Slots(1))
+    house.runs = runs
+    runs._limit = 30.0
     first = Held()
     run = await house.ask(first)
-    house.runs._limit = 0.2
+    runs._limit = 0.2
     agent = Held()
     agent.go.set()
     late = await house.ask(agent)

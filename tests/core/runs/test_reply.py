@@ -238,8 +238,16 @@ def test_a_snapshot_stays_as_it_was_and_the_reply_goes_on() -> None:
     before = reply.snapshot()
     for one in every[3:]:
         reply.apply(one)
-    reply.blocks[0].pieces.append("!")
+    first = reply.blocks[0]
+    assert isinstance(first, TextBlock)
+    first.pieces.append("!")
     assert (before.text, before.seen, len(before.blocks)) == ("Herons ", 3, 2)
-    assert before.call("1").arguments == '{"q": '
+    assert arguments(before) == '{"q": '
     assert reply.snapshot().text == reply.text
-    assert reply.snapshot().call("1").arguments == reply.call("1").arguments == '{"q": "herons"}'
+    assert arguments(reply.snapshot()) == arguments(reply) == '{"q": "herons"}'
+
+
+def arguments(reply: Reply) -> str:
+    call = reply.call("1")
+    assert call is not None
+    return call.arguments

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
@@ -146,7 +147,8 @@ async def test_the_whole_file_is_looked_through_only_after_an_end_that_was_none(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scanned: list[bool] = []
-    check = upgrade._checked_revision
+    updating: Any = upgrade
+    check = updating._checked_revision
 
     def noted(connection: sqlite3.Connection, path: Path, *, scan: bool) -> str | None:
         scanned.append(scan)
