@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -41,7 +42,7 @@ def choosing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 def app(choosing: AppProcess) -> Iterator[AppProcess]:
     """At the end its own model answers again."""
     yield choosing
-    with choosing.client() as client:
+    with closing(choosing.client()) as client:
         assert client.post("/models/use", json={"service": ""}).json()["used"] == ""
 
 
