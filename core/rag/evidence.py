@@ -184,6 +184,8 @@ class CitingStream:
         self._close_sentence_before(letter)
         if self._dropped and letter in _NO_SPACE_BEFORE:
             self._gap = ""
+        elif self._dropped and not self._gap and letter.isalnum() and self._ends_in_a_word():
+            self._gap = " "  # what stood between two words is gone; they stay two
         self._dropped = False
         self._out.append(self._gap + letter)
         # What code says is no claim, so it supports none.
@@ -193,6 +195,9 @@ class CitingStream:
         self._line_is_empty = False
         if not literal:
             self._note_end(letter)
+
+    def _ends_in_a_word(self) -> bool:
+        return bool(self._sentence) and self._sentence[-1][-1:].isalnum()
 
     def _close_sentence_before(self, letter: str) -> None:
         """After a full stop: does this letter belong to the same sentence?"""

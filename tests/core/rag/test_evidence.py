@@ -97,6 +97,7 @@ def test_no_mark_in_prose_is_dead(text: str) -> None:
 
 
 @given(texts)
+@example("It is so[9]The warranty period is 24 months. ")
 def test_no_word_is_lost(text: str) -> None:
     def words(given_text: str) -> list[str]:
         return re.findall(r"[^\W\d_]+", given_text.replace("†x", ""))
