@@ -15,7 +15,6 @@ let tiled = 0;    // how many of them Gradio has drawn
 let drawn = '';
 
 export const attached = () => names;
-export const arriving = () => coming.length > 0;
 
 function listOf(files) {
   const data = new DataTransfer();
@@ -173,7 +172,7 @@ function arrivingChip(name) {
 
 // Whether a question must wait for its files; it says so.
 export function stillArriving() {
-  if (!arriving()) return false;
+  if (!coming.length) return false;
   hint('attach_wait');
   return true;
 }

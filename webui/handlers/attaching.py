@@ -10,6 +10,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import QuotaError
+from core.rag.parsers.catalog import HEAD
 from core.storage.sniff import media_type_of_head
 from webui.asked import asked, text_of
 
@@ -27,8 +28,7 @@ if TYPE_CHECKING:
 
 _PRIVATE = {"cache-control": "no-store"}
 _MOST_FILES = 40
-_HEAD = 64 * 1024  # what parsers look at
-_LONGEST = _MOST_FILES * (_HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
+_LONGEST = _MOST_FILES * (HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class AttachingRoutes:
     async def check(self, request: Request) -> Response:
         """Which of `{"files": [{"name", "size", "head"}]}` would be refused; `head` is the first 64 KiB in base64.
 
-        Answers `{"refused": [index, …], "said": sentences, "most": files at once}`.
+        Answers `{"refused": [index, …], "said": sentences}`.
         """
         owner = request.scope["owner"]
         if owner is None:
@@ -124,7 +124,7 @@ def _offered(given: dict[str, Any]) -> list[_Offered] | None:
         if not isinstance(size, int) or size < 0:
             return None
         try:
-            head = binascii.a2b_base64(text_of(described.get("head")))[:_HEAD]
+            head = binascii.a2b_base64(text_of(described.get("head")))[:HEAD]
         except ValueError:
             return None
         offered.append(_Offered(name, media_type_of_head(head, name), size, head))
