@@ -6,9 +6,8 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_FILE_LINES = 600
@@ -51,6 +50,7 @@ OURS = python_files("core", "webui")
 EVERYTHING = [*OURS, *python_files("tests", "bench", ".ci"), Path("set_up.py")]
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     return ast.parse((ROOT / path).read_text(encoding="utf-8"))
 
@@ -61,26 +61,37 @@ def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-@pytest.mark.parametrize("path", EVERYTHING, ids=str)
-def test_a_file_and_its_functions_stay_readable(path: Path) -> None:
+def too_long(path: Path) -> Iterator[str]:
     lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
-    long = {name: length for name, length in functions(parsed(path)) if length > MAX_FUNCTION_LINES}
-    assert lines <= MAX_FILE_LINES, f"{path} has {lines} lines; {MAX_FILE_LINES} is the wall."
-    assert not long, f"{path}: functions over {MAX_FUNCTION_LINES} lines: {long}"
+    if lines > MAX_FILE_LINES:
+        yield f"{path} has {lines} lines; {MAX_FILE_LINES} is the wall."
+    for name, length in functions(parsed(path)):
+        if length > MAX_FUNCTION_LINES:
+            yield f"{path}: {name} has {length} lines; {MAX_FUNCTION_LINES} is the wall."
 
 
-@pytest.mark.parametrize("path", OURS, ids=str)
-def test_a_module_says_what_it_is(path: Path) -> None:
+def says_nothing(path: Path) -> Iterator[str]:
     tree = parsed(path)
     empty_package = path.name == "__init__.py" and not tree.body
-    assert empty_package or ast.get_docstring(tree), f"{path} has no docstring."
-    assert path.stem not in FORBIDDEN_NAMES or path in ALLOWED_PLACES, f"{path}: the name says nothing."
+    if not empty_package and not ast.get_docstring(tree):
+        yield f"{path} has no docstring."
+    if path.stem in FORBIDDEN_NAMES and path not in ALLOWED_PLACES:
+        yield f"{path}: the name says nothing."
 
 
-@pytest.mark.parametrize("path", OURS, ids=str)
-def test_assert_stays_in_tests(path: Path) -> None:
-    lines = [node.lineno for node in ast.walk(parsed(path)) if isinstance(node, ast.Assert)]
-    assert not lines, f"{path}: assert in lines {lines}; `python -O` would turn it off."
+# The files of a check are one test: thousands of tests of a millisecond each took minutes to hand out.
+def test_files_and_their_functions_stay_readable() -> None:
+    assert not [line for path in EVERYTHING for line in too_long(path)]
+
+
+def test_modules_say_what_they_are() -> None:
+    assert not [line for path in OURS for line in says_nothing(path)]
+
+
+def test_assert_stays_in_tests() -> None:
+    """`python -O` would turn it off."""
+    found = {path: node.lineno for path in OURS for node in ast.walk(parsed(path)) if isinstance(node, ast.Assert)}
+    assert not found
 
 
 def test_the_public_page_holds_these_names_and_no_other() -> None:
@@ -89,11 +100,10 @@ def test_the_public_page_holds_these_names_and_no_other() -> None:
     assert sorted(core.__all__) == PUBLIC_NAMES
 
 
-@pytest.mark.parametrize("name", PUBLIC_NAMES)
-def test_every_public_name_can_be_imported(name: str) -> None:
+def test_every_public_name_can_be_imported() -> None:
     import core
 
-    assert getattr(core, name) is not None
+    assert not [name for name in PUBLIC_NAMES if getattr(core, name, None) is None]
 
 
 def test_importing_the_library_brings_no_vendor_along() -> None:
