@@ -45,7 +45,7 @@ class PdfParser:
     def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
 
-        Page numbers, and running heads after their first, are no text. A file that had to be mended is `damaged`.
+        Page numbers, and running heads after their first, are no text. A file of which something was lost is `damaged`.
 
         Raises:
             LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
@@ -86,7 +86,7 @@ class PdfParser:
             if not any_page or (source.is_mended() and not any_text and not source.has_pictures()):
                 raise BrokenDocumentError("The PDF is damaged: no page of it can be read.")
             # Only now is it known: pages are mended as they are opened.
-            if source.is_mended() or not whole:
+            if source.has_lost() or not whole:
                 yield replace(about, damaged=True)
 
 

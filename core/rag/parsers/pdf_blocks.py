@@ -6,6 +6,7 @@ at a fraction's bar. Here those parts are put together by the rules that it join
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import contextmanager
 from functools import partial
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import BrokenDocumentError
 from core.rag.parsers.base import clean
-from core.rag.parsers.pdf_file import View, damage_told, opened, page_of, pymupdf
+from core.rag.parsers.pdf_file import View, complaints, damage_told, opened, page_of, pymupdf
 from core.rag.parsers.pdf_headings import Line
 from core.rag.parsers.pdf_page import Pixels, RawPage, is_garbled, largest
 
@@ -33,6 +34,10 @@ _HAIR = 0.1  # points: lines without a thickness have this
 # In letter sizes, as in the library.
 _SAME_LINE, _NEXT_LINE = 0.8, 1.4
 _SAME_WORD, _SAME_SENTENCE = 0.15, 0.8
+_OF_THE_TABLE = re.compile(
+    r"format error: cannot recognize xref format|trying to repair broken xref|repairing PDF document"
+    r"|syntax error: expected (?:object|generation) number|garbage bytes before version marker"
+)
 
 
 @contextmanager
@@ -67,6 +72,11 @@ class MuPdf:
     def is_mended(self) -> bool:
         """Whether the library had to mend it."""
         return bool(self._document.is_repaired)
+
+    def has_lost(self) -> bool:
+        """Whether the library complained of more than the table that says where things are: that one it makes anew."""
+        said = complaints().splitlines() if self.is_mended() else []
+        return not all(map(_OF_THE_TABLE.match, said))
 
     def has_pictures(self) -> bool:
         """Whether any of the first pages shows a picture."""

@@ -54,6 +54,7 @@ def opened(path: Path, password: str = "") -> Generator[Any]:
     library = pymupdf()
     library.TOOLS.mupdf_display_errors(False)  # noqa: FBT003
     library.TOOLS.mupdf_display_warnings(False)  # noqa: FBT003
+    library.TOOLS.reset_mupdf_warnings()
     with damage_told("The PDF is damaged."):
         document = library.open(path, filetype="pdf")
     with document:
@@ -64,6 +65,11 @@ def opened(path: Path, password: str = "") -> Generator[Any]:
         if count == 0:
             raise BrokenDocumentError("The PDF has no pages.")
         yield document
+
+
+def complaints() -> str:
+    """What the library complained of since the document was opened, on lines."""
+    return str(pymupdf().TOOLS.mupdf_warnings())
 
 
 def unlock(path: Path, target: Path, password: str) -> bool:

@@ -76,6 +76,10 @@ class Source(Protocol):
         """Whether it was damaged; known only when its pages were looked at."""
         ...
 
+    def has_lost(self) -> bool:
+        """Whether it was damaged so that something of it may be missing; known only when its pages were looked at."""
+        ...
+
     def has_pictures(self) -> bool:
         """Whether any of its first pages shows a picture, as a scan does."""
         ...

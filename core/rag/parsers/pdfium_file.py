@@ -134,6 +134,10 @@ class Pdfium:
         """The library mends without a word."""
         return False
 
+    def has_lost(self) -> bool:
+        """As little is told of that."""
+        return False
+
     def has_pictures(self) -> bool:
         """Whether any of the first pages shows a picture."""
         pages = (_page(self._document, number) for number in range(1, min(20, self.count) + 1))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -232,6 +233,35 @@ def test_a_file_cut_anywhere_is_refused_or_said_to_be_damaged_or_whole(
 
 def test_a_whole_file_is_not_said_to_be_damaged(tmp_path: Path) -> None:
     assert not any(one.damaged for one in parsed(book(tmp_path / "whole.pdf", 3)) if isinstance(one, About))
+
+
+def _with_another_start(data: bytes) -> bytes:
+    return re.sub(rb"startxref\s+\d+", b"startxref\n17", data)
+
+
+def _with_other_places(data: bytes) -> bytes:
+    at = data.rindex(b"xref", 0, data.rindex(b"startxref"))
+    return data[:at] + re.sub(rb"\d{10}(?= 00000 n)", lambda one: b"%010d" % (int(one[0]) + 7), data[at:])
+
+
+@pytest.mark.parametrize("harm", [_with_another_start, _with_other_places])
+def test_a_file_that_only_lost_its_table_of_places_is_whole(tmp_path: Path, harm: Callable[[bytes], bytes]) -> None:
+    path = book(tmp_path / "whole.pdf", 6)
+    whole = [block.text for block in blocks(path)]
+    path.write_bytes(harm(path.read_bytes()))
+    found = parsed(path)
+    assert [one.text for one in found if isinstance(one, Block)] == whole
+    assert not any(one.damaged for one in found if isinstance(one, About))
+
+
+@pytest.mark.parametrize("reader", ["pymupdf"], indirect=True)  # the other library mends without a word
+def test_a_file_that_lost_its_table_and_a_page_is_damaged(tmp_path: Path) -> None:
+    path = book(tmp_path / "whole.pdf", 6)
+    data = bytearray(_with_another_start(path.read_bytes()))
+    at = data.index(b"stream\n") + 10
+    data[at : at + 30] = bytes(30)
+    path.write_bytes(data)
+    assert [one for one in parsed(path) if isinstance(one, About)][-1].damaged
 
 
 def test_page_numbers_and_running_heads_are_no_text(tmp_path: Path) -> None:
