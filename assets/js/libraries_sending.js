@@ -44,7 +44,8 @@ function read(answer) {
   const said = saidInFront(status, answer.getResponseHeader('content-type'));
   if (said) return { failed: said };
   try {
-    return status === 200 ? JSON.parse(responseText) : { failed: say('libraries_failed') };
+    const told = JSON.parse(responseText);  // a refusal says why
+    return status === 200 ? told : { failed: told.failed ?? say('libraries_failed') };
   } catch {
     return { failed: say('libraries_failed') };
   }

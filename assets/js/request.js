@@ -5,7 +5,8 @@ export async function request(address, failed, body) {
   const options = body && { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) };
   try {
     const answer = await fetch(address, { cache: 'no-store', credentials: 'same-origin', ...options });
-    return answer.ok ? await answer.json() : { failed: say(failed) };
+    const told = await answer.json();  // a refusal says why
+    return answer.ok ? told : { failed: told.failed ?? say(failed) };
   } catch {
     return { failed: say(failed) };
   }

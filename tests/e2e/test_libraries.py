@@ -146,6 +146,13 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     looks[0].fulfill(json={"failed": "Gone astray."})
     expect(told).to_have_text("Gone astray.")
     page.unroute("**/libraries/state*")
+
+    too_many = held(page, "**/libraries/*/files")
+    section.evaluate(DROP, "again.md")
+    come(page, too_many)
+    too_many[0].fulfill(status=429, headers={"retry-after": "60"}, json={"failed": "Add more in a minute."})
+    expect(told).to_have_text("Add more in a minute.")
+    page.unroute("**/libraries/*/files")
     dialog.get_by_role("button", name="Delete library").click()
     expect(page.get_by_role("dialog", name="“Acts” will be deleted")).to_be_visible()
     page.get_by_role("button", name="Delete", exact=True).click()

@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import NotFoundError, ParlourError, QuotaError, TooManyRequestsError
+from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from webui.asked import asked, text_of
 from webui.incoming import TooLargeError
 from webui.panels.libraries import found_data, opened_data, shelf_data
@@ -166,10 +166,20 @@ class LibraryRoutes:
                 await self._uploads.drain(request.stream())
             if isinstance(error, TooLargeError):
                 error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
-            return JSONResponse({"failed": words.error(error)}, headers=_PRIVATE)
+            status, wait = _status_of(error)
+            return JSONResponse({"failed": words.error(error)}, status, headers={**_PRIVATE, **wait})
         except Exception:
             _log.exception("The dialog about libraries asked for something, and it failed.")
             return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)
+
+
+def _status_of(error: ParlourError) -> tuple[int, dict[str, str]]:
+    """The status of a refusal, and when to come again: limits are told as those of a conversation's files are."""
+    if isinstance(error, TooManyRequestsError):
+        return 429, {"retry-after": str(error.retry_after)}
+    if isinstance(error, QuotaError | NoSpaceError):
+        return 507, {}
+    return (413 if isinstance(error, TooLargeError) else 200), {}
 
 
 async def _asked(request: Request) -> Asked | None:

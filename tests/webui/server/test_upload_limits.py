@@ -95,3 +95,33 @@ async def test_before_a_file_is_sent_it_is_said_that_there_is_no_room_for_it(
     assert answer["refused"] == [1]
     assert "1.txt" in answer["said"]
     assert "Delete conversations" in answer["said"]
+
+
+async def add(client: httpx.AsyncClient, library: str, size: int) -> httpx.Response:
+    """Send a file to a library, as its dialog does."""
+    files = [("files", ("a.txt", b"a" * size))]
+    return await client.post(
+        f"/libraries/{library}/files", files=files, headers={"x-owner": "b-alice", "x-parlour": "1"}
+    )
+
+
+async def test_a_library_takes_no_more_files_an_hour_than_a_conversation(
+    engine: Engine, client: httpx.AsyncClient
+) -> None:
+    library = (await engine.libraries.create("b-alice", "Papers")).id
+    assert (await send(client, 10, 10, 10)).status_code == 200
+    refused = await add(client, library, 10)
+    assert refused.status_code == 429
+    assert 0 < int(refused.headers["retry-after"]) <= 1200
+    assert "Add more in" in refused.json()["failed"]
+
+
+async def test_a_library_has_no_more_room_than_a_conversation(engine: Engine, client: httpx.AsyncClient) -> None:
+    library = (await engine.libraries.create("b-alice", "Papers")).id
+    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    refused = await add(client, library, 200 * 1024)
+    assert refused.status_code == 507
+    assert "Delete conversations or libraries" in refused.json()["failed"]
+    refused = await add(client, library, 3 * 2**20)
+    assert refused.status_code in {413, 507}
+    assert refused.json()["failed"]
