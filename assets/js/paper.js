@@ -43,6 +43,11 @@ function zoomTo(zoom) {
   toMark(document.querySelector('#page .p-evidence'));
 }
 
+// What is marked is marked once its picture is there.
+function arrived(picture) {
+  if (picture.complete && picture.naturalWidth) picture.closest('#page .p-sheet')?.classList.add('p-there');
+}
+
 export function unfold(button) {
   const open = button.closest('li').classList.toggle('p-whole-quote');
   button.setAttribute('aria-expanded', String(open));
@@ -78,6 +83,7 @@ function showMark() {
   const isSame = now === shown.place;
   shown = { ...shown, place: now, desk };
   if (!page) return;
+  page.querySelectorAll('.p-sheet img').forEach(arrived);
   sharpen();
   if (isSame && shown.at) desk?.scrollTo(...shown.at);  // drawn anew because a list was unfolded
   else toMark(page);
@@ -110,4 +116,5 @@ export function start() {
   onChange(showMark);
   addEventListener('keydown', pressed);
   addEventListener('scroll', scrolled, true);
+  document.addEventListener('load', ({ target }) => { if (target instanceof HTMLImageElement) arrived(target); }, true);  // it never reaches the window
 }

@@ -10,6 +10,7 @@ from anyio import to_thread
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.bearing import borne_by, cited_numbers, sentence_of
 from core.rag.document import Passage
+from core.rag.letters import letters_of
 from core.rag.page_content import kind_of
 from core.rag.places import Places, rectangles, units_of
 from core.rag.support import words_of
@@ -314,6 +315,10 @@ def _page(
 ) -> ShownPage | None:
     if place.page is None:
         return None
+    try:
+        letters = letters_of(library.pages.content(document.id, place.page).blocks)
+    except _NOWHERE:
+        letters = 0.0
     return ShownPage(
         document_id=document.id,
         document=document.name,
@@ -323,6 +328,7 @@ def _page(
         text_box=library.text_box(document.id, place.page),
         cited=_printed(library, opened, cited_in_text) if opened and cited_in_text else (),
         opened=opened.rectangles if opened and place.chunk is not None else (),
+        letters=letters,
     )
 
 

@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 Box: TypeAlias = tuple[float, float, float, float]
 
-_MARGIN = 22.0  # points around the text, where the page is zoomed to it
+_MARGIN = 16.0  # points around the text, where the page is zoomed to it
+_LETTERS = 11.2  # pixels that letters have, so that rounding leaves 11
+_WIDEST = 1400.0  # pixels; letters smaller than this allows are not for reading
 _TAB = 34.0  # pixels that a tab needs
 _WIDTH = 350.0  # pixels that the page has, more or less
 
@@ -32,6 +34,7 @@ class ShownPage:
         text_box: Around its text, in points from the top left corner; `None` where there is none.
         cited: Where the sentence stands that bears out the reply's, in points.
         opened: Where a passage stands that has no number.
+        letters: How large most of its letters are printed, in points; 0 where that is not known.
     """
 
     document_id: str
@@ -42,6 +45,15 @@ class ShownPage:
     text_box: Box | None = None
     cited: tuple[Box, ...] = ()
     opened: tuple[Box, ...] = ()
+    letters: float = 0.0
+
+    @property
+    def legible(self) -> float:
+        """How many pixels wide the page must be for most of its letters to be read; 0 where any width will do."""
+        if self.letters <= 0:
+            return 0.0
+        left, _, right, _ = self.crop
+        return min((right - left) * _LETTERS / self.letters, _WIDEST)
 
     @property
     def crop(self) -> Box:
@@ -94,11 +106,13 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> s
     width, height = page.size
     left, top, right, bottom = page.crop
     across, down = right - left, bottom - top
+    legible = f";--legible:{page.legible:.0f}px" if page.legible else ""
     place = f"left:{-left / across:.4%};top:{-top / down:.4%};width:{width / across:.4%}"
     return (
         f'<div class="p-desk" tabindex="0" role="region" aria-label="{escaped(page.document)}">'
-        f'<div class="p-page" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}">'
-        f'<div class="p-paper"><div class="p-sheet" style="{place}">{inside}</div></div>{tabs_html}</div>{below}</div>'
+        f'<div class="p-page" style="--crop:{across:.1f}/{down:.1f};--full:{width:.1f}/{height:.1f}{legible}">'
+        f'<div class="p-paper"><div class="p-sheet" style="{place}">{inside}</div></div>'
+        f'<div class="p-tabs">{tabs_html}</div></div>{below}</div>'
     )
 
 

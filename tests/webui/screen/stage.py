@@ -56,6 +56,7 @@ PASSAGE = {
     "rectangles": [(72.0, 110.0, 523.0, 140.0)],
     "chunk_id": 1,
 }
+LETTERS = 10.0  # points, of the page that is shown
 ANSWER = r"""You pay **300 dollars** of each claim [1].
 
 | Cause | Deductible |
@@ -227,7 +228,8 @@ class Stage:
             return ""
         words = Words.of(request.headers.get("accept-language"))
         number = self.asked[-1]["n"] if self.asked[-1]["do"] == "page" else 2
-        page = ShownPage("doc", "policy.pdf", number, 3, (595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
+        shape: Any = ((595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
+        page = ShownPage("doc", "policy.pdf", number, 3, *shape, letters=LETTERS)
         return evidence_html([{**PASSAGE, "number": 1}], 1, words, message_id="r-1", page=page)
 
     def _send(self, draft: Any) -> None:

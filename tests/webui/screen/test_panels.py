@@ -192,10 +192,10 @@ def test_the_passage_is_marked_on_its_page_in_per_cent() -> None:
 
 
 def test_the_page_is_zoomed_to_its_text_with_a_margin() -> None:
-    assert PAGE.crop == (50.0, 58.0, 545.0, 812.0)
+    assert PAGE.crop == (56.0, 64.0, 539.0, 806.0)
     sheet = style_of(one(evidence(passage(1, 100.0)), ".p-sheet"))
-    assert sheet["width"] == pytest.approx(595 / 495 * 100, abs=0.01)
-    assert sheet["left"] == pytest.approx(-50 / 495 * 100, abs=0.01)
+    assert sheet["width"] == pytest.approx(595 / 483 * 100, abs=0.01)
+    assert sheet["left"] == pytest.approx(-56 / 483 * 100, abs=0.01)
 
 
 @pytest.mark.parametrize("box", [None, (300.0, 400.0, 300.0, 400.0), (-50.0, -50.0, 900.0, 1200.0)])

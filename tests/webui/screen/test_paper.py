@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, until
+from tests.webui.screen.stage import LETTERS
 
 Show = Callable[..., Page]
+_OVERHANG = "desk => desk.scrollWidth - desk.clientWidth"
 
 
 def test_the_page_is_made_larger_by_buttons_and_keys_and_the_mark_stays_in_sight(show: Show) -> None:
@@ -34,9 +36,49 @@ def test_the_page_is_made_larger_by_buttons_and_keys_and_the_mark_stays_in_sight
     page.keyboard.press("-")
     until(lambda: times() == 2)
     page.keyboard.press("0")
-    until(lambda: times() == 1)
+    until(lambda: page.locator("#page .p-desk").evaluate(_OVERHANG) == 0)
+    whole = times()
     shape = page.locator("#page .p-paper").evaluate("paper => paper.offsetHeight / paper.offsetWidth")
     assert abs(shape - 842 / 595) < 0.02, "the whole page is shown"
     page.locator("#composer textarea").fill("1 + 1 - 0")
     page.keyboard.press("+")
-    until(lambda: times() == 1)
+    until(lambda: times() == whole)
+
+
+def _opened(page: Page) -> None:
+    page.locator("#chat sup > a.cite").first.click()
+    page.locator("#page .p-paper img").first.evaluate("image => image.decode()")
+
+
+def test_on_a_laptop_a_page_opens_so_large_that_it_can_be_read(show: Show) -> None:
+    page = show("answered", width=1280, height=800)
+    _opened(page)
+    pixels = page.locator("#page .p-sheet").evaluate("sheet => sheet.getBoundingClientRect().width") / 595
+    assert pixels * LETTERS >= 11
+    expect(page.locator("#page .p-tab")).to_be_in_viewport(ratio=1)
+    page.locator("#page .p-desk").evaluate("desk => { desk.scrollLeft = 999; }")
+    expect(page.locator("#page .p-tab")).to_be_in_viewport(ratio=1)
+    page.get_by_role("button", name="Whole page").click()
+    until(lambda: page.locator("#page .p-desk").evaluate(_OVERHANG) == 0)
+
+
+def test_on_a_phone_a_page_is_as_wide_as_there_is_room(show: Show) -> None:
+    page = show("answered", width=390, height=844)
+    _opened(page)
+    assert page.locator("#page .p-desk").evaluate(_OVERHANG) == 0
+
+
+def test_nothing_is_marked_before_there_is_a_picture(show: Show) -> None:
+    page = show("answered", width=1280, height=800)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/pages/**", hold)
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-sheet img")).to_be_attached()
+    until(lambda: page.evaluate("true") and held)
+    expect(page.locator("#page .p-hl.p-on")).to_be_hidden()
+    held[0].continue_()
+    expect(page.locator("#page .p-hl.p-on")).to_be_visible()
