@@ -6,12 +6,16 @@ Run as `python -I -B kernel.py settings.json FOLDER…`; the folders are those o
 from __future__ import annotations
 
 import builtins
+import codecs
 import json
 import os
+import select
 import shutil
 import subprocess
 import sys
+import threading
 import traceback
+from contextlib import suppress
 from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,6 +23,7 @@ from typing import Any
 
 _CELL = "cell "
 _LARGEST = 12 << 20  # bytes of a part of a message
+_PIPE = 1 << 20  # bytes that wait in a pipe at most
 _INSTALLERS = ("pip", "pip3", "conda", "mamba", "uv", "apt", "apt-get", "npm")
 _NO_INSTALLING = (
     "Nothing can be installed here: this sandbox has no network.\nThere are the standard library, {packages}."
@@ -69,6 +74,84 @@ class Room:
         return f"{kept}\n[… the output is longer than {self._most // 1024} kB; the rest is left out …]\n"
 
 
+class Descriptor:
+    """What programs write to a descriptor, on its way into the cell that started them.
+
+    ipykernel leaves that to a thread, and ends a cell without it: what the thread had not read yet was lost. Here
+    whoever flushes the stream reads it first.
+
+    Args:
+        stream: The kernel's stream for it.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+        self._file = stream._fid  # noqa: SLF001 - ipykernel has no other name for it
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        # The kernel's own complaints go where they went before: they are why it does not start.
+        self._before = stream._original_stdstream_copy  # noqa: SLF001
+        self._turn = threading.Lock()
+        self._process = os.getpid()
+        os.set_blocking(self._file, False)
+
+    def watch(self) -> None:
+        """Hand on what comes while the cell does something else."""
+        while True:
+            select.select([self._file], [], [])
+            if not self.take():
+                return
+
+    def take(self) -> bool:
+        """Hand on what was written until now; whether more can come."""
+        if os.getpid() != self._process:  # a forked process has no output here to take, and a lock nobody opens
+            return False
+        with self._turn:
+            left = _PIPE
+            while left > 0:  # no more than was there when this began: somebody may write for ever
+                try:
+                    data = os.read(self._file, _PIPE)
+                except BlockingIOError:
+                    return True
+                if not data:
+                    return False
+                left -= len(data)
+                with suppress(OSError):  # nobody may read there
+                    os.write(self._before, data)
+                self._stream.write(self._decoder.decode(data))
+        return True
+
+
+def _whole(stream: Any, app: Any, room: Room) -> None:
+    """Let no cell end before what it printed has been sent.
+
+    Args:
+        stream: The class of the kernel's streams.
+        app: The class of the kernel's program.
+        room: How much a cell may print.
+    """
+    write, flush, open_channel = stream.write, stream.flush, app.init_iopub
+
+    def bounded(self: Any, string: str) -> int:
+        fits = room.fitting(string)
+        return write(self, fits) if fits else 0
+
+    def watch(self: Any) -> Any:
+        self.descriptor = Descriptor(self)
+        return self.descriptor.watch
+
+    def flush_all(self: Any) -> None:
+        if hasattr(self, "descriptor"):
+            self.descriptor.take()
+        flush(self)
+
+    def without_end(self: Any, context: Any) -> None:
+        context.sndhwm = 0  # else what is shown is dropped while nobody takes it, and so is the end of the cell
+        open_channel(self, context)
+
+    stream.write, stream.flush, stream._watch_pipe_fd = bounded, flush_all, property(watch)  # noqa: SLF001
+    app.init_iopub = without_end
+
+
 def main(settings: dict[str, Any]) -> None:
     """Run the kernel until the process is ended."""
     sys.path.extend(sys.argv[2:])
@@ -88,14 +171,7 @@ def main(settings: dict[str, Any]) -> None:
             super().__init__(socket, pipe=False, session=session)
 
     kernelapp: Any = untyped
-    stream: Any = iostream.OutStream
-    write = stream.write
-
-    def bounded(self: Any, string: str) -> int:
-        fits = room.fitting(string)
-        return write(self, fits) if fits else 0
-
-    stream.write = bounded
+    _whole(iostream.OutStream, kernelapp.IPKernelApp, room)
     kernelapp.IOPubThread = Thread
     config = Config()
     config.HistoryManager.enabled = False
@@ -150,6 +226,20 @@ def _change(shell: Any, room: Room, packages: str) -> None:
 
     def system(command: str) -> None:
         _system(shell, command, packages)
+        flush()  # what it said stands before what the cell says next
+
+    def flush() -> None:
+        for stream in streams:
+            stream.flush()
+
+    def begin() -> None:
+        for stream in streams:
+            stream.set_parent(shell.get_parent())
+
+    # The kernel tells whatever stands in their place by then, which may be a file of the cell's.
+    streams: list[Any] = [sys.stdout, sys.stderr]
+    shell.events.register("pre_execute", begin)
+    shell.events.register("post_execute", flush)
 
     shell.compile.get_code_name = name
     shown = shell._showtraceback  # noqa: SLF001 - IPython's own way to say it otherwise
