@@ -86,7 +86,7 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
 
     from webui.handlers.wiring import Handlers
     from webui.layout import build
-    from webui.routes import Routes, assets_version
+    from webui.routes import Routes
     from webui.theme import Theme, head
     from webui.words.fixed import translations
 
@@ -116,7 +116,7 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
             show_error=False,
             i18n=translations(context.look),
             theme=Theme(),
-            head=head(assets_version()) + context.look.style(),
+            head=head() + context.look.style(),
         ),
     )
 

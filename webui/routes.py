@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, Response, StreamingResponse
-from starlette.routing import Match, Route
+from starlette.routing import Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.outward import PATH as MCP_PATH
-from webui.assets_folder import assets_folder
 from webui.handlers.attaching import AttachingRoutes
 from webui.handlers.calls import CallRoutes
 from webui.handlers.documents import DocumentRoutes
@@ -23,15 +21,14 @@ from webui.handlers.servers import ServerRoutes
 from webui.handlers.services import ServiceRoutes
 from webui.handlers.tools import ToolRoutes
 from webui.incoming import TooLargeError
+from webui.page_files import asset_routes
 from webui.uploads import size_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
-    from pathlib import Path
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
-    from starlette.types import Scope
 
     from webui.context import WebContext
     from webui.uploads import Uploads
@@ -43,18 +40,8 @@ _SHOWN = frozenset(
     | {"audio/aac", "video/mp4", "video/webm", "video/ogg"}
 )
 _ZOOM = (0.5, 4.0)
-_LONGEST_NAME = 200  # of one of our own files
 _SOON = {"cache-control": "private, no-cache"}
 _LONG = {"cache-control": "private, max-age=86400"}
-_FOR_GOOD = {"cache-control": "public, max-age=31536000, immutable"}
-
-
-def assets_version() -> str:
-    """Changes when any file in `assets` does: behind an address, it lets browsers keep the file for good."""
-    digest = sha256()
-    for path in sorted(path for path in assets_folder().rglob("*") if path.is_file()):
-        digest.update(path.name.encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
 
 
 class Routes:
@@ -91,7 +78,7 @@ class Routes:
             *self._attaching.table(),
             *self._calls.table(),
             *self._exports.table(),
-            _AssetRoute("/assets/{name:path}", asset, methods=["GET"]),
+            *asset_routes(),
         ]
 
     async def file(self, request: Request) -> Response:
@@ -174,32 +161,6 @@ class Routes:
     ) -> Response:
         words = self._words(request.headers.get("accept-language", ""))
         return PlainTextResponse(words.error(error), status, headers={"cache-control": "no-store", **(headers or {})})
-
-
-async def asset(request: Request) -> Response:
-    """A file of `assets`; kept for good where the address names a version."""
-    path = _asset_path(request.path_params["name"])
-    if path is None:
-        return PlainTextResponse("There is no such file.", 404)
-    return FileResponse(path, headers=_FOR_GOOD if "v" in request.query_params else {"cache-control": "no-cache"})
-
-
-class _AssetRoute(Route):
-    """Serves Parlour's own assets; Gradio's, under the same address, fall through to it."""
-
-    def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        match, child = super().matches(scope)
-        if match is not Match.NONE and _asset_path(child["path_params"]["name"]) is None:
-            return Match.NONE, {}
-        return match, child
-
-
-def _asset_path(name: str) -> Path | None:
-    if len(name) > _LONGEST_NAME:
-        return None
-    folder = assets_folder().resolve()
-    path = (folder / name).resolve()
-    return path if path.is_relative_to(folder) and path.is_file() else None
 
 
 def _zoom(given: str | None) -> float:

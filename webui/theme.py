@@ -10,29 +10,7 @@ from typing import Any, cast
 
 from gradio.themes import Base, Font
 
-from webui.words import SCRIPT_WORDS
-
-STYLES = (
-    "tokens",
-    "icons",
-    "shell",
-    "history",
-    "talk",
-    "prose",
-    "bubbles",
-    "agents",
-    "approval",
-    "composer",
-    "evidence",
-    "paper",
-    "room",
-    "narrow",
-    "models",
-    "libraries",
-    "tools",
-    "services",
-    "reading",
-)
+from webui.bundles import script, stylesheet
 
 _PAPER = ("background_fill_primary", "background_fill_secondary", "body_background_fill", "panel_background_fill")
 _VALUES: dict[str, str] = {
@@ -105,19 +83,9 @@ class Theme(Base):
             delattr(self, name)
 
 
-def head(version: str = "") -> str:
-    """What goes before `</head>`: icon, styles, the script's words, the script.
-
-    Args:
-        version: Goes behind each address, so that a new version is not mixed with a kept old file.
-    """
-    mark = f"?v={version}" if version else ""
-    styles = "".join(f'<link rel="stylesheet" href="./assets/css/{name}.css{mark}">' for name in STYLES)
+def head() -> str:
+    """What Gradio's script puts into the head, after its own styles: ours, and the page's behaviour."""
     return (
-        '<link rel="icon" type="image/svg+xml" href="./assets/icons/favicon.svg">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">'
-        '<meta name="color-scheme" content="light dark">'
-        f"{styles}"
-        f'<script type="application/json" id="p-words">{SCRIPT_WORDS}</script>'
-        f'<script type="module" src="./assets/js/behaviour.js{mark}"></script>'
+        f'<link rel="stylesheet" href="./assets/{stylesheet().name}">'
+        f'<script type="module" src="./assets/{script().name}"></script>'
     )

@@ -5,12 +5,19 @@ from __future__ import annotations
 import secrets
 from typing import TYPE_CHECKING
 
+from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 
 from webui.first_paint import with_first_paint
+from webui.middleware.answers import words_of
+from webui.packing import coding_for, packed
+from webui.page_head import with_head
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from webui.packing import Coding
+    from webui.words import Lang
 
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; "
@@ -19,6 +26,7 @@ _PAGE_POLICY = (
 )
 # Whatever is not the page may be looked at, but is never a document of this site.
 _OTHER_POLICY = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+_WORTH = 16 * 1024  # bytes; our own small pages go as they are
 _PLAIN = (
     ("x-content-type-options", "nosniff"),
     ("referrer-policy", "same-origin"),
@@ -44,18 +52,22 @@ class HeadersMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        if scope["path"] == "/":  # the nonce goes into the page itself, so it must arrive uncompressed
+        headers = Headers(scope=scope)
+        clothed = _Clothed(send, self._ancestors, words_of(scope).lang, coding_for(headers.get("accept-encoding", "")))
+        if scope["path"] == "/":  # what is added goes into the page itself, so it must come here unpacked
             kept = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
             scope = {**scope, "headers": kept}
-        await self.app(scope, receive, _Clothed(send, self._ancestors))
+        await self.app(scope, receive, clothed)
 
 
 class _Clothed:
     """A `send` that adds headers; pages are held back until they are whole, the rest passes untouched."""
 
-    def __init__(self, send: Send, ancestors: str) -> None:
+    def __init__(self, send: Send, ancestors: str, lang: Lang, coding: Coding) -> None:
         self._send = send
         self._ancestors = ancestors
+        self._lang: Lang = lang
+        self._coding: Coding = coding
         self._start: Message | None = None
         self._pieces: list[bytes] = []
 
@@ -83,11 +95,16 @@ class _Clothed:
 
     async def _finish(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(16)
-        page = with_first_paint(b"".join(self._pieces)).replace(b"<script", f'<script nonce="{nonce}"'.encode())
+        page = with_first_paint(with_head(b"".join(self._pieces), self._lang))
+        page = page.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
+        if self._coding and len(page) > _WORTH:  # it names nothing of its reader's that could be guessed by its length
+            page = await to_thread.run_sync(packed, page, self._coding)
+            headers["content-encoding"] = self._coding
         if page or headers.get("content-length") == "0":  # the answer to HEAD has a length and no body
             headers["content-length"] = str(len(page))
         headers["cache-control"] = "no-store"
+        headers["vary"] = "Accept-Encoding, Accept-Language"
         await self._send(start)
         await self._send({"type": "http.response.body", "body": page})
 

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from webui.words.words import LANGUAGES, SCRIPT_WORDS, Lang, Words
+from webui.words.words import LANGUAGES, Lang, Words, script_words
 
-__all__ = ["LANGUAGES", "SCRIPT_WORDS", "Lang", "Words"]
+__all__ = ["LANGUAGES", "Lang", "Words", "script_words"]

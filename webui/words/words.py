@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from core.errors import ParlourError
@@ -114,12 +115,8 @@ def _weight(text: str | None) -> float:
         return 0.0
 
 
-def _script_words() -> str:
-    words = {
-        lang: {key[3:]: said for key, said in table.items() if key.startswith("js.")} for lang, table in _TABLES.items()
-    }
+@cache
+def script_words(lang: Lang) -> str:
+    """What the page's own script says, as JSON that may stand inside a script element."""
+    words = {key[3:]: said for key, said in _TABLES[lang].items() if key.startswith("js.")}
     return json.dumps(words, ensure_ascii=False).replace("<", "\\u003c")
-
-
-# What the page's own script says, both languages, as JSON that may stand inside a script element.
-SCRIPT_WORDS = _script_words()

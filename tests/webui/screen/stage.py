@@ -8,7 +8,6 @@ import time
 from base64 import b64decode
 from collections.abc import Callable
 from typing import Any, cast
-from unittest.mock import MagicMock
 from urllib.parse import parse_qs, urlsplit
 
 import gradio as gr
@@ -37,13 +36,13 @@ from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_s
 from webui.assets_folder import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
+from webui.page_files import asset_routes
 from webui.panels.approval import ask_html, heard
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.top import Speakers, top_html
 from webui.render.conversation import shown
 from webui.render.status import status_html
-from webui.routes import Routes
 from webui.theme import Theme, head
 from webui.words import Words
 from webui.words.fixed import I18N
@@ -154,8 +153,7 @@ class Stage:
         self.stops = 0
         self._news = threading.Condition()
         app = FastAPI()
-        nothing = cast("Any", MagicMock())
-        app.router.routes.append(Routes(nothing, nothing).table()[-1])  # that of the assets
+        app.router.routes.extend(asset_routes())
         document = pymupdf.open(assets_folder() / "samples" / "policy.pdf")
         picture = cast("Any", document)[1].get_pixmap(dpi=72).tobytes("png")
         drawn = b64decode(calls_scenes.plot().partition(",")[2])

@@ -13,7 +13,7 @@ import pytest
 import core.errors
 from core.errors import ModelUnavailableError, ParlourError
 from core.rag.parsers.catalog import READABLE
-from webui.words import LANGUAGES, SCRIPT_WORDS, Words
+from webui.words import LANGUAGES, Words, script_words
 from webui.words.en import WORDS as EN
 from webui.words.words import Lang
 from webui.words.zh import WORDS as ZH
@@ -66,7 +66,7 @@ def test_every_key_that_the_page_asks_for_is_there(lang: str) -> None:
 
 
 def test_every_key_that_the_script_asks_for_is_in_the_page() -> None:
-    tables = json.loads(SCRIPT_WORDS)
+    tables = {lang: json.loads(script_words(lang)) for lang in LANGUAGES}
     scripts = [path.read_text("utf-8") for path in (ROOT / "assets" / "js").glob("*.js")]
     asked = {key for script in scripts for key in re.findall(r"\bsay\('([a-z_]+)'", script)}
     asked |= {key for script in scripts for key in re.findall(r"\['(?:\.[^']+|textarea)', '([a-z_]+)'\]", script)}

@@ -1,0 +1,88 @@
+"""What the page is made of comes packed, and is kept by browsers for good."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Any, cast
+
+import brotli
+import pytest
+from gradio.route_utils import BUILD_PATH_LIB
+from starlette.applications import Starlette
+from starlette.testclient import TestClient
+
+from webui import bundles
+from webui.middleware.headers import HeadersMiddleware
+from webui.packing import coding_for
+from webui.page_files import asset_routes, front_end_file
+
+FRONT_END = Path(BUILD_PATH_LIB)
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    return TestClient(HeadersMiddleware(Starlette(routes=asset_routes())))
+
+
+def got(client: TestClient, path: str, accept: str) -> tuple[dict[str, str], bytes]:
+    """Headers and bytes as they were sent."""
+    with client.stream("GET", path, headers={"accept-encoding": accept}) as answer:
+        assert answer.status_code == 200
+        return dict(answer.headers), b"".join(answer.iter_raw())
+
+
+@pytest.mark.parametrize(
+    ("accept", "coding"),
+    [
+        ("gzip, deflate, br, zstd", "br"),
+        ("gzip, deflate", "gzip"),
+        ("GZIP;q=0.5", "gzip"),
+        ("br;q=0, gzip", "gzip"),
+        ("br; q=0.0", ""),
+        ("identity", ""),
+        ("", ""),
+    ],
+)
+def test_a_browser_gets_the_best_coding_that_it_takes(accept: str, coding: str) -> None:
+    assert coding_for(accept) == coding
+
+
+@pytest.mark.parametrize("bundle", [bundles.script(), bundles.stylesheet()], ids=["script", "styles"])
+def test_our_script_and_styles_come_packed_whole_and_for_good(client: TestClient, bundle: bundles.Bundle) -> None:
+    path = f"/assets/{bundle.name}"
+    unpack = {"br": cast("Any", brotli).decompress, "gzip": gzip.decompress, "": bytes}
+    for coding, opened in unpack.items():
+        for _ in range(2):  # made, and kept
+            headers, body = got(client, path, coding)
+            assert headers.get("content-encoding", "") == coding
+            assert opened(body) == bundle.body
+            assert headers["cache-control"] == "public, max-age=31536000, immutable"
+            assert headers["vary"] == "Accept-Encoding"
+            assert headers["content-type"] == bundle.media_type
+    assert client.get("/assets/parlour-000000000000.js").status_code == 404
+
+
+def test_gradios_modules_come_packed_and_for_good(client: TestClient) -> None:
+    name = next(path.name for path in FRONT_END.glob("core-*.js"))
+    headers, body = got(client, f"/assets/{name}", "br")
+    assert cast("Any", brotli).decompress(body) == (FRONT_END / name).read_bytes()
+    assert "immutable" in headers["cache-control"]
+    font = next(path.name for path in FRONT_END.glob("*.woff2"))
+    headers, body = got(client, f"/assets/{font}", "br")
+    assert "content-encoding" not in headers
+    assert body == (FRONT_END / font).read_bytes()
+
+
+def test_the_player_of_streamed_video_is_replaced_by_one_of_the_same_names_that_plays_nothing() -> None:
+    (player,) = FRONT_END.glob("hls-*.js")
+    names = set(re.findall(r"\w+ as (\w+)", player.read_text("utf-8")[-200:]))
+    stand_in = front_end_file(player.name).decode()
+    assert len(names) == 3
+    assert set(re.findall(r"no as (\w+)", stand_in)) == names
+    assert len(stand_in) < 200
+    # Whoever imports it takes one of these names.
+    for path in FRONT_END.glob("*.js"):
+        for taken in re.findall(r'import\{([^{}]*)\}from"\./' + re.escape(player.name), path.read_text("utf-8")):
+            assert {part.split(" as ")[0] for part in taken.split(",")} <= names, path.name

@@ -1,0 +1,136 @@
+"""What the page is made of, under `/assets/`: our script and styles, and the modules of Gradio's front end.
+
+Their names change with what is in them, so browsers keep them for good; each is packed once and kept in memory.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from gradio.route_utils import BUILD_PATH_LIB
+from starlette.responses import FileResponse, PlainTextResponse, Response
+from starlette.routing import Match, Route
+
+from webui import bundles
+from webui.assets_folder import assets_folder
+from webui.packing import coding_for, packed
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+    from starlette.types import Scope
+
+    from webui.packing import Coding
+
+_FRONT_END = Path(BUILD_PATH_LIB)
+_KEPT = {"cache-control": "public, max-age=31536000, immutable"}
+_FOR_GOOD = {**_KEPT, "vary": "Accept-Encoding"}
+_TEXTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_HASHED = re.compile(r"[\w.-]+-[\w-]{8,}\.[a-z0-9]+")
+_STREAMED_VIDEO = re.compile(r"hls-[\w-]{8}\.js")
+_EXPORTS = re.compile(rb"export\{([^{}]+)\};?\s*$")
+_LONGEST_NAME = 200  # of one of our own files
+_WORTH = 256  # bytes; less grows when it is packed
+
+
+def asset_routes() -> list[BaseRoute]:
+    """Everything under `/assets/` but what is Gradio's alone."""
+    return [
+        _PageFileRoute(_PageFiles()),
+        _AssetRoute("/assets/{name:path}", _asset, methods=["GET"]),
+    ]
+
+
+class _PageFiles:
+    """Finds, packs and keeps them."""
+
+    def __init__(self) -> None:
+        self._own = {bundle.name: bundle for bundle in (bundles.script(), bundles.stylesheet())}
+        self._packed: dict[tuple[str, Coding], tuple[bytes, Coding]] = {}
+
+    def has(self, name: str) -> bool:
+        """Whether a file of that name is one of these."""
+        return name in self._own or (_HASHED.fullmatch(name) is not None and (_FRONT_END / name).is_file())
+
+    async def file(self, request: Request) -> Response:
+        """One of them; `has` was asked first."""
+        name: str = request.path_params["name"]
+        coding = coding_for(request.headers.get("accept-encoding", ""))
+        kept = self._packed.get((name, coding))
+        if kept is None:
+            kept = self._packed[(name, coding)] = await to_thread.run_sync(self._made, name, coding)
+        body, coding = kept
+        headers = {**_FOR_GOOD, "content-encoding": coding} if coding else _FOR_GOOD
+        return Response(body, headers=headers, media_type=self._type(name))
+
+    def _made(self, name: str, coding: Coding) -> tuple[bytes, Coding]:
+        own = self._own.get(name)
+        body = own.body if own else front_end_file(name)
+        if Path(name).suffix not in _TEXTS or len(body) < _WORTH:
+            coding = ""
+        return packed(body, coding), coding
+
+    def _type(self, name: str) -> str:
+        suffix = Path(name).suffix
+        return _TEXTS.get(suffix) or mimetypes.guess_type(name)[0] or "application/octet-stream"
+
+
+async def _asset(request: Request) -> Response:
+    """A file of `assets`; kept for good where the address names a version."""
+    path = _asset_path(request.path_params["name"])
+    if path is None:
+        return PlainTextResponse("There is no such file.", 404)
+    return FileResponse(path, headers=_KEPT if "v" in request.query_params else {"cache-control": "no-cache"})
+
+
+class _PageFileRoute(Route):
+    """Serves the files that the page is made of; every other name falls through to the next route."""
+
+    def __init__(self, files: _PageFiles) -> None:
+        super().__init__("/assets/{name}", files.file, methods=["GET"])
+        self._has = files.has
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is not Match.NONE and not self._has(child["path_params"]["name"]):
+            return Match.NONE, {}
+        return match, child
+
+
+class _AssetRoute(Route):
+    """Serves Parlour's own assets; Gradio's, under the same address, fall through to it."""
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        match, child = super().matches(scope)
+        if match is not Match.NONE and _asset_path(child["path_params"]["name"]) is None:
+            return Match.NONE, {}
+        return match, child
+
+
+def _asset_path(name: str) -> Path | None:
+    if len(name) > _LONGEST_NAME:
+        return None
+    folder = assets_folder().resolve()
+    path = (folder / name).resolve()
+    return path if path.is_relative_to(folder) and path.is_file() else None
+
+
+def front_end_file(name: str) -> bytes:
+    """A file of Gradio's front end; in the place of its player for streamed video, which is never used, next to none.
+
+    Gradio's video and audio import the player wherever they are imported, and it is a quarter of everything the page
+    would load. They ask it for streams of a Gradio function alone, and whether it can play them: it says no.
+
+    Args:
+        name: As it is called under `/assets/`.
+    """
+    body = (_FRONT_END / name).read_bytes()
+    exported = _EXPORTS.search(body) if _STREAMED_VIDEO.fullmatch(name) else None
+    if exported is None:
+        return body
+    names = [part.split(b" as ")[-1].strip() for part in exported[1].split(b",")]
+    return b"const no = () => false;\nexport { " + b", ".join(b"no as " + name for name in names) + b" };\n"
