@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _STOP = "```output"
-_BEGINS = re.compile(r"^[ \t]*```[ \t]*(?:python|py)[ \t]*\n", re.MULTILINE | re.IGNORECASE)
-_ENDS = re.compile(r"^[ \t]*```", re.MULTILINE)
+_FENCE = "```"
+_BEGINS = re.compile(r"[ \t]*```[ \t]*(?:python|py)[ \t]*\n", re.IGNORECASE)
 
 
 class TIRMathAgent(FnCallAgent):
@@ -157,49 +157,87 @@ class CodeInText:
 
 
 class _Written:
-    """The text of a turn so far, with its first block."""
+    """The text of a turn so far, with its first block; each piece is looked at once."""
 
     def __init__(self) -> None:
-        self._text, self._told = "", 0
-        self._begins: int | None = None  # where the code does
-        self._ends: re.Match[str] | None = None
+        self._line: list[str] = []  # the last line, as far as it has come and was not told
+        self._lead = ""  # the first signs of it after white space
+        self._plain = False  # whether that line was told: it begins no block
+        self._begun = False
+        self._code: list[str] = []  # the whole lines of the block
+        self._ended = False
+        self._untold: list[str] = []  # from the block's fence on
+        self.goes_on = False
+        """Whether words follow the block."""
 
     def feed(self, text: str) -> str:
         """More of it; what can be told."""
-        self._text += text
-        if self._begins is None:
-            found = _BEGINS.search(self._text)
-            safe = found.start() if found else _safe(self._text)
-            self._begins = found.end() if found else None
-        else:
-            safe = self._told
-        if self._begins is not None and self._ends is None:
-            self._ends = _ENDS.search(self._text, self._begins)
-        safe = max(safe, self._told)
-        told, self._told = self._text[self._told : safe], safe
-        return told
+        told: list[str] = []
+        lines = _lines(text)
+        for at, line in enumerate(lines):
+            if self._begun:
+                self._untold.append("".join(lines[at:]))
+                self._in_block(lines[at:])
+                break
+            told.append(self._before(line))
+        return "".join(told)
 
-    @property
-    def goes_on(self) -> bool:
-        """Whether words follow the block."""
-        return self._ends is not None and bool(self._text[self._ends.end() :].strip())
+    def _before(self, line: str) -> str:
+        """What can be told when more of a line comes that may begin the block: one that may is held to its end."""
+        ended = line.endswith("\n")
+        if self._plain:
+            self._plain = not ended
+            return line
+        self._hold(line)
+        if ended:
+            whole = self._taken()
+            self._begun = bool(_BEGINS.fullmatch(whole))
+            self._untold = [whole] if self._begun else []
+            return "" if self._begun else whole
+        if not self._lead or self._lead.startswith("`"):
+            return ""
+        self._plain = True
+        return self._taken()
+
+    def _in_block(self, lines: list[str]) -> None:
+        if self._ended:
+            self.goes_on = self.goes_on or any(line.strip() for line in lines)
+            return
+        for at, line in enumerate(lines):
+            self._hold(line)
+            if self._lead == _FENCE:
+                self._ended = True
+                after = ["".join(self._line).lstrip(" \t")[len(_FENCE) :], *lines[at + 1 :]]
+                self.goes_on = any(part.strip() for part in after)
+                return
+            if line.endswith("\n"):
+                self._code.append(self._taken())
+
+    def _hold(self, line: str) -> None:
+        self._line.append(line)
+        if len(self._lead) < len(_FENCE):
+            self._lead = (self._lead + line if self._lead else line.lstrip(" \t"))[: len(_FENCE)]
+
+    def _taken(self) -> str:
+        line, self._line, self._lead = "".join(self._line), [], ""
+        return line
 
     def code(self, *, cut: bool) -> str | None:
         """What stands in the block; None where there is none, or the reply was cut off within it."""
-        if self._begins is None or (cut and self._ends is None):
+        if not self._begun or (cut and not self._ended):
             return None
-        return self._text[self._begins : self._ends.start() if self._ends is not None else None]
+        return "".join(self._code if self._ended else [*self._code, *self._line])
 
     def rest(self) -> str:
         """What was not told."""
-        return self._text[self._told :]
+        return "".join(self._untold or self._line)
 
 
-def _safe(text: str) -> int:
-    """Up to where nothing can be the beginning of a block: a last line that may become its fence waits."""
-    line = text.rfind("\n") + 1
-    start = text[line:].lstrip(" \t")
-    return line if not start or start.startswith("`") or "```".startswith(start) else len(text)
+def _lines(text: str) -> list[str]:
+    """The lines with their ends; the last may have none."""
+    lines = [f"{line}\n" for line in text.split("\n")]
+    lines[-1] = lines[-1][:-1]
+    return lines if lines[-1] else lines[:-1]
 
 
 def _fenced(kind: str, text: str) -> str:

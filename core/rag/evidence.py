@@ -96,7 +96,7 @@ class CitingStream:
         self._support = Support(passages, question)
         self._markup = Markup()
         self._out: list[str] = []
-        self._gap = ""  # spaces that wait for what follows
+        self._gap: list[str] = []  # spaces that wait for what follows
         self._held = ""  # the beginning of what may be a mark
         self._sentence: list[str] = []
         self._ended: Literal["", "narrow", "wide"] = ""
@@ -116,8 +116,8 @@ class CitingStream:
         """The rest, at the end of the answer."""
         self._settle_held("")
         self._end_sentence()
-        self._out.append("" if self._dropped else self._gap)
-        self._gap = ""
+        self._out += [] if self._dropped else self._gap
+        self._gap = []
         return self._given()
 
     def _given(self) -> str:
@@ -163,9 +163,9 @@ class CitingStream:
             self._dropped = True
             return
         for number in new:
-            self._out.append(self._gap if self._line_is_empty else " ")
+            self._out += self._gap if self._line_is_empty else " "
             self._out.append(f"[{number}]")
-            self._gap, self._line_is_empty = "", False
+            self._gap, self._line_is_empty = [], False
         if not new:
             self._dropped = True
         self._fresh.update(new)
@@ -179,18 +179,18 @@ class CitingStream:
             return
         if letter in " \t" and not literal:
             if not (self._dropped and self._gap):
-                self._gap += letter
+                self._gap.append(letter)
             return
         self._close_sentence_before(letter)
         if self._dropped and letter in _NO_SPACE_BEFORE:
-            self._gap = ""
+            self._gap = []
         elif self._dropped and not self._gap and letter.isalnum() and self._ends_in_a_word():
-            self._gap = " "  # what stood between two words is gone; they stay two
+            self._gap = [" "]  # what stood between two words is gone; they stay two
         self._dropped = False
-        self._out.append(self._gap + letter)
+        gap, self._gap = "".join(self._gap), []
+        self._out.append(gap + letter)
         # What code says is no claim, so it supports none.
-        self._sentence.append(self._gap + (" " if literal else letter))
-        self._gap = ""
+        self._sentence.append(gap + (" " if literal else letter))
         self._fresh.clear()
         self._line_is_empty = False
         if not literal:
@@ -223,8 +223,8 @@ class CitingStream:
         return "".join(self._sentence[-_TAIL:])
 
     def _end_line(self) -> None:
-        self._out.append("\n" if self._dropped else self._gap + "\n")
-        self._gap, self._dropped, self._line_is_empty = "", False, True
+        self._out += ["\n"] if self._dropped else [*self._gap, "\n"]
+        self._gap, self._dropped, self._line_is_empty = [], False, True
         self._fresh.clear()
 
     def _end_sentence(self) -> None:

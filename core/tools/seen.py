@@ -21,6 +21,7 @@ _WITHOUT = re.compile(  # people write "example.org/page"
     r"(?<![A-Za-z0-9.@/-])[A-Za-z0-9-]++(?:\.[A-Za-z0-9-]++)++(?::\d++)?(?:[/?][^\s<>\"'`\\\u0080-\U0010ffff]*+)?"
 )
 _PLAIN_START = re.compile(r"[!-~]*+")
+_LONGEST = 20_000  # characters; nothing that long is an address
 _AFTER = ".,;:!?)]}*_"
 _KEPT = "/%:@!$&'()*+,;=~-._"
 _PORTS = {"http": 80, "https": 443}
@@ -96,6 +97,8 @@ def _texts(values: object) -> list[str]:
 def _plain(url: str) -> str:
     """One form for all ways to write an address: no scheme, fragment or usual port; "" where it is none."""
     url = url.strip()
+    if len(url) > _LONGEST:
+        return ""
     try:
         parts = urlsplit(url if "://" in url else f"https://{url}")
         port = parts.port

@@ -19,6 +19,8 @@ _GUARDED: dict[Guard, dict[str, Guard]] = {
     "value": {"</parameter>": "xml"},
 }
 """Inside a call: what begins or ends a stretch in which a tag is but text."""
+_SOON = 1_000  # characters of a call of unknown form that are looked at anew with each more
+_MOST_AGAIN = 20  # calls with a string that never ends, in one reply, of which the rest is read once more
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,9 @@ class TagScanner:
         self._marks: Marks = marks_of(tags)
         self._quotation = Quotation()
         self._held = ""
-        self._space = ""
+        self._waiting: list[str] = []  # what came after that, while there is too little more of it
+        self._enough = 0
+        self._space: list[str] = []
         self._body: list[str] = []
         self._guard: Guard = "undecided"
         self._calls = 0
@@ -74,9 +78,10 @@ class TagScanner:
         pieces: list[Piece] = []
         if self._over:
             return pieces
-        self._held += text
-        while self._step(pieces):
-            pass
+        self._waiting.append(text)
+        self._enough -= len(text)
+        if self._enough <= 0:
+            self._read(pieces)
         return pieces
 
     def close(self, *, cut: bool = False) -> list[Piece]:
@@ -86,13 +91,20 @@ class TagScanner:
             cut: Whether the reply was cut off: what stands in the last call is then not taken apart any more.
         """
         pieces: list[Piece] = []
+        if not self._over:
+            self._read(pieces)
+        for _ in range(_MOST_AGAIN):
+            if self._over or self.mode != "call" or not self._ends_early(pieces, cut=cut):
+                break
         if self._over:
             return pieces
         held, self._held = self._held, ""
         if self.mode == "call":
             if self._guard not in {"string", "value"} and self._marks.is_half_a_tag(held):
                 held = ""
-            self._end_open_call(pieces, "".join(self._body) + held, cut=cut)
+            body = "".join(self._body) + held
+            self._begin("text")
+            pieces.append(Piece("call", body, closed=False))
         elif self.mode == "thought":
             self._think(pieces, "" if self._marks.is_half_a_tag(held) else held)
         else:
@@ -100,29 +112,40 @@ class TagScanner:
                 return pieces
             self._say(pieces, held)
             if self._said or not self._tagged:
-                _add(pieces, "text", self._space)
-            self._space = ""
+                _add(pieces, "text", "".join(self._space))
+            self._space = []
         return pieces
 
     # -- one step: up to the next mark ------------------------------------------------------------------------------
 
-    def _step(self, pieces: list[Piece]) -> bool:
-        """Take what comes before the next mark, and the mark; tells whether there may be another."""
+    def _read(self, pieces: list[Piece]) -> None:
+        text = "".join([self._held, *self._waiting])
+        self._held, self._waiting, self._enough = "", [], 0
+        at: int | None = 0
+        while at is not None:
+            at = self._step(pieces, text, at)
+
+    def _step(self, pieces: list[Piece], text: str, at: int) -> int | None:
+        """Take what comes before the next mark, and the mark; where it ends, if there may be another."""
         if self.mode == "call" and self._guard == "undecided":
-            self._guard = self.tags.guard(self._held)
+            self._guard = self.tags.guard(text, at)
             if self._guard == "undecided":
-                return False
+                self._held = text[at:]
+                self._enough = len(self._held) // 8 if len(self._held) > _SOON else 0
+                return None
         sought = self._marks.sought(self.mode, self._guard)
-        found = sought.pattern.search(self._held)
+        found = sought.pattern.search(text, at)
         if found is None:
-            at = len(self._held) - sought.open_end(self._held)
-            self._take(pieces, self._held[:at])
-            self._held = self._held[at:]
-            return False
-        self._take(pieces, self._held[: found.start()])
-        self._held = self._held[found.end() :]
+            end = max(at, len(text) - sought.open_end(text))
+            self._take(pieces, text[at:end])
+            self._held = text[end:]
+            return None
+        self._take(pieces, text[at : found.start()])
         self._mark(pieces, found)
-        return not self._over
+        if self._over:
+            self._held = text[found.end() :]
+            return None
+        return found.end()
 
     def _take(self, pieces: list[Piece], text: str) -> None:
         if self.mode == "call":
@@ -171,7 +194,7 @@ class TagScanner:
             self._begin("text")
         else:  # it says nothing by itself
             if self.mode == "text" and self._said:
-                self._space = self._space or "\n"
+                self._space = self._space or ["\n"]
             else:
                 self._begin("text")
             self._after = "mark"
@@ -183,7 +206,7 @@ class TagScanner:
 
     def _begin(self, mode: Mode) -> None:
         self.mode, self._guard, self._body = mode, "undecided", []
-        self._space, self._said, self._tagged, self._after, self._fresh = "", False, True, "", True
+        self._space, self._said, self._tagged, self._after, self._fresh = [], False, True, "", True
         self._quotation.new_line()
 
     # -- calls ------------------------------------------------------------------------------------------------------
@@ -193,18 +216,20 @@ class TagScanner:
         self._calls += 1
         self._meet(mark)
 
-    def _end_open_call(self, pieces: list[Piece], body: str, *, cut: bool) -> None:
-        """The reply is over. Where a string never ended, the first tag ends the call all the same."""
-        found = None
-        if not cut and self._guard in {"string", "value"}:
-            found = self._marks.plain.pattern.search(body)
+    def _ends_early(self, pieces: list[Piece], *, cut: bool) -> bool:
+        """The reply is over within a call. Where a string never ended, the first tag ends the call all the same."""
+        if cut or self._guard not in {"string", "value"}:
+            return False
+        body = "".join(self._body) + self._held
+        found = self._marks.plain.pattern.search(body)
         if found is None:
-            self._begin("text")
-            pieces.append(Piece("call", body, closed=False))
-            return
+            return False
+        self._held = ""
         self._end_call(pieces, body[: found.start()], found.group())
-        pieces += self.feed(body[found.end() :])
-        pieces += self.close()
+        if not self._over:
+            self._waiting = [body[found.end() :]]
+            self._read(pieces)
+        return True
 
     # -- what is shown ----------------------------------------------------------------------------------------------
 
@@ -221,13 +246,15 @@ class TagScanner:
         self._quotation.add(text)
         if self._after:
             text = self._without_colon(text)
-        body = self._space + text
         if self._tagged and not self._said:
-            body = body.lstrip()
-        said = body.rstrip()
+            text, self._space = text.lstrip(), []
+        said = text.rstrip()
         if not self.tags.opens and (said or self._said):
-            said = body  # no call can stand beside it
-        self._space = body[len(said) :]
+            said = text  # no call can stand beside it
+        elif not said:
+            self._space += [text] if text else []
+            return
+        said, self._space = "".join([*self._space, said]), [text[len(said) :]] if len(said) < len(text) else []
         if said:
             self._said = True
             _add(pieces, "text", said)

@@ -20,6 +20,8 @@ Guard: TypeAlias = Literal["undecided", "none", "json", "string", "xml", "value"
 
 _XML: Final = "<function"
 _LONGEST_NAME: Final = 200  # characters between `✿FUNCTION✿` and `✿ARGS✿`
+_SPACE: Final = re.compile(r"\s*+")
+_BEFORE_ARGUMENTS: Final = re.compile(r"[: \t\r\n]*+")
 _FEWEST_HIDDEN: Final = {"<": 5, "✿": 2}
 """A reply may end in `a <` and mean it; from so many characters of a tag on it is half a tag, and never shown."""
 
@@ -42,9 +44,9 @@ class Tags:
     drops: tuple[str, ...] = ()
     thoughts: Literal["start", "lines"] = "lines"
 
-    def guard(self, body: str) -> Guard:
-        """What protects tags in a call that begins with `body`; the same for every longer one once it is decided."""
-        return _marked_guard(body) if FUNCTION in self.opens else _tagged_guard(body)
+    def guard(self, text: str, at: int = 0) -> Guard:
+        """What protects tags in a call that begins there; the same for every longer one once it is decided."""
+        return _marked_guard(text, at) if FUNCTION in self.opens else _tagged_guard(text, at)
 
 
 ONLY_THOUGHTS: Final = Tags(thoughts="start")
@@ -114,21 +116,26 @@ def marks_of(tags: Tags) -> Marks:
     return Marks(tags)
 
 
-def _tagged_guard(body: str) -> Guard:
-    start = body.lstrip()
-    if start.startswith(_XML):
+def _tagged_guard(text: str, at: int) -> Guard:
+    at = _after(_SPACE, text, at)
+    if text.startswith(_XML, at):
         return "xml"
-    return "undecided" if _XML.startswith(start) else "json"
+    return "undecided" if _XML.startswith(text[at : at + len(_XML)]) else "json"
 
 
-def _marked_guard(body: str) -> Guard:
-    at = body.find(ARGS[0], 0, _LONGEST_NAME)
+def _marked_guard(text: str, begins: int) -> Guard:
+    at = text.find(ARGS[0], begins, begins + _LONGEST_NAME)
     if at < 0:
-        return "undecided" if len(body) < _LONGEST_NAME else "none"
-    tail = body[at : at + len(ARGS)]
+        return "undecided" if len(text) - begins < _LONGEST_NAME else "none"
+    tail = text[at : at + len(ARGS)]
     if tail != ARGS:
         return "undecided" if ARGS.startswith(tail) else "none"
-    arguments = body[at + len(ARGS) :].lstrip(": \t\r\n")
-    if not arguments:
+    at = _after(_BEFORE_ARGUMENTS, text, at + len(ARGS))
+    if at == len(text):
         return "undecided"
-    return "json" if arguments[0] in "{[" else "none"
+    return "json" if text[at] in "{[" else "none"
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at

@@ -19,6 +19,10 @@ _XML: Final = "<function="
 _END_XML: Final = "</function>"
 _END_CALL: Final = "</tool_call>"
 _MARK: Final = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
+_SPACE: Final = re.compile(r"\s*+")
+_CLOSING: Final = re.compile(r"[}\]), \t\r\n]*+")
+_ENDS: Final = "`}]), \t\r\n"
+_LONGEST_START: Final = 2_000  # characters that may stand before it is known what a call is; longer ones are none
 
 
 @dataclass(slots=True)
@@ -35,24 +39,25 @@ class Untagged:
     _place: Literal["start", "object", "xml", "after", "no"] = "start"
     _pieces: list[str] = field(default_factory=list[str])
     _body: list[str] = field(default_factory=list[str])
-    _start: str = ""
     _depth: int = 0
     _string: bool = False
-    _rest: str = ""  # of the text before, what must be looked at again
-    _tail: str = ""
+    _carried: str = ""  # of the text before, what must be looked at again
     _earlier: list[str] = field(default_factory=list[str])  # the calls before the last one
 
     def feed(self, text: str) -> str | None:
         """`None` while the reply may still be a call; else all that was held back, which is to be read as text."""
         self._pieces.append(text)
-        if self._place == "start":
-            self._begin(text)
-        elif self._place == "object":
-            self._follow(text)
-        elif self._place == "xml":
-            self._follow_xml(text)
-        elif self._place == "after":
-            self._end(text)
+        text, at = self._carried + text, 0
+        self._carried = ""
+        while at < len(text) and self._place != "no":
+            if self._place == "start":
+                at = self._begin(text, at)
+            elif self._place == "object":
+                at = self._follow(text, at)
+            elif self._place == "xml":
+                at = self._follow_xml(text, at)
+            else:
+                at = self._end(text, at)
         return self.held() if self._place == "no" else None
 
     def held(self) -> str:
@@ -61,7 +66,7 @@ class Untagged:
 
     def calls(self, *, cut: bool) -> list[CallText]:
         """The calls, now that the reply is over; the last of a reply that was `cut` off is not mended."""
-        last = "".join([*self._body, self._rest])
+        last = "".join([*self._body, self._carried] if self._place in {"object", "xml"} else self._body)
         found = [read_calls(body, self.functions) for body in self._earlier]
         found.append(read_calls(last, self.functions, mend=not cut and may_be_mended(last)))
         names = {f.get("name") for f in self.functions}
@@ -69,23 +74,28 @@ class Untagged:
         one_each = all(len(each) == 1 for each in found)
         return calls if one_each and all(call.name in names for call in calls) else []
 
-    def _begin(self, text: str) -> None:
-        """Tell from the first characters whether this may be a call."""
-        self._start += text
-        start = self._start.lstrip()
+    def _begin(self, text: str, at: int) -> int:
+        """Tell from the first characters whether this may be a call; where it begins, or the end of the text."""
+        at = begins = _after(_SPACE, text, at)
         if self.tagged:
-            start = start.removeprefix(_CALL).lstrip()
-            if start and _CALL.startswith(start):
-                return
-        if _HALF_FENCE.fullmatch(start):
-            return
-        fence = _FENCE.match(start)
-        body = (start[fence.end() :] if fence else start).lstrip()
-        self._place = self._kind(body)
-        if self._place == "object":
-            self._follow(body)
-        elif self._place == "xml":
-            self._follow_xml(body)
+            if text.startswith(_CALL, at):
+                at = _after(_SPACE, text, at + len(_CALL))
+            if at < len(text) and _CALL.startswith(text[at : at + len(_CALL) + 1]):
+                return self._wait(text, begins)
+        most = at + _LONGEST_START
+        if _HALF_FENCE.fullmatch(text, at, most):
+            return self._wait(text, begins)
+        fence = _FENCE.match(text, at, most)
+        at = _after(_SPACE, text, fence.end()) if fence else at
+        self._place = self._kind(text[at : at + _LONGEST_START])
+        return self._wait(text, begins) if self._place == "start" else at
+
+    def _wait(self, text: str, at: int) -> int:
+        """Look at it again with more text."""
+        self._carried = text[at:]
+        if len(self._carried) > _LONGEST_START:
+            self._place = "no"
+        return len(text)
 
     def _kind(self, body: str) -> Literal["start", "object", "xml", "no"]:
         if _XML.startswith(body[: len(_XML)]):
@@ -109,49 +119,61 @@ class Untagged:
             return kind if text[:end].strip() in names else "no"
         return "start" if any(name.startswith(text.strip()) for name in names) else "no"
 
-    def _follow(self, text: str) -> None:
+    def _follow(self, text: str, at: int) -> int:
         """Count brackets outside of strings until the object ends."""
-        text, at = self._rest + text, 0
-        for found in _MARK.finditer(text):
+        begins = at
+        for found in _MARK.finditer(text, at):
             at, mark = found.end(), found.group()
             if mark == '"':
                 self._string = not self._string
             elif not self._string and len(mark) == 1:
                 self._depth += 1 if mark in "{[" else -1
                 if self._depth <= 0:
-                    self._finish(text, at)
-                    return
+                    return self._finish(text, begins, at)
         at = len(text) - 1 if text.endswith("\\") and at < len(text) else len(text)
-        self._body.append(text[:at])
-        self._rest = text[at:]
+        return self._go_on(text, begins, at)
 
-    def _follow_xml(self, text: str) -> None:
-        text = self._rest + text
-        at = text.find(_END_XML)
-        if at >= 0:
-            self._finish(text, at + len(_END_XML))
-            return
-        at = max(0, len(text) - len(_END_XML))
-        self._body.append(text[:at])
-        self._rest = text[at:]
+    def _follow_xml(self, text: str, at: int) -> int:
+        end = text.find(_END_XML, at)
+        if end >= 0:
+            return self._finish(text, at, end + len(_END_XML))
+        return self._go_on(text, at, max(at, len(text) - len(_END_XML)))
 
-    def _finish(self, text: str, at: int) -> None:
-        self._body.append(text[:at])
-        self._place, self._rest = "after", ""
-        self._end(text[at:])
+    def _go_on(self, text: str, begins: int, at: int) -> int:
+        self._body.append(text[begins:at])
+        self._carried = text[at:]
+        return len(text)
 
-    def _end(self, text: str) -> None:
+    def _finish(self, text: str, begins: int, at: int) -> int:
+        self._body.append(text[begins:at])
+        self._place = "after"
+        return at
+
+    def _end(self, text: str, at: int) -> int:
         """After a call only the next, the end of a fence, a stray bracket or a stray closing tag may follow."""
-        self._tail += text
-        following = self._tail.lstrip("}]), \t\r\n")
-        if self.tagged:
-            following = following.removeprefix(_END_CALL).lstrip()
-        if following.startswith("{") or (self.tagged and following.startswith(_CALL)):
+        following = _after(_CLOSING, text, at)
+        if self.tagged and text.startswith(_END_CALL, following):
+            following = _after(_SPACE, text, following + len(_END_CALL))
+        if text.startswith("{", following) or (self.tagged and text.startswith(_CALL, following)):
             self._earlier.append("".join(self._body))
-            self._body, self._start, self._tail, self._depth = [], "", "", 0
-            self._place = "start"
-            self._begin(following)
-        elif not (self.tagged and _CALL.startswith(following)) and not _END_CALL.startswith(
-            self._tail.strip("`}]), \t\r\n")
-        ):
+            self._body, self._depth, self._place = [], 0, "start"
+            return following
+        rest = text[at:]
+        if (self.tagged and _CALL.startswith(text[following:])) or _END_CALL.startswith(rest.strip(_ENDS)):
+            self._carried = _shortened(rest)
+        else:
             self._place = "no"
+        return len(text)
+
+
+def _after(pattern: re.Pattern[str], text: str, at: int) -> int:
+    found = pattern.match(text, at)
+    return found.end() if found else at
+
+
+def _shortened(tail: str) -> str:
+    """What follows a call, without what more of says nothing new: any number of brackets and line ends may."""
+    tail = tail[_after(_CLOSING, tail, 0) :]
+    said = tail.rstrip(_ENDS)
+    beyond = tail[len(said) :]
+    return said + (beyond.strip()[:1] or beyond[:1])

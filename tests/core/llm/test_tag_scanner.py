@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from core.llm.calling.tag_scanner import Piece, TagScanner
 from core.llm.calling.tags import MARKED, ONLY_THOUGHTS, TAGGED, Tags
+from core.llm.calling.untagged import Untagged
 
 FORMATS = st.sampled_from([TAGGED, MARKED, ONLY_THOUGHTS])
 PLAIN = [
@@ -173,3 +174,22 @@ def test_inline_code_ends_where_its_line_says() -> None:
     assert [piece.mode for piece in scanned([f"I use `f`{call}"])] == ["text", "call"]
     for quoted in (f"`so: {call}`", f"``{call}``", f"`a` and `{call}`"):
         assert [piece.mode for piece in scanned([quoted])] == ["text"]
+
+
+def test_strings_that_never_end_are_gone_back_over_a_few_times_only() -> None:
+    scanner = TagScanner(TAGGED)
+    pieces = [*scanner.feed('<tool_call>{\\"' * 2_000), *scanner.close()]
+    assert [piece.closed for piece in pieces] == [*[True] * (len(pieces) - 1), False]
+    assert len(pieces) < 100
+
+
+def test_any_number_of_calls_without_tags_is_read_in_one_pass() -> None:
+    untagged = Untagged([{"name": "a"}])
+    assert untagged.feed('{"name": "a", "arguments": {}}\n' * 2_000) is None
+    assert [call.name for call in untagged.calls(cut=False)] == ["a"] * 2_000
+
+
+def test_what_stands_very_long_before_the_name_of_a_call_is_text() -> None:
+    untagged = Untagged([{"name": "a"}])
+    given = "{" + " " * 3_000
+    assert untagged.feed(given) == given
