@@ -22,6 +22,7 @@ STYLES = (
     "icons",
     "shell",
     "history",
+    "keys",
     "talk",
     "prose",
     "bubbles",

@@ -1,7 +1,7 @@
 """Where everything on the page stands. Components are placed here and nowhere else; handlers are wired by the caller.
 
 #side            #talk                      #evidence
-#history         #top   (title, readiness)  #page  (the page a claim came from)
+#house, #history #top   (title, readiness)  #page  (the page a claim came from)
                  #status (hidden state)
                  #chat
                  #ask    (a tool that waits to be allowed)
@@ -66,6 +66,7 @@ def build(context: WebContext, wire: Callable[[Handles], None]) -> gr.Blocks:
     with gr.Blocks(title="Parlour", fill_height=True, fill_width=True, analytics_enabled=False) as blocks:
         with gr.Row(elem_id="room"):
             with gr.Column(elem_id="side", scale=0):
+                _panel("house", fixed("house"))
                 history = _panel("history")
             with gr.Column(elem_id="talk", scale=1):
                 top = _panel("top")

@@ -4,6 +4,7 @@ import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
+import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
@@ -38,6 +39,7 @@ const BUTTONS = {
   menu: openMenu,
   models: openModels,
   libraries: openLibraries,
+  keys: openKeys,
   tools: () => openTools(),
   allow: decide,
   always: decide,

@@ -10,7 +10,7 @@ const DRAFT = 'p-draft';
 const LONG = 20_000; // letters
 const LABELS = [
   ['.submit-button', 'send'], ['.input-row > .stop-button', 'stop'], ['.upload-button', 'attach'],
-  ['.microphone-button', 'record'], ['textarea', 'question'],
+  ['.microphone-button', 'record'], ['textarea', 'question'], ['[role="group"]', 'question'],
 ];
 let restored = false;
 
@@ -48,6 +48,14 @@ function restore() {
   restored = true;
   const text = session.get(DRAFT);
   if (text && !area().value && !wasSent(text)) put(area(), text);
+  begin();
+}
+
+// Who opens the page can write at once. A finger raises a keyboard of glass over half the page, so it is not asked
+// there; and a page within another does not take the keyboard from that one.
+function begin() {
+  const mine = window.top === window && matchMedia('(hover: hover) and (pointer: fine)').matches;
+  if (mine && document.activeElement === document.body && !document.querySelector('dialog[open]')) area().focus({ preventScroll: true });
 }
 
 // The side that letters run from is looked for anew in each line: in a megabyte of them that takes minutes.

@@ -42,7 +42,7 @@ function show(button, items) {
   const element = Object.assign(document.createElement('div'), { className: 'p-float' });
   element.setAttribute('role', 'menu');
   element.append(...items);
-  document.body.append(element);
+  (document.querySelector('main') ?? document.body).append(element);
   const place = button.getBoundingClientRect();
   element.style.left = `${Math.max(8, Math.min(place.right - element.offsetWidth, innerWidth - element.offsetWidth - 8))}px`;
   element.style.top = `${place.bottom + element.offsetHeight > innerHeight ? place.top - element.offsetHeight : place.bottom}px`;
@@ -63,7 +63,7 @@ function item(label, className, act) {
   return element;
 }
 
-function rename(id, title) {
+export function rename(id, title) {
   const input = Object.assign(document.createElement('input'), { value: title, maxLength: 120, autocomplete: 'off' });
   question(say('title'), input, say('save'), () => {
     const text = input.value.trim();
@@ -72,12 +72,12 @@ function rename(id, title) {
   input.select();
 }
 
-function remove(id, title) {
+export function remove(id, title) {
   const text = Object.assign(document.createElement('p'), { textContent: say('delete_ask', { title }) });
   // Where the row was, the next one is; after the last, the one before; else what begins a new conversation.
   const row = document.querySelector(rowOf(id))?.closest('li');
   const near = [row?.nextElementSibling, row?.previousElementSibling].map((one) => one?.querySelector('.p-menu')?.dataset.id);
-  const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#history .p-new', '#composer textarea'];
+  const back = [rowOf(id), ...near.filter(Boolean).map(rowOf), '#house .p-new', '#composer textarea'];
   question('', text, say('delete'), () => ask({ do: 'delete', id }), { kind: 'p-danger', back });
 }
 

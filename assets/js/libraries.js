@@ -64,13 +64,14 @@ class Dialog {
     const { element, fresh } = this.parts;
     document.body.append(element);
     element.showModal();
+    if (fingers()) { element.tabIndex = -1; element.focus(); }  // a field would raise a keyboard of glass over what it belongs to
     const first = document.activeElement;
     this.tell('run', say('libraries_loading'));
     await this.look();
     const { libraries, opened } = this.data;
     if (!this.at && libraries.length === 1 && !narrow()) await this.choose(libraries[0].id, { quiet: true });
     if (!element.isConnected || !this.free(first) || fresh.value) return;  // who writes already is left alone
-    if (!libraries.length) fresh.focus();
+    if (!libraries.length) (fingers() ? element : fresh).focus();
     else if (opened) this.parts.name.focus();
     else (element.querySelector('[aria-current], [data-library]') ?? fresh).focus();
   }
@@ -328,4 +329,5 @@ class Dialog {
   }
 }
 
+const fingers = () => matchMedia('(hover: none) and (pointer: coarse)').matches;
 const narrow = () => matchMedia('(max-width: 839.98px)').matches;

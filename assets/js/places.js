@@ -71,14 +71,14 @@ function cover() {
   covered = over;
 }
 
-// Closed, it gives the keyboard back.
+// Closed, it gives the keyboard back, also to who opened it with a finger.
 export function drawer(open) {
   if (!phone.matches && open) return;
-  const within = document.activeElement?.closest('#side');
+  const was = root.dataset.drawer === 'open';
   root.dataset.drawer = open ? 'open' : 'closed';
   cover();
-  if (open) document.querySelector('#history .p-new')?.focus();
-  else if (within && phone.matches) document.querySelector('#top .p-open-menu')?.focus();
+  if (open && !was) document.querySelector('#house .p-new')?.focus();
+  else if (was && !open && phone.matches) document.querySelector('#top .p-open-menu')?.focus();
 }
 
 export function evidence(open) {

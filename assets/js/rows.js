@@ -19,8 +19,21 @@ function speakRow(row) {
 function describe(title) {
   const expanded = String(title.classList.contains('expanded'));
   if (title.getAttribute('aria-expanded') !== expanded) title.setAttribute('aria-expanded', expanded);
-  const inner = title.querySelector('.arrow > button:not([tabindex])');
-  if (inner) { inner.tabIndex = -1; inner.setAttribute('aria-hidden', 'true'); }
+  // A button within a button: the outer one does it all, and what lies over the inert one is clicked instead of it.
+  const inner = title.querySelector('.arrow > button');
+  if (inner && !inner.inert) inner.inert = true;
+}
+
+// The page's own heading is the first; a reply's begin below it and leave out no level, whatever the model wrote.
+function outline(row) {
+  const above = [];
+  for (const heading of row.querySelectorAll('.prose :is(h1, h2, h3, h4, h5, h6)')) {
+    const own = Number(heading.localName[1]);
+    while (above.at(-1) >= own) above.pop();
+    above.push(own);
+    const level = String(above.length + 1);
+    if (heading.getAttribute('aria-level') !== level) heading.setAttribute('aria-level', level);
+  }
 }
 
 function name(button) {
@@ -34,6 +47,7 @@ export function start() {
   onChange(() => {
     takeSources();
     document.querySelectorAll('#chat .message-row').forEach(speakRow);
+    document.querySelectorAll('#chat .bot-row').forEach(outline);
     document.querySelectorAll('#chat .thought-group > .title').forEach(describe);
     document.querySelectorAll('#chat .copy_code_button').forEach(name);
     // Where a list has its marks, a table its first column: on the side from which its words run.

@@ -59,7 +59,7 @@ export function frame() {
   const servers = make('ul', { attributes: { role: 'list', 'aria-labelledby': 'p-tools-servers' } });
   const none = note(say('tools_servers_none'));
   const own = note('', 'p-own');
-  const brought = make('h4', { id: 'p-tools-servers', textContent: say('tools_servers') });
+  const brought = make('h3', { id: 'p-tools-servers', textContent: say('tools_servers') });
   const add = make('button', { type: 'button', className: 'p-add', attributes: { 'data-part': 'add' } }, make('span', { textContent: say('tools_add') }));
   const shelf = make('div', { className: 'p-shelf-list' },
     entries, own, brought, none, servers, add);

@@ -13,7 +13,7 @@ from tests.e2e.chat_steps import NAMED, ask, ask_and_wait, chat, wait_for_script
 def open_menu(page: Page, title: str) -> None:
     """Open the menu of a conversation."""
     page.locator("#history").get_by_text(title).first.hover()
-    page.get_by_role("button", name=f"Rename or delete “{title}”").click()
+    page.get_by_role("button", name=f"Options for “{title}”").click()
 
 
 def test_a_conversation_is_called_by_the_first_words_of_its_question(page: Page) -> None:
@@ -53,7 +53,7 @@ def test_a_conversation_has_an_address_and_the_browsers_back_works(page: Page) -
     ask_and_wait(page, "The first address", "You said: The first address")
     expect(page).to_have_url(NAMED)
     first = page.url
-    page.locator("#history").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New conversation").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     ask_and_wait(page, "The second address", "You said: The second address")
     page.locator("#history").get_by_text("The first address").first.click()
@@ -69,7 +69,7 @@ def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(
     page = open_page(server)
     ask(page, "count slowly, unseen")
     expect(chat(page)).to_contain_text("word5 ")
-    page.locator("#history").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New conversation").first.click()
     row = page.locator("#history li").filter(has_text="count slowly, unseen")
     expect(row.get_by_role("img", name="replying")).to_be_visible()
     expect(row.get_by_role("img", name="new reply")).to_be_visible()

@@ -165,6 +165,8 @@ def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_
     page.locator(".p-open-menu").click()
     page.get_by_role("button", name="文档库").click()
     dialog = page.get_by_role("dialog", name="文档库")
+    expect(dialog.get_by_role("status").last).to_be_empty()  # it has been told what there is
+    expect(dialog).to_be_focused()  # and no field, which would raise a keyboard
     dialog.get_by_label("新文档库").fill("一个名称相当长的文档库，长到在手机屏幕上放不下一整行为止")
     dialog.get_by_label("新文档库").press("Enter")
     use = dialog.get_by_label("在当前对话中使用")

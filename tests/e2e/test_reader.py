@@ -38,7 +38,7 @@ def test_a_chinese_browser_gets_a_chinese_page(server: AppProcess, open_page: Ca
     expect(chat(page)).to_contain_text("停止")
     ask(page, "   ")
     expect(page.get_by_text("没有可发送的内容").or_(page.get_by_text("没有内容")).first).to_be_visible()
-    expect(page.locator("#history")).to_contain_text("新对话")
+    expect(page.locator("#side")).to_contain_text("新对话")
 
 
 def test_nothing_overflows_and_the_composer_stays_in_sight(page: Page) -> None:
@@ -55,7 +55,7 @@ def test_on_a_phone_the_conversations_are_a_drawer(server: AppProcess, open_page
     expect(page.locator("#history")).not_to_be_in_viewport()
     page.get_by_role("button", name="Conversations").first.click()
     expect(page.locator("#history").get_by_text("On a small screen").first).to_be_in_viewport()
-    page.locator("#history").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New conversation").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     expect(page.locator("#history")).not_to_be_in_viewport()
 

@@ -52,7 +52,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         "history.earlier": [one for one in conversations if at - one.updated_at >= _DAY],
     }
     rows = "".join(
-        f'<h3>{escaped(words(key))}</h3><ul role="list">'
+        f'<h2>{escaped(words(key))}</h2><ul role="list">'
         + "".join(_row(one, current, _state(one.id, running_ids, unread, asking), words) for one in group)
         + "</ul>"
         for key, group in groups.items()
@@ -62,14 +62,26 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         rows += f'<a class="p-more" role="button" href="#do-older">{escaped(words("history.older"))}</a>'
     none = f'<p class="p-none">{escaped(words("history.none"))}</p>'
     return (
-        f'<div class="p-mark" aria-hidden="true"></div><h1>{escaped(words("page.name"))}</h1>'
-        f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
         f'<nav aria-label="{escaped(words("history.label"))}">{rows or none}</nav>'
         f'<div class="p-side-foot"><button class="p-shelf" type="button" data-do="libraries" aria-haspopup="dialog">'
         f"<span>{escaped(words('libraries.open'))}</span></button>"
         f'<button class="p-shelf p-open-tools" type="button" data-do="tools" aria-haspopup="dialog">'
         f"<span>{escaped(words('tools.open'))}</span>{_mark(trouble, words)}</button>"
+        f'<button class="p-shelf p-open-keys" type="button" data-do="keys" aria-haspopup="dialog">'
+        f"<span>{escaped(words('history.keys'))}</span><kbd>?</kbd></button>"
         f'<button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
+    )
+
+
+def house_html(words: Words) -> str:
+    """Markup for `#house`, what stands above the list and is never drawn anew: one can be typing in it."""
+    find = escaped(words("history.find"))
+    return (
+        f'<div class="p-mark" aria-hidden="true"></div><p class="p-house">{escaped(words("page.name"))}</p>'
+        f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
+        f'<div class="p-find"><input type="search" id="p-find" placeholder="{find}" aria-label="{find}" '
+        f'maxlength="120" autocomplete="off" spellcheck="false" enterkeyhint="go"><kbd aria-hidden="true"></kbd></div>'
+        f'<p class="p-found" role="status"></p>'
     )
 
 

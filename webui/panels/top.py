@@ -76,7 +76,7 @@ def top_html(
     return (
         f'<div class="p-top"><button type="button" class="p-icon p-open-menu" data-do="drawer" aria-label="{menu}" '
         f'aria-controls="side"></button>'
-        f'<h2 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h2>'
+        f'<h1 class="p-title" dir="auto">{escaped(title or words("top.untitled"))}</h1>'
         f"{uses_html(libraries, words)}"
         f"{_ready_html(readiness, words, speakers)}{choosing}"
         f'<button type="button" class="p-icon p-open-evidence" data-do="evidence" aria-label="{evidence}" '

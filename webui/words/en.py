@@ -10,6 +10,7 @@ from webui.words.entrance_en import ENTRANCE
 from webui.words.evidence_en import EVIDENCE
 from webui.words.export_en import EXPORT
 from webui.words.form_en import FORM
+from webui.words.keys_en import KEYS
 from webui.words.libraries_en import LIBRARIES
 from webui.words.limits_en import LIMITS
 from webui.words.links_en import LINKS
@@ -28,6 +29,7 @@ WORDS: dict[str, str] = {
     **ENTRANCE,
     **EXPORT,
     **FORM,
+    **KEYS,
     **LIBRARIES,
     **LIMITS,
     **LINKS,
@@ -59,7 +61,7 @@ WORDS: dict[str, str] = {
     "history.today": "Today",
     "history.earlier": "Earlier",
     "history.older": "Show older conversations",
-    "history.menu": "Rename or delete “{title}”",
+    "history.menu": "Options for “{title}”",
     "history.running": "replying",
     "history.unread": "new reply",
     "history.none": "What you ask is kept here.",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import gradio as gr
 
 from webui.page_look import Look
+from webui.panels.history import house_html
 from webui.panels.room import room_html
 from webui.words import LANGUAGES, Words
 
@@ -25,7 +26,12 @@ def _fixed_words(lang: Lang, look: Look) -> dict[str, str]:
     words = Words(lang)
     own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
     questions = None if look.suggestions is None else [one.text for one in look.suggestions]
-    return {**{key: words(key) for key in _KEYS}, **own, "hello": room_html(words, questions)}
+    return {
+        **{key: words(key) for key in _KEYS},
+        **own,
+        "house": house_html(words),
+        "hello": room_html(words, questions),
+    }
 
 
 def translations(look: Look) -> gr.I18n:

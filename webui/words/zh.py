@@ -10,6 +10,7 @@ from webui.words.entrance_zh import ENTRANCE
 from webui.words.evidence_zh import EVIDENCE
 from webui.words.export_zh import EXPORT
 from webui.words.form_zh import FORM
+from webui.words.keys_zh import KEYS
 from webui.words.libraries_zh import LIBRARIES
 from webui.words.limits_zh import LIMITS
 from webui.words.links_zh import LINKS
@@ -28,6 +29,7 @@ WORDS: dict[str, str] = {
     **ENTRANCE,
     **EXPORT,
     **FORM,
+    **KEYS,
     **LIBRARIES,
     **LIMITS,
     **LINKS,
@@ -59,7 +61,7 @@ WORDS: dict[str, str] = {
     "history.today": "今天",
     "history.earlier": "更早",
     "history.older": "显示更早的对话",
-    "history.menu": "重命名或删除“{title}”",
+    "history.menu": "“{title}”的更多操作",
     "history.running": "正在回答",
     "history.unread": "有新回答",
     "history.none": "你问过的会留在这里。",

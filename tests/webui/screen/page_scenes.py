@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.rag.claims import sentences_of
 from core.runs.log import Checked, ClaimsChecked, RunFinished
 from core.runs.reply import Reply
-from tests.webui.screen.calls_scenes import Scene, call, came, reply_of, turns
+from core.storage.base import StoredMessage
+from tests.webui.screen.calls_scenes import Scene, asking, call, came, paused, reply_of, traced, turns
 
 PARAGRAPH = "The quick brown fox jumps over the lazy dog and goes on to the next field, where it rests a while."
 
@@ -28,10 +31,16 @@ def _answer(first: str) -> Reply:
 
 def marks() -> Scene:
     """Marks and signs at the ends of sentences, in English and Chinese, so that some stand at the ends of lines."""
+    return _marks(40, 60)
+
+
+def _marks(english_ones: int, chinese_ones: int) -> Scene:
     passage = {"text": "…", "document": "policy.pdf", "document_id": "doc", "page": 2, "chunk_id": 1}
     passages = [{**passage, "chunk_id": number} for number in range(1, 13)]
-    english = " ".join(f"{'The deductible is x' + 'y' * (at % 7)} [{at % 12 + 1}]." for at in range(40))
-    chinese = "".join(f"虫声新透绿窗纱{'，' * (at % 2)}{'今' * (at % 5)}[{at % 12 + 1}]。" for at in range(60))
+    english = " ".join(f"{'The deductible is x' + 'y' * (at % 7)} [{at % 12 + 1}]." for at in range(english_ones))
+    chinese = "".join(
+        f"虫声新透绿窗纱{'，' * (at % 2)}{'今' * (at % 5)}[{at % 12 + 1}]。" for at in range(chinese_ones)
+    )
     text = f"{english}\n\n{chinese}"
     claims = [
         Checked(1, end, "unsupported" if at % 2 else "weak", ()) for at, (_, end) in enumerate(sentences_of(text))
@@ -55,4 +64,19 @@ def table() -> Scene:
     return turns("A table?", reply_of((0, MessageStarted()), (0.3, TextDelta(text)), (1, RunFinished("complete"))))
 
 
-SCENES = {"long": long, "marks": marks, "table": table}
+def everything() -> Scene:
+    """A bit of all that a conversation can hold, and a question that waits."""
+    heading = f"### A heading of the model's own\n\n{TABLE}\n```python\n{'print(300 < 750)  # ' * 12}\n```\n\n$$a^2$$"
+    written = reply_of((0, MessageStarted()), (0.3, TextDelta(heading)), (1, RunFinished("complete")))
+    error = {"key": "model_unreachable", "message": "", "hint": "", "details": {"host": "api.example.org"}}
+    failed = reply_of((0, MessageStarted()), (0.3, TextDelta("It was")), (1, RunFinished("error", error)))
+    parts = [_marks(3, 2), traced(), turns("Write.", written), turns("And?", failed), paused(), asking()]
+    thread: list[StoredMessage] = []
+    replies: dict[str, Reply] = {}
+    for number, (turns_of, replies_of) in enumerate(parts):
+        thread += [replace(turn, id=f"{number}-{turn.id}") for turn in turns_of]
+        replies |= {f"{number}-{name}": reply for name, reply in replies_of.items()}
+    return thread, replies
+
+
+SCENES = {"long": long, "marks": marks, "table": table, "everything": everything}

@@ -209,7 +209,7 @@ class Stage:
         readiness = Readiness()
         readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
         current = "conv" if thread else ""
-        running = scene == "running" or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
+        running = scene in {"running", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = heard(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)

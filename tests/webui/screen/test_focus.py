@@ -85,7 +85,7 @@ def test_when_its_row_is_gone_the_keyboard_goes_to_the_next_one(show: Show) -> N
     page.get_by_role("dialog").get_by_role("button", name="Delete").press("Enter")
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.evaluate("document.querySelector('#history li').remove()")
-    expect(page.locator("#history .p-new")).to_be_focused()
+    expect(page.locator("#house .p-new")).to_be_focused()
 
 
 def test_an_open_drawer_keeps_the_keyboard_and_gives_it_back(show: Show) -> None:
@@ -93,11 +93,11 @@ def test_an_open_drawer_keeps_the_keyboard_and_gives_it_back(show: Show) -> None
     button = page.get_by_role("button", name="Conversations")
     focus(button)
     page.keyboard.press("Enter")
-    expect(page.locator("#history .p-new")).to_be_focused()
+    expect(page.locator("#house .p-new")).to_be_focused()
     for _ in range(page.locator("#side :is(a, button)").count() + 2):
         page.keyboard.press("Tab")
         assert not page.evaluate("document.activeElement.closest('#talk, #evidence')")
-    page.locator("#history .p-new").focus()
+    page.locator("#house .p-new").focus()
     page.keyboard.press("Escape")
     expect(button).to_be_focused()
 
@@ -125,7 +125,7 @@ def test_evidence_over_the_page_has_the_keyboard_keeps_it_and_gives_it_back(
 def test_a_page_that_grows_wide_while_the_drawer_is_open_can_be_used(show: Show) -> None:
     page = show("answered", width=390, height=780)
     page.get_by_role("button", name="Conversations").click()
-    expect(page.locator("#history .p-new")).to_be_focused()
+    expect(page.locator("#house .p-new")).to_be_focused()
     page.set_viewport_size({"width": 1280, "height": 800})
     page.locator("#composer textarea").click()
     expect(page.locator("#composer textarea")).to_be_focused()

@@ -47,7 +47,7 @@ def history(*conversations: Conversation, **options: Any) -> LexborHTMLParser:
 
 def test_conversations_stand_under_today_and_earlier() -> None:
     tree = history(conversation("a"), conversation("b", 3600), conversation("c", 3 * DAY))
-    assert [heading.text() for heading in tree.css("h3")] == ["Today", "Earlier"]
+    assert [heading.text() for heading in tree.css("h2")] == ["Today", "Earlier"]
     assert [link.attributes["data-open"] for link in tree.css("a[data-open]")] == ["a", "b", "c"]
 
 

@@ -1,0 +1,70 @@
+"""Axe finds nothing to mend in the dialogs that speak with the server, nor on the pages before Parlour's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from tests.e2e.app_process import AppProcess
+from tests.e2e.axe import findings, findings_everywhere
+from tests.e2e.chat_steps import focus
+
+SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
+
+
+def test_of_the_dialogs_about_models_tools_and_libraries(page: Page) -> None:
+    page.locator("#top .p-open-models").click()
+    expect(page.locator("dialog.p-models select option").first).to_be_attached()
+    assert findings_everywhere(page, "dialog") == []
+    page.keyboard.press("Escape")
+    page.locator("#history .p-open-tools").click()
+    dialog = page.get_by_role("dialog", name="Tools")
+    for part in dialog.locator("[data-part], .p-add").all():
+        part.click()
+        expect(part).to_have_attribute("aria-current", "true")
+        assert findings(page, "dialog") == []
+    assert findings_everywhere(page, "dialog") == []
+    page.keyboard.press("Escape")
+    focus(page.get_by_role("button", name="Libraries"))
+    page.keyboard.press("Enter")
+    dialog = page.get_by_role("dialog", name="Libraries")
+    expect(dialog.get_by_label("New library")).to_be_focused()
+    assert findings_everywhere(page, "dialog") == []
+    page.keyboard.type("Policies")
+    page.keyboard.press("Enter")
+    dialog.locator("input[type=file]").set_input_files(SAMPLES / "policy.pdf")
+    expect(dialog.locator(".p-docs li[data-state=ready]")).to_have_count(1)
+    dialog.get_by_label("Try a question").fill("How soon must damage be reported?")
+    dialog.get_by_label("Try a question").press("Enter")
+    expect(dialog.locator(".p-found li").first).to_be_visible()
+    assert findings_everywhere(page, "dialog") == []
+    dialog.get_by_role("button", name="Delete library").click()  # other tests begin without one
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog.get_by_label("New library")).to_be_focused()
+
+
+def test_of_files_that_were_taken_and_refused(page: Page) -> None:
+    files = [
+        {"name": name, "mimeType": "application/zip", "buffer": b"PK\x03\x04" + bytes(200)}
+        for name in ("a.zip", "b.exe")
+    ]
+    page.locator("#composer input[type=file]").first.set_input_files(files)  # pyright: ignore[reportArgumentType]
+    expect(page.locator("#talk .p-left-out")).to_be_visible()
+    page.locator("#composer input[type=file]").first.set_input_files(SAMPLES / "notes.md")
+    expect(page.locator("#composer .p-chip .p-name")).to_be_visible()
+    assert findings_everywhere(page) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_of_the_pages_before_parlours_own(server: AppProcess, browser: Browser, scheme: str) -> None:
+    context = browser.new_context(color_scheme=scheme, locale="en-US", base_url=server.url)  # pyright: ignore[reportArgumentType]
+    page = context.new_page()
+    page.goto("/")
+    assert findings(page) == []
+    page.get_by_label("Token").fill("not the one")
+    page.get_by_role("button", name="Open").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert findings(page) == []
+    context.close()

@@ -1,0 +1,84 @@
+"""Axe finds nothing to mend on the page: no screen, no dialog, in neither theme, at neither width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from playwright.sync_api import Page, expect
+
+from tests.e2e.axe import PHONE, findings, findings_everywhere, findings_in_both_themes
+from tests.e2e.chat_steps import focus
+
+Show = Callable[..., Page]
+
+
+def unfold(page: Page) -> None:
+    """Open every bubble."""
+    titles = page.locator("#chat .title[aria-expanded=false]")
+    expect(titles).not_to_have_count(0)
+    page.evaluate("document.querySelectorAll('#chat .title:not(.expanded)').forEach((title) => title.click())")
+    expect(page.locator("#chat .children .title").first).to_be_attached()
+    page.evaluate("document.querySelectorAll('#chat .children .title:not(.expanded)').forEach((one) => one.click())")
+    expect(titles).to_have_count(0)
+
+
+def test_of_the_empty_room_and_its_search(show: Show) -> None:
+    page = show()
+    assert findings_everywhere(page) == []
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zebra")
+    expect(page.locator("#house [role=status]")).not_to_be_empty()
+    assert findings_in_both_themes(page, "#side") == []
+
+
+def test_of_a_conversation_with_tools_signs_tables_errors_and_a_question_before_a_tool_acts(show: Show) -> None:
+    page = show("everything")
+    unfold(page)
+    expect(page.locator("#ask .p-asks")).to_be_visible()
+    expect(page.locator("#chat .p-error")).to_be_visible()
+    assert findings_everywhere(page) == []
+
+
+def test_of_a_form_of_a_server(show: Show) -> None:
+    page = show("asking_form")
+    expect(page.locator("#ask .p-form")).to_be_visible()
+    assert findings_everywhere(page, "#ask") == []
+
+
+def test_of_the_evidence_and_of_the_drawer(show: Show) -> None:
+    page = show("answered", locale="zh-CN")
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-hl.p-on")).to_be_visible()
+    assert findings_in_both_themes(page, "#evidence") == []
+    page.set_viewport_size(PHONE)  # pyright: ignore[reportArgumentType]
+    assert findings_in_both_themes(page, "#evidence") == []
+    page.locator("#page .p-close").click()
+    page.locator("#top .p-open-menu").click()
+    expect(page.locator("html")).to_have_attribute("data-drawer", "open")
+    assert findings(page) == []
+    assert findings_in_both_themes(page, "#side") == []
+
+
+def test_of_menus_and_small_questions(show: Show) -> None:
+    page = show("answered")
+    row = page.locator("#history a[data-open=conv]")
+    page.locator(".p-ready summary").click()
+    expect(page.locator(".p-ready .p-card")).to_be_visible()
+    assert findings_in_both_themes(page, "#top") == []
+    for item, what in (("", "[role=menu]"), ("Export…", "[role=menu]"), ("Rename", "dialog"), ("Delete", "dialog")):
+        focus(row)
+        page.keyboard.press("ArrowRight")
+        if item:
+            page.get_by_role("menuitem", name=item).click()
+        expect(page.locator(what)).to_be_visible()
+        assert findings_in_both_themes(page, "" if item == "Export…" else what) == []
+        page.keyboard.press("Escape")
+        expect(page.locator(what)).to_have_count(0)
+    page.locator("#chat .user-row").first.hover()
+    page.locator("#chat .p-edit").first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert findings_everywhere(page, "dialog") == []
+    page.keyboard.press("Escape")
+    page.keyboard.press("Control+/")
+    expect(page.locator("dialog.p-keys")).to_be_visible()
+    assert findings_everywhere(page, "dialog") == []
