@@ -5,21 +5,19 @@
 
 A seed decides what is done in which order; the moment of each kill too, but where in the work that falls is up to the
 machine. Parts add up in the file of results. Most kills hit the engine in a process that is forked from this one, so
-that a start costs a tenth of a second; `--page N` adds N that hit the whole page, over HTTP.
+that a start costs a tenth of a second; `--page N` adds N that hit the whole page, over HTTP. With `--vectors` documents
+are made into vectors, too, and are killed meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import random
 import shutil
-import sqlite3
 import sys
 import time
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -28,19 +26,26 @@ from bench.figures import Figure, report
 from bench.kills.forked import Life, prepare
 from bench.kills.kinds import LIVING
 from bench.kills.ledger import Ledger
-from core.storage.migrations.comparing import differences
-from core.storage.migrations.steps import HEAD
+from bench.kills.older import OLDER, opened_twice
 
-STORED = Path(__file__).resolve().parents[2] / "tests" / "core" / "storage" / "stored"
 OF_ONE_HOME = 25
 KINDS = (*LIVING, "starting", "migration")
+WITH_VECTORS = ("reading", "reading", "reading", "delete", "starting")
 
 
 class Part:
-    """Some kills, one after the other."""
+    """Some kills, one after the other.
 
-    def __init__(self, folder: Path, seed: int) -> None:
+    Args:
+        folder: Where the data folders are made.
+        seed: Decides what is done.
+        vectors: Whether documents are made into vectors; then only what has to do with them is done.
+    """
+
+    def __init__(self, folder: Path, seed: int, *, vectors: bool = False) -> None:
         self.folder = folder
+        self.kinds = WITH_VECTORS if vectors else KINDS
+        self.retrieval = "hybrid" if vectors else "keyword"
         self.chance = random.Random(seed)
         self.kills: Counter[str] = Counter()
         self.wrong: list[str] = []
@@ -64,7 +69,7 @@ class Part:
 
     def one(self) -> None:
         """Start, check everything so far, work, kill."""
-        kind = self.chance.choice(KINDS)
+        kind = self.chance.choice(self.kinds)
         number = sum(self.kills.values()) + 1
         seed = self.chance.randrange(1 << 30)
         if number % OF_ONE_HOME == 0:
@@ -109,7 +114,7 @@ class Part:
         self.ledger.asked.clear()  # they were answered
 
     def _life(self) -> Life:
-        return Life(self.home, self.folder / "lives.log")
+        return Life(self.home, self.folder / "lives.log", self.retrieval)
 
     def check(self) -> None:
         """Start once more, check, and end in peace."""
@@ -123,38 +128,23 @@ class Part:
         life.kill()
 
     def _migration(self) -> None:
-        """An older schema is opened: until it is updated the old file is whole, and afterwards it holds the same."""
-        schema = self.chance.choice(sorted(one.name[:4] for one in STORED.glob("*.db.gz") if one.name[:4] != HEAD))
+        schema = self.chance.choice(OLDER)
         home = self.folder / f"old{sum(self.kills.values())}"
-        home.mkdir()
-        original, path = self.folder / "original.db", home / "parlour.db"
-        original.write_bytes(gzip.decompress((STORED / f"{schema}.db.gz").read_bytes()))
-        shutil.copyfile(original, path)
+        self.wrong += opened_twice(home, schema, self._once_killed, self._once_whole)
+
+    def _once_killed(self, home: Path) -> None:
         life = Life(home, self.folder / "lives.log")
         time.sleep(self.moment(0.4))
         life.kill()
-        found = _read(path, "PRAGMA integrity_check"), _read(path, "SELECT version_num FROM alembic_version")
-        if found not in (("ok", schema), ("ok", HEAD)):
-            self.wrong.append(f"migration from {schema}: {found}")
-        again = Life(home, self.folder / "lives.log")
+
+    def _once_whole(self, home: Path) -> None:
+        life = Life(home, self.folder / "lives.log")
         try:
-            again.wait_for("up")
-            again.do("end")
-            again.wait_for("ended")
-        except RuntimeError as error:
-            self.wrong.append(f"migration from {schema}: {error}")
-        again.kill()
-        with closing(sqlite3.connect(original)) as before, closing(sqlite3.connect(path)) as after:
-            # What was running is interrupted by the start, and a document whose file is not there is told: both right.
-            lost = differences(before, after, {"runs", "run_events", "documents", "messages.parts", "messages.status"})
-        if lost or _read(path, "SELECT version_num FROM alembic_version") != HEAD:
-            self.wrong.append(f"migration from {schema}: {lost}")
-        shutil.rmtree(home)
-
-
-def _read(path: Path, query: str) -> str:
-    with closing(sqlite3.connect(path)) as connection:
-        return str(connection.execute(query).fetchone()[0])
+            life.wait_for("up")
+            life.do("end")
+            life.wait_for("ended")
+        finally:
+            life.kill()
 
 
 def add_up(results: Path, told: dict[str, Any]) -> dict[str, Any]:
@@ -184,6 +174,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=25)
     parser.add_argument("--page", type=int, default=0, help="kills of the whole page, over HTTP")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--vectors", action="store_true", help="search by meaning, too: vectors are made meanwhile")
     parser.add_argument("--results", type=Path, default=Path("kills.json"))
     parser.add_argument("--sum", action="store_true", help="only add up the parts of the file of results")
     parser.add_argument("--keep", type=Path, help="work in this folder, and leave it")
@@ -217,25 +208,24 @@ def _part(folder: Path, where: str, count: int, given: argparse.Namespace) -> li
     if where == "page":
         from bench.kills.page import PagePart
 
-        part: Any = PagePart(folder, given.seed)
+        part: Any = PagePart(folder, given.seed, vectors=given.vectors)
     else:
         prepare()
-        part = Part(folder, given.seed)
+        part = Part(folder, given.seed, vectors=given.vectors)
+    told = {"where": f"{where} with vectors" if given.vectors else where, "seed": given.seed}
+
+    def kept() -> None:
+        figures = {"kinds": dict(part.kills), "acknowledged": part.acknowledged, "wrong": part.wrong}
+        spent = {"seconds": time.monotonic() - began, "cpu": time.process_time() + _children() - cpu}
+        add_up(given.results, told | figures | {name: round(value, 1) for name, value in spent.items()})
+
     for number in range(1, count + 1):
         part.one()
         if number % 10 == 0 or number == count:
+            kept()
             print(f"{where} {number}/{count}, {len(part.wrong)} wrong", file=sys.stderr, flush=True)
     part.check()
-    told = {
-        "where": where,
-        "seed": given.seed,
-        "kinds": dict(part.kills),
-        "acknowledged": part.acknowledged,
-        "wrong": part.wrong,
-        "seconds": round(time.monotonic() - began, 1),
-        "cpu": round(time.process_time() + _children() - cpu, 1),
-    }
-    add_up(given.results, told)
+    kept()
     return part.wrong
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from core.engine import Engine
 from core.errors import NotFoundError, ParlourError
+from core.rag.library import Library
 
 _SETTLED = 60.0
 _TAG = re.compile(r"\[([0-9a-f]{16})\]")
@@ -151,6 +152,7 @@ class Checking:
                 for document, whose, state, text in rows:
                     if whose == owner and state == "ready" and text not in held:
                         self._say(f"document {document} is ready and not in the index")
+                await self._vectors(owner, library, [row[3] for row in rows if row[1] == owner and row[2] == "ready"])
                 needed = {row[3] for row in rows if row[1] == owner}
                 if held - needed:
                     self._say(f"the index holds texts that no document has: {sorted(held - needed)[:2]}")
@@ -162,6 +164,15 @@ class Checking:
         for document, (_, talk, _) in self.known["documents"].items():
             if talk not in self.gone and status.get(document) != "ready":
                 self._say(f"document {document} is {status.get(document, 'gone')}")
+
+    async def _vectors(self, owner: str, library: Library, documents: list[str]) -> None:
+        """Where search by meaning is asked for, it comes to know every passage."""
+        if not documents:
+            return
+        await asyncio.to_thread(library.wait_for_vectors, _SETTLED)
+        made = await asyncio.to_thread(library.vectors_made, documents)
+        if behind := {one: come for one, come in made.items() if come[0] < come[1]}:
+            self._say(f"vectors of {owner} are not made: {behind}")
 
     def _tools(self) -> None:
         made = Counter(self.calls.read_text("utf-8").split()) if self.calls.exists() else Counter[str]()

@@ -34,9 +34,10 @@ class Life:
     Args:
         home: The data folder.
         log: Where what it prints goes.
+        retrieval: How documents are searched.
     """
 
-    def __init__(self, home: Path, log: Path) -> None:
+    def __init__(self, home: Path, log: Path, retrieval: str = "keyword") -> None:
         reading, self._commands = os.pipe()
         self._told, writing = os.pipe()
         self._rest = b""
@@ -50,7 +51,7 @@ class Life:
                 out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
                 os.dup2(out, 1)
                 os.dup2(out, 2)
-                live(home, reading, writing)
+                live(home, reading, writing, retrieval)
                 code = 0
             finally:
                 sys.stdout.flush()

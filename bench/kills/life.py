@@ -63,14 +63,14 @@ def answer(request: ChatRequest) -> Reply:
     return Reply(text=f"This is about {tag}.", pace=0.002)
 
 
-async def _live(home: Path, commands: int, tell: Callable[[dict[str, Any]], None]) -> None:
+async def _live(home: Path, commands: int, tell: Callable[[dict[str, Any]], None], retrieval: str) -> None:
     calls = home.parent / f"{home.name}.calls"
 
     async def tools(_self: Toolbox, _owner: str, _talk: str, **_: Any) -> list[BaseTool]:
         return [Note(calls)]
 
     Toolbox.tools = tools  # pyright: ignore[reportAttributeAccessIssue] - everybody has the one tool
-    settings = Settings.load(home=home, retrieval="keyword", check_claims=False, code="off")
+    settings = Settings.load(home=home, retrieval=retrieval, check_claims=False, code="off")
     reader = asyncio.StreamReader(limit=1 << 28)
     loop = asyncio.get_running_loop()
     await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(commands, "rb"))
@@ -94,14 +94,14 @@ async def _live(home: Path, commands: int, tell: Callable[[dict[str, Any]], None
     tell({"ended": True})
 
 
-def live(home: Path, commands: int, told: int) -> None:
+def live(home: Path, commands: int, told: int, retrieval: str) -> None:
     """Live until somebody kills the process, or the pipe of commands ends."""
 
     def tell(what: dict[str, Any]) -> None:
         os.write(told, json.dumps(what).encode() + b"\n")
 
     try:
-        asyncio.run(_live(home, commands, tell))
+        asyncio.run(_live(home, commands, tell, retrieval))
     except BaseException as error:
         tell({"failed": repr(error)})
         raise

@@ -1,0 +1,139 @@
+"""Page servers that are forked from a process in which everything is imported already: a start then costs a third.
+
+Run as `python -m bench.kills.forked_page` it is that process: each line it reads names the variables of a server and
+the file of what it prints; it answers with the id of the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+import psutil
+
+from tests.e2e.app_process import ROOT, AppProcess
+from webui.gradio_environment import lean_import, prepare
+
+_IMPORTED = (
+    "webui.app",
+    "webui.layout",
+    "webui.handlers.wiring",
+    "webui.serving",
+    "gradio",
+    "uvicorn",
+    "alembic.command",
+    "sqlalchemy.dialects.sqlite",
+)
+
+
+class Origin:
+    """The process that page servers are forked from."""
+
+    def __init__(self) -> None:
+        command = [sys.executable, "-m", "bench.kills.forked_page"]
+        self._process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def fork(self, variables: dict[str, str], log: Path) -> int:
+        """The id of a new page server."""
+        into, out = cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
+        into.write(json.dumps({"variables": variables, "log": str(log)}) + "\n")
+        into.flush()
+        return int(out.readline())
+
+    def close(self) -> None:
+        """End it; servers go on."""
+        self._process.communicate()
+
+
+class Forked:
+    """What is asked of a process that was started, of one that somebody else forked."""
+
+    def __init__(self, pid: int) -> None:
+        self._process = psutil.Process(pid)
+
+    def poll(self) -> int | None:
+        """None while it runs."""
+        return None if self._process.is_running() else 1
+
+    def send_signal(self, sign: signal.Signals) -> None:
+        """Send it a signal; nothing where it is gone."""
+        try:
+            self._process.send_signal(sign)
+        except psutil.NoSuchProcess:
+            return
+
+    def kill(self) -> None:
+        """End it as a power cut would."""
+        self.send_signal(signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait until it is gone."""
+        try:
+            self._process.wait(timeout)
+        except psutil.TimeoutExpired as error:
+            raise subprocess.TimeoutExpired("page", timeout or 0) from error
+        return 0
+
+
+@dataclass
+class ForkedApp(AppProcess):
+    """The whole app, in a process of its own that is forked.
+
+    Args:
+        origin: Forks it.
+    """
+
+    origin: Origin = field(default_factory=Origin)
+
+    def start(self) -> Self:
+        """Start the app and wait until `/readyz` says that every part is ready."""
+        of_parlour = {name: value for name, value in self._environment().items() if name.startswith("PARLOUR_")}
+        self.process = cast("subprocess.Popen[bytes]", Forked(self.origin.fork(of_parlour, self.log)))
+        self.wait_until_ready()
+        return self
+
+
+def _serve(told: dict[str, Any]) -> int:
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    os.environ.update(told["variables"])
+    log = os.open(told["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    for number in (1, 2):
+        os.dup2(log, number)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    sys.stdout.reconfigure(line_buffering=True)  # pyright: ignore[reportAttributeAccessIssue] - a text stream
+    from webui.__main__ import main
+
+    return main([])
+
+
+def _origin() -> None:
+    prepare(Path())  # each server says its own folder before Gradio asks for it
+    with lean_import():
+        for name in _IMPORTED:
+            import_module(name)
+    if threading.active_count() != 1:
+        raise RuntimeError(f"Threads run already: {threading.enumerate()}")
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for the servers here
+    for line in sys.stdin:
+        pid = os.fork()
+        if not pid:
+            code = 1
+            try:
+                code = _serve(json.loads(line))
+            finally:
+                sys.stdout.flush()
+                os._exit(code)
+        sys.stdout.write(f"{pid}\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _origin()
