@@ -63,7 +63,9 @@ class Choice:
         """One sentence for `/readyz` and for people."""
         refused = "; ".join(f"{one.driver}: {one.reason}" for one in self.verdicts if not one.held)
         if self.driver:
-            return f"{self.driver} held all {len(self.verdicts[-1].cases)} cases" + (f" ({refused})" if refused else "")
+            cases = self.verdicts[-1].cases
+            own = f"; a program that code brings along: {cases['C19']}" if "C19" in cases else ""
+            return f"{self.driver} held all {len(cases)} cases{own}" + (f" ({refused})" if refused else "")
         return refused or "it is switched off by the settings"
 
 
@@ -187,7 +189,6 @@ def _told(driver: Driver, box: Box, neighbour: Box, bait: _Bait, private: Iterab
         "neighbour": str(neighbour.here.job),
         "folder": str(inner.job),
         "not_writable": ["/", "/dev/shm", *map(str, (inner.run, inner.channels, inner.share))],  # noqa: S108 - a case
-        "program": str(surroundings.python()),
         "pids": [1, os.getpid()] if not elsewhere else [os.getpid() + 4_000_000],
         "file_limit": box.limits.file,
         "memory": box.limits.memory,

@@ -136,22 +136,73 @@ def unix(path: str) -> None:
     connect(socket.AF_UNIX, socket.SOCK_STREAM, path)
 
 
-def run_own(settings: dict[str, Any]) -> int:
-    """C19: a program brought along is not started as one.
+def own_program(settings: dict[str, Any]) -> Answer:
+    """C19: a program brought along is not started as one; what the system's loader makes of it is told.
 
-    The system's loader can still be told to run it, which gives it no more than Python's own code may do.
+    The loader maps a file as it maps a library. What it runs may do no more than Python's own code, which is proved.
     """
-    path = str(Path(settings["folder"], "brought"))
-    shutil.copyfile(settings["program"], path)
+    path = Path(settings["folder"], "brought")
+    shutil.copyfile(sys.executable, path)
+    try:
+        held, seen = refused(lambda: _started([str(path), "-c", "pass"]))
+        loader = _loader(sys.executable)
+        if held and loader:
+            held, more = _by_loader(loader, path, settings)
+            seen = f"{seen}; {more}"
+    finally:
+        path.unlink()
+    return held, seen
+
+
+def _by_loader(loader: str, path: Path, settings: dict[str, Any]) -> Answer:
+    """Whether a program that the loader runs has the rights of this one: it looks for itself, as this one does."""
+    told, answer = path.with_name("brought.json"), path.with_name("brought.out")
+    told.write_text(json.dumps({**settings, "cases": ["C8", "C10", "C14"]}), encoding="utf-8")
+    words = [loader, str(path), "-I", "-S", "-B", __file__, str(told), str(answer)]
+    try:
+        status = _started(words, {"PYTHONHOME": sys.base_prefix})
+        if status or not answer.is_file():
+            return True, f"handed to the system's loader it does not run ({status})"
+        found: dict[str, Answer] = json.loads(answer.read_text("utf-8"))
+    except OSError as error:
+        return True, f"nor does the system's loader run it ({errno.errorcode.get(error.errno or 0, '')})"
+    finally:
+        told.unlink()
+        answer.unlink(missing_ok=True)
+    more = [name for name, (held, _) in found.items() if not held]
+    if more:
+        return False, f"handed to the system's loader it runs, with more rights: {more}"
+    return True, "handed to the system's loader it runs, with no more rights than Python's own code"
+
+
+def _loader(program: str) -> str:
+    """The loader that a program names in its ELF header; empty where it names none."""
+    with Path(program).open("rb") as file:
+        head = file.read(64)
+        if head[:5] != b"\x7fELF\x02":
+            return ""
+        start, size, count = struct.unpack("<Q", head[32:40])[0], *struct.unpack("<HH", head[54:58])
+        for number in range(count):
+            file.seek(start + number * size)
+            kind, _, offset, _, _, length = struct.unpack("<IIQQQQ", file.read(40))
+            if kind == 3:
+                file.seek(offset)
+                return file.read(length).rstrip(b"\0").decode()
+    return ""
+
+
+def _started(words: list[str], environment: dict[str, str] | None = None) -> int:
+    """The exit code of a program. Raises OSError where it is not started."""
     child = os.fork()
     if not child:
+        nothing = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nothing, 2)
         try:
-            os.execv(path, [path, "-c", "pass"])  # noqa: S606 - no shell is meant
+            os.execve(words[0], words, environment or {})  # noqa: S606 - no shell is meant
         except OSError as error:
             os._exit(error.errno or 1)
     status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    Path(path).unlink()
-    if status > 0:
+    if status in {errno.EACCES, errno.EPERM, errno.ENOEXEC, errno.ENOENT}:
         raise OSError(status, os.strerror(status))
     return status
 
@@ -228,7 +279,7 @@ def main(settings: dict[str, Any]) -> dict[str, Answer]:
         "C16": lambda: refused(lambda: call(uring, 4, 0), errno.EPERM, errno.ENOSYS),
         "C17": lambda: refused(lambda: mount(settings["folder"])),
         "C18": lambda: all_refused(lambda pid=pid: os.kill(pid, 0) for pid in settings["pids"]),
-        "C19": lambda: both(refused(lambda: run_own(settings)), refused(lambda: call(memfd, 0, 0), errno.EPERM)),
+        "C19": lambda: both(refused(lambda: call(memfd, 0, 0), errno.EPERM), own_program(settings)),
         "C20": lambda: fill(settings),
         "C21": lambda: allocate(settings),
         "C22": lambda: fork(settings),
@@ -267,4 +318,8 @@ def call_out(path: str) -> None:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(json.loads(Path(sys.argv[1]).read_text("utf-8")))))  # noqa: T201 - its answer
+    answers = json.dumps(main(json.loads(Path(sys.argv[1]).read_text("utf-8"))))
+    if len(sys.argv) > 2:
+        Path(sys.argv[2]).write_text(answers, encoding="utf-8")
+    else:
+        print(answers)  # noqa: T201 - its answer

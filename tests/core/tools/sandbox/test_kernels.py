@@ -308,6 +308,53 @@ async def test_an_owners_own_kernel_makes_room_and_never_anothers(opened: Callab
         await asyncio.wait({working})
 
 
+_BROUGHT = """
+import os, shutil, struct, sys
+shutil.copyfile(sys.executable, "brought")
+os.chmod("brought", 0o755)
+head = open(sys.executable, "rb").read(4096)
+loader = next(one for one in head.split(b"\\0") if b"/ld-" in one).decode()
+def ran(*words):
+    child = os.fork()
+    if not child:
+        try:
+            os.execve(words[0], words, {"PYTHONHOME": sys.base_prefix})
+        except OSError:
+            os._exit(99)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+ran("./brought", "-c", "pass"), ran(loader, "./brought", "-I", "-S", "-c", "raise SystemExit(7)")
+"""
+
+
+async def test_c19_what_is_said_of_a_program_that_code_brings_along_is_what_happens(
+    driver: str, opened: Callable[..., Any]
+) -> None:
+    async with opened(driver) as kernels:
+        if kernels is None:
+            return
+        said = (await kernels.chosen()).reason
+        alone, by_loader = (int(one) for one in (await kernels.run("a", _BROUGHT)).text.strip("()").split(", "))
+        assert alone == 99
+        assert ("it runs, with no more rights than Python's own code" in said) == (by_loader == 7)
+        assert ("does not run" in said or "nor does" in said) == (by_loader != 7)
+
+
+async def test_an_owner_gives_up_an_own_kernel_though_anothers_is_older(
+    opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.tools.sandbox.kernels._SPARED", -1.0)  # whatever is idle could be taken
+    async with opened("auto", most=2, most_of=lambda owner: 2) as kernels:
+        if kernels is None:
+            return
+        await kernels.run("b", "x = 'older'", owner="bob")
+        await kernels.run("a1", "x = 1", owner="alice")
+        await kernels.run("a2", "x = 2", owner="alice")
+        assert set(kernels._kernels) == {"b", "a2"}
+        assert (await kernels.run("b", "x", owner="bob")).text == "'older'"
+        await kernels.run("c", "x = 3", owner="carol")  # who has none is given the one that is idle for longest
+        assert set(kernels._kernels) == {"b", "c"}
+
+
 async def test_c29_an_endless_cell_is_interrupted_and_the_next_works(driver: str, opened: Callable[..., Any]) -> None:
     async with opened(driver) as kernels:
         if kernels is None:
