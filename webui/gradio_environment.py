@@ -5,11 +5,10 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.abc import MetaPathFinder
 from importlib.machinery import PathFinder
-from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
@@ -37,17 +36,17 @@ def prepare(uploads: Path) -> None:
         GRADIO_RUN_HISTORY="False",
         HF_HUB_DISABLE_TELEMETRY="1",
     )
-    if find_spec("matplotlib") is None:
-        # Gradio tries to import it twice in every call, and each time all of Python's folders are searched.
-        sys.modules.setdefault("matplotlib", cast("ModuleType", None))
 
 
 @contextmanager
 def lean_import() -> Generator[None, None, None]:
-    """Inside, Gradio's import takes half the time, and writes nothing.
+    """Inside, Gradio's import takes half the time, and writes nothing; afterwards its calls bring nothing along.
 
     For each component it parses its own source, and writes a stub for editors beside it, into the installed package;
     that is a third of the work. Another sixth is the collector, which looks in vain for rubbish among fresh modules.
+
+    In every call it imports matplotlib and turns its drawing into files, twice: the first call would hold up everybody
+    for a second. No handler of the page draws.
     """
     finder = _WithoutStubs()
     sys.meta_path.insert(0, finder)
@@ -57,6 +56,8 @@ def lean_import() -> Generator[None, None, None]:
     finally:
         gc.enable()
         sys.meta_path.remove(finder)
+    utils: Any = sys.modules["gradio.utils"]
+    utils.MatplotlibBackendMananger = nullcontext
 
 
 class _WithoutStubs(MetaPathFinder):

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import closing
+
+import psutil
+
+from tests.e2e.app_process import AppProcess
+from tests.webui.server.raw_page import RawPage
 
 _PROGRAM = """
 import gc, sys
@@ -19,3 +25,13 @@ print(component_meta.create_or_modify_pyi.__module__, sys.meta_path == before, g
 def test_gradio_is_imported_without_writing_stubs_and_nothing_else_is_changed() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("webui.gradio_environment True True <function")
+
+
+def test_no_call_of_the_page_brings_along_what_draws(shared: AppProcess) -> None:
+    page = RawPage(shared.address).open()
+    with closing(page):
+        page.painted()
+    assert shared.process is not None
+    used = {one.path for one in psutil.Process(shared.process.pid).memory_maps()}
+    assert any("pydantic_core" in path for path in used)  # libraries that were loaded are seen
+    assert not [path for path in used if "matplotlib" in path]
