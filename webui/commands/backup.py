@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from core.backup.writing import write_backup
-from core.errors import ParlourError
-from core.settings import Settings
-from webui.commands.batch import INTERRUPTED
-from webui.commands.parser import Parser, add_language
-from webui.commands.saying import sentence, words_for
+from webui.commands.at_home import at_home
+from webui.commands.parser import Parser
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
+
+    from core.settings import Settings
+    from webui.words import Words
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the backup.
-
-    Returns:
-        The exit code: 0, or 1 where it cannot be written, 130 after an interruption.
-    """
+    """Write the backup; returns the exit code, as `at_home`."""
     parser = Parser(
         prog="parlour backup",
         description="Write conversations, files and libraries into one file, also while Parlour runs.",
@@ -34,23 +30,14 @@ def main(arguments: Sequence[str]) -> int:
         action="store_true",
         help="take in the secret; without it, elsewhere, kept keys must be typed in again and cookies do not count",
     )
-    parser.add_argument("--home", type=Path, help="the data folder (./data, or PARLOUR_HOME)")
-    add_language(parser)
-    given = parser.parse_args(arguments)
-    words = words_for(given.lang)
-    try:
-        settings = Settings.load(home=given.home)
-        file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret)
-    except ParlourError as error:
-        sys.stderr.write(f"parlour: {sentence(error, words)}\n")
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
+    return at_home(parser, arguments, _written)
+
+
+def _written(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret)
     megabytes = max(1, round(file.stat().st_size / 1_000_000))
-    said = [words("backup.made", file=str(file), size=megabytes, **manifest.counts)]
     if "secret" in manifest.entries:
-        said.append(words("backup.with_secret"))
+        about = "backup.with_secret"
     else:
-        said.append(words("backup.secret_elsewhere" if given.with_secret else "backup.without_secret"))
-    sys.stdout.write("\n".join(said) + "\n")
-    return 0
+        about = "backup.secret_elsewhere" if given.with_secret else "backup.without_secret"
+    return [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]

@@ -10,19 +10,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import ParlourError
 from core.export.at_rest import conversations_at_rest
-from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
-from webui.commands.batch import INTERRUPTED
-from webui.commands.parser import Parser, add_language
-from webui.commands.saying import sentence, words_for
+from webui.commands.at_home import at_home
+from webui.commands.parser import Parser
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from core.export.exporting import Exporting
+    from core.settings import Settings
     from core.storage.conversations import ConversationStore
     from webui.words import Words
 
@@ -31,11 +29,7 @@ _ID = re.compile(r"-[\w-]{21}")  # one that begins like an option; with a space 
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the conversation, or a line for each that there is.
-
-    Returns:
-        The exit code: 0, or 1 where it cannot be had or written, 130 after an interruption.
-    """
+    """Write the conversation, or a line for each that there is; returns the exit code, as `at_home`."""
     parser = Parser(
         prog="parlour export", description="Export a conversation, or list which there are.", allow_abbrev=False
     )
@@ -43,21 +37,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--format", choices=("md", "json"), default="md", help="to read, or all of it (md)")
     parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
     parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
-    parser.add_argument("--home", type=Path, help="the data folder (./data, or PARLOUR_HOME)")
-    add_language(parser)
-    given = parser.parse_args([f" {one}" if _ID.fullmatch(one) else one for one in arguments])
-    words = words_for(given.lang)
-    try:
-        asyncio.run(_run(given, Settings.load(home=given.home), words))
-    except ParlourError as error:
-        sys.stderr.write(f"parlour: {sentence(error, words)}\n")
-        return 1
-    except OSError as error:
-        sys.stderr.write(f"parlour: {words('batch.no_write', file=given.out or '-', why=error.strerror or error)}\n")
-        return 1
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    return 0
+    return at_home(parser, [f" {one}" if _ID.fullmatch(one) else one for one in arguments], _exported)
+
+
+def _exported(given: argparse.Namespace, settings: Settings, words: Words) -> tuple[str, ...]:
+    asyncio.run(_run(given, settings, words))
+    return ()
 
 
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
