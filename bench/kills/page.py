@@ -36,6 +36,7 @@ _WORDS = {
     "delete": "Soon gone.",
 }
 _SETTLED = 60.0
+_LONGEST = 5.0  # seconds between the first question of a life and its end
 _GONE = (httpx.HTTPError, OSError, StopIteration, AssertionError, ValueError, KeyError)  # what a tab meets then
 
 
@@ -58,6 +59,7 @@ class PagePart:
         self.documents: set[str] = set()
         self.maybe_gone: set[str] = set()
         self.deleted: set[str] = set()
+        self.at_work = threading.Event()
         self.asked: dict[str, str] = {}
         self.decided = 0
         self.model = ModelServer(behave).start()
@@ -102,9 +104,11 @@ class PagePart:
             threading.Thread(target=self._work, args=(one, self.chance.randrange(1 << 30)), daemon=True)
             for one in kinds
         ]
+        self.at_work.clear()
         for tab in tabs:
             tab.start()
-        time.sleep(0.05 + self.chance.random() * 3)
+        self.at_work.wait(_SETTLED)  # a browser first loads the page, which takes long on a busy machine
+        time.sleep(self.chance.random() * _LONGEST)
         self.app.kill()
         for tab in tabs:
             tab.join()
@@ -157,6 +161,7 @@ class PagePart:
             parts = chance.randrange(1, 60 if kind == "upload" else 900)
             files = [page.upload(f"{tag}.md", _document(tag, parts))]
         self.begun.add(tag)
+        self.at_work.set()
         words = f"Where does the zebra{tag} live?" if files else _WORDS[kind]
         page.send(f"[{tag}] {words}", *files)  # answered when the question is stored
         if not self._is_stored(tag):

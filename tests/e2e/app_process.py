@@ -110,11 +110,12 @@ class AppProcess:
     def get(self, path: str) -> tuple[int, Any]:
         """Status and body (parsed where it is JSON) of a GET of its user; 0 where nobody listens."""
         try:
-            with self._browser.open(self.url + path, timeout=10) as response:
-                status, raw = response.status, response.read()
-        except urllib.error.HTTPError as error:
-            with error:
-                status, raw = error.code, error.read()
+            try:
+                response = self._browser.open(self.url + path, timeout=10)
+            except urllib.error.HTTPError as error:
+                response = error
+            with response:
+                status, raw = int(response.status or 0), response.read()
         except OSError:
             return 0, None
         try:
