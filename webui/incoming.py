@@ -11,6 +11,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from core.errors import ParlourError
+from core.messages.invisible import plain_line
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,8 +36,8 @@ class BadUploadError(ParlourError):
 
 def harmless_name(given: str) -> str:
     """A name that every file system takes, close to the one given: the last part, no control signs, not too long."""
-    name = given.replace("\\", "/").rpartition("/")[2]
-    name = "".join("_" if sign in '<>:"|?*' else sign for sign in name if sign.isprintable()).strip(" .")
+    name = plain_line(given.replace("\\", "/").rpartition("/")[2], "")
+    name = "".join("_" if sign in '<>:"|?*' else sign for sign in name).strip(" .")
     stem, dot, ending = name.rpartition(".")
     if not dot or len(ending) > 12:
         stem, ending = name, ""

@@ -5,34 +5,26 @@ from __future__ import annotations
 import re
 from hashlib import sha256
 
+from core.messages.invisible import written_out
+
 LONGEST_NAME = 128
 LONGEST_DESCRIPTION = 10_000
 _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-# Controls, and marks that turn or hide text: joiners that scripts need (U+200C, U+200D) stay.
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff\ufff9-\ufffb"
-    "\ud800-\udfff\U000e0000-\U000e007f]"
-)
 
 
 def one_line(text: str, most: int = LONGEST_NAME) -> str:
     """A name or message in one line: controls are written out, what is too long ends in "…"."""
     text = _ANSI.sub("", text[: most * 8])
     text = re.sub(r"[\r\n\t\u2028\u2029]+", " ", text)
-    text = _HIDDEN.sub(_written_out, text)
+    text = written_out(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def many_lines(text: str, most: int = LONGEST_DESCRIPTION) -> str:
     """A description: lines stay lines; hidden characters are written out, so that what a model reads can be seen."""
     text = _ANSI.sub("", text[: most * 2]).replace("\r\n", "\n").replace("\r", "\n")
-    text = _HIDDEN.sub(_written_out, text)
+    text = written_out(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _written_out(found: re.Match[str]) -> str:
-    code = ord(found[0])
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def rule_name(server: str, tool: str) -> str:

@@ -25,6 +25,10 @@ _ALONE: Final = (
 )
 _SELECTORS: Final = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 
+# Nothing stands for these where text is shown: controls, a soft hyphen, marks of direction, halves of surrogate pairs.
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
+
+_TAG: Final = re.compile("[\U000e0000-\U000e007f]")
 _SUSPECT: Final = re.compile(f"[{_NEVER}{_ALONE}{_SELECTORS}]")
 _FOUND: Final = re.compile(f"(?P<flag>{_FLAG})|[{_NEVER}{_ALONE}{_SELECTORS}]+")
 _REMOVED: Final = re.compile(f"[{_NEVER}]")
@@ -64,6 +68,48 @@ def _kept(found: re.Match[str]) -> str:
     if len(rest) > 1:
         rest = rest[0] if rest[0] in _JOINERS else ""
     return selector + rest
+
+
+def written_out(text: str) -> str:
+    """The text with all that a reader would not see written as its number, as code writes it; lines stay lines.
+
+    Stricter than `without_invisible`: of characters without width only joiners and selectors stay as they are, where
+    a script or an emoji needs them. What comes back as it was hides nothing.
+    """
+    text = _CONTROLS.sub(lambda found: _number(found[0]), text)
+    return text if text.isascii() else _FOUND.sub(_shown, text)
+
+
+def plain_line(text: str, between: str = " ") -> str:
+    """One line in which nothing is hidden, for names and titles: no invisible characters, no controls, single spaces.
+
+    Joiners stay where a script or an emoji needs them, and so do flags.
+
+    Args:
+        text: What somebody else called it.
+        between: What controls and ends of lines become.
+    """
+    plain = without_invisible(text).text
+    kept = (sign if sign.isprintable() or sign in _JOINERS or _TAG.match(sign) else between for sign in plain)
+    return " ".join("".join(kept).split())
+
+
+def _shown(found: re.Match[str]) -> str:
+    if found["flag"]:
+        return found[0]
+    kept = [sign for sign in _kept(found) if sign in _JOINERS or _SELECTOR.match(sign)]
+    shown: list[str] = []
+    for sign in found[0]:
+        is_kept = sign in kept and not (shown and _SELECTOR.match(sign))  # it would now stand after a digit
+        if is_kept:
+            kept.remove(sign)
+        shown.append(sign if is_kept else _number(sign))
+    return "".join(shown)
+
+
+def _number(sign: str) -> str:
+    code = ord(sign)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def noted(extra: Mapping[str, object] | None, removed: int) -> dict[str, object] | None:

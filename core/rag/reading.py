@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError
-from core.messages.invisible import without_invisible
+from core.messages.invisible import plain_line, without_invisible
 from core.rag.chunking import Cutter
 from core.rag.document import About, Block, Chunk, Document, PageShape
 from core.rag.parsers.base import Found, Invisible, clean, ending
@@ -215,7 +215,7 @@ def progress_of(document: Document) -> ReadingProgress:
 
 def display_name(name: str) -> str:
     """A name fit to be shown: the last part of a path, one line, nothing that cannot be seen. It is never a path."""
-    last = " ".join(clean(name).replace("\\", "/").rstrip("/").rpartition("/")[2].split())
+    last = plain_line(clean(name).replace("\\", "/").rstrip("/").rpartition("/")[2])
     if len(last) > _LONGEST_NAME:
         kind = ending(last)[:16]
         last = last[: _LONGEST_NAME - len(kind) - 1] + "…" + kind

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
-from core.messages.invisible import noted
+from core.messages.invisible import noted, plain_line
 from core.messages.message import ASSISTANT, USER, Message
 from core.storage.base import FILE_ADDRESS
 
@@ -122,7 +122,7 @@ def title_of(message: Message) -> str:
     lines = [line.strip() for line in message.get_text_content().splitlines() if line.strip()]
     files = (message.extra or {}).get("files") or ()
     line = lines[0].lstrip("#>*- ") if lines else str(files[0]["name"]) if files else ""
-    line = " ".join(line.split())
+    line = plain_line(line)
     if len(line) <= _TITLE:
         return line
     cut = line[: _TITLE - 1]

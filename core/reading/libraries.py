@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.errors import NotFoundError, ParlourError, StorageError
+from core.messages.invisible import plain_line
 from core.rag.attached import with_meaning
 from core.storage.conversations import clean
 
@@ -205,7 +206,7 @@ def checked_name(name: str) -> str:
     Raises:
         ParlourError: key `library_unnamed`: there is nothing of it.
     """
-    plain = " ".join("".join(sign if sign.isprintable() else " " for sign in clean(name)).split())
+    plain = plain_line(clean(name))
     if not plain:
         raise ParlourError("The library needs a name.", hint="Type one.", key="library_unnamed")
     return plain[:_LONGEST_NAME].rstrip()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
+from core.messages.invisible import plain_line
+
 if TYPE_CHECKING:
     from core.net.addresses import Reach
 
@@ -22,6 +24,7 @@ def link_name(url: str) -> str:
     except ValueError:  # brackets that are none of an address
         return "link"
     last = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", " ").replace("\\", " ")
+    last = plain_line(last)
     return f"{host} · {last[:_LONGEST]}" if last else host or "link"
 
 

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Row, delete, insert, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
+from core.messages.invisible import plain_line
 from core.messages.message import Message
 from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
 from core.storage.needs import freed_files, library_ids, unneeded
@@ -87,7 +88,7 @@ class ConversationStore:
 
     async def rename(self, owner: str, conversation_id: str, title: str) -> None:
         """Give it another title. Raises NotFoundError."""
-        await self._change(owner, conversation_id, title=clean(title))
+        await self._change(owner, conversation_id, title=plain_line(clean(title)))
 
     async def set_leaf(self, owner: str, conversation_id: str, leaf_id: str | None) -> None:
         """Choose the branch that is shown, by its newest turn. Raises NotFoundError."""

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from core.bridge.whole import whole
 from core.errors import NotFoundError, QuotaError, StorageError
+from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, new_id
 from core.storage.conversations import clean, know_owner
 from core.storage.needs import needed_files
@@ -200,7 +201,7 @@ class FileStore:
 def shown_name(name: str) -> str:
     """A name as it may be shown: its last part, without control characters, not too long, never empty."""
     last = re.split(r"[/\\]", clean(name))[-1]
-    plain = "".join(letter for letter in last if letter.isprintable()).strip(". ") if last else ""
+    plain = plain_line(last, "").strip(". ")
     if len(plain) > _LONGEST_NAME:
         stem, dot, suffix = plain.rpartition(".")
         tail = dot + suffix if stem and len(suffix) <= 10 else ""

@@ -18,8 +18,12 @@ from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.request import ChatRequest
 from core.mcp.as_tool import MCPTool
+from core.mcp.shown import one_line
 from core.messages.message import Message
 from core.rag.parsers.process import Limits, parse
+from core.rag.reading import display_name
+from core.reading.linked import link_name
+from core.runs.log import ApprovalAsked
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import BaseTool, ToolResult
@@ -27,6 +31,8 @@ from core.tools.openapi.document import Document
 from core.tools.openapi.operations import operations
 from core.tools.results import as_message
 from core.tools.runner import ToolRunner
+from webui.incoming import harmless_name
+from webui.panels.approval import ask_html
 from webui.render.question import question_entry
 from webui.words import Words
 
@@ -135,6 +141,31 @@ async def test_the_reader_of_a_document_is_told(engine: Engine, tmp_path: Path, 
     assert is_clean(repr(model.requests[-1].messages))
 
 
+@anyio
+async def test_of_names_and_titles(engine: Engine, model: ScriptedModel) -> None:
+    talk = await engine.conversations.create("alice")
+    await engine.conversations.rename("alice", talk.id, f"My{HIDDEN} trip\u202e")
+    file = await engine.files.put("alice", f"mill{HIDDEN}\ufe00\ufe01.md", b"The mill stands.")
+    run = await engine.send("alice", talk.id, "What stands?", [file.id])
+    assert await run.wait() == "complete", run.error
+    [document] = await engine.documents.list("alice", talk.id)
+    library = await engine.libraries.create("alice", f"Mills{HIDDEN}")
+    assert (await engine.conversations.get("alice", talk.id)).title == "My trip"
+    assert (file.name, document.name, library.name) == ("mill.md", "mill.md", "Mills")
+    assert {display_name(f"a{HIDDEN}.md"), harmless_name(f"a{HIDDEN}\u202e.md")} == {"a.md"}
+    assert link_name("https://example.org/a%E2%80%AEb") == "example.org · ab"
+
+
+@pytest.mark.parametrize("hidden", [HIDDEN, "\u202e", "\u200b", "\x07", "\u3164\u3164", "\ufe00\ufe01", "\u061c", ""])
+def test_the_card_of_a_call_marks_what_texts_of_servers_write_out(hidden: str) -> None:
+    text = f"pay{hidden}pal"
+    asked = ApprovalAsked(
+        call_id="1", name="pay", arguments={"to": text}, reason="writes", wants={"en": "pay"}, addresses=[], until=0
+    )
+    card = ask_html([cast("Any", SimpleNamespace(input=None, asked=asked))], Words("en"))
+    assert ("p-unseen" in card) == (one_line(text) != text) == bool(hidden)
+
+
 class Quotes(BaseTool):
     """A tool whose result has something hidden in it."""
 
@@ -189,7 +220,7 @@ def test_of_what_an_openapi_document_says() -> None:
     about = {"summary": f"Look{HIDDEN}", "description": f"Looks\u202e{HIDDEN}.", "responses": {}}
     root = {"openapi": "3.0.0", "info": {"title": "x", "version": "1"}, "paths": {"/a": {"get": about}}}
     [operation] = operations(Document(root))
-    assert (operation.summary, operation.description) == ("Look", "Look. Looks .")
+    assert (operation.summary, operation.description) == ("Look", "Look. Looks.")
     assert operation.invisible == 2 * COUNT + 1
 
 

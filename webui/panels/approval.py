@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING
 
+from core.messages.invisible import written_out
 from webui.arguments import fields
 from webui.panels import form
 from webui.render.html import escaped, exact
@@ -18,11 +18,6 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MOST_ROWS = 12
-# Signs that turn the direction of writing or take no room, and controls; not those that emoji and scripts need.
-_UNSEEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-    "|[\U000e0000-\U000e0fff]"
-)
 
 
 def wanted(asked: ApprovalAsked, words: Words) -> str:
@@ -90,7 +85,7 @@ def _why(asked: ApprovalAsked, words: Words) -> str:
 
 def _hides(asked: ApprovalAsked) -> bool:
     """Whether something is in the arguments that a reader cannot see, or that makes others stand where they are not."""
-    return any(_UNSEEN.search(text) for field in fields(asked.arguments) for text in (field.name, field.text))
+    return any(written_out(text) != text for field in fields(asked.arguments) for text in (field.name, field.text))
 
 
 def _arguments(asked: ApprovalAsked, words: Words) -> str:

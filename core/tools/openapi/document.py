@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 from core.errors import SettingsError
-from core.messages.invisible import without_invisible
+from core.messages.invisible import plain_line
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 
@@ -81,8 +81,7 @@ def rows(value: object) -> list[Any]:
 
 def plain(text: str, most: int) -> str:
     """Words from a document on one line, without signs that steer a terminal or a page's direction of writing."""
-    printable = "".join(sign if sign.isprintable() else " " for sign in text)
-    shown = " ".join(without_invisible(printable).text.split())
+    shown = plain_line(text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"
 
 

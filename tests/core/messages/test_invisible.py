@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from core.messages.invisible import without_invisible
+from core.messages.invisible import plain_line, without_invisible, written_out
 
 FLAGS = [
     "\U0001f3f4" + "".join(chr(0xE0000 + ord(one)) for one in region) + "\U000e007f"
@@ -126,3 +126,52 @@ def test_twice_the_text_takes_twice_the_time(piece: str) -> None:
     seconds(1000)
     small, large = min(seconds(20_000) for _ in range(3)), min(seconds(80_000) for _ in range(3))
     assert large < max(small * 4 * 2.6, 0.05)
+
+
+NO_MARKS = [text for text in ORDINARY if not set(text) & set("\u00ad\u200b\u200f\u180e")]
+
+
+@pytest.mark.parametrize("text", [*NO_MARKS, "two\nlines\tand a tab"])
+def test_nothing_is_written_out_in_ordinary_text(text: str) -> None:
+    assert written_out(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("safe\u202egnp.exe", "safe\\u202egnp.exe"),
+        (f"Look{hidden('a')}", "Look\\U000e0061"),
+        ("pay\u200bpal", "pay\\u200bpal"),
+        ("a\u200d\u200db", "a\u200d\\u200db"),
+        ("ring\x07 \x1b[2J\x9b", "ring\\x07 \\x1b[2J\\x9b"),
+        ("half \ud83d", "half \\ud83d"),
+        ("a\ufe00b\ufe01", "a\\ufe00b\\ufe01"),
+        (FLAGS[0][:-1], "\U0001f3f4" + "".join(f"\\U{ord(one):08x}" for one in FLAGS[0][1:-1])),
+    ],
+)
+def test_what_nobody_sees_is_written_out(text: str, shown: str) -> None:
+    assert written_out(text) == shown
+
+
+@given(MIXED)
+def test_whatever_would_be_taken_out_is_written_out(text: str) -> None:
+    shown = written_out(text)
+    assert without_invisible(shown).removed == 0
+    assert shown != text or without_invisible(text).removed == 0
+    assert written_out(shown) == shown
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("report\u202efdp.exe", "reportfdp.exe"),
+        (f"plan{hidden('obey')}.pdf", "plan.pdf"),
+        (" two\r\nlines\tand\u2028more ", "two lines and more"),
+        ("bell\x07rings \ue000", "bell rings"),
+        ("می‌خواهم.pdf", "می‌خواهم.pdf"),
+        (f"👨‍👩‍👧‍👦 {FLAGS[1]} ❤️.md", f"👨‍👩‍👧‍👦 {FLAGS[1]} ❤️.md"),
+        ("x\u3164\u3164y", "xy"),
+    ],
+)
+def test_a_name_is_one_line_with_nothing_hidden(name: str, line: str) -> None:
+    assert plain_line(name) == line
