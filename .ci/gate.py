@@ -16,7 +16,7 @@ from pathlib import Path
 _ROOT = Path(__file__).resolve().parent.parent
 _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
-# The browser's tests stay one after another: they wait for what a busy machine does late.
+# Each process of the browser's tests has a browser and an app of its own.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
 _CODE = ["core", "webui", "tests", "bench", "docs/site_pages.py", "examples", "app.py", "set_up.py", ".ci"]
 
@@ -34,10 +34,10 @@ def stages(*, everything: bool) -> list[list[Stage]]:
         [("format", [str(_BIN / "ruff"), "format", "--check", *_CODE])],
         [("lint", [str(_BIN / "ruff"), "check", *_CODE])],
         [("layers", [str(_BIN / "lint-imports"), "--no-logo"])],
-        # Pyright computes on one core, and the browser's tests leave one idle most of the time.
-        [("screen", [*pytest, "tests/webui/screen"]), ("types", [str(_BIN / "pyright")])],
+        # Pyright computes on one core, and the browser's tests leave some idle now and then.
+        [("screen", [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]), ("types", [str(_BIN / "pyright")])],
         [("tests", unit)],
-        [("page", [*pytest, "tests/e2e"])],
+        [("page", [*pytest, *_ON_ALL_CORES, "tests/e2e"])],
     ]
 
 

@@ -33,10 +33,12 @@ export function toEnd() {
   hold();
 }
 
-// Focus, the browser's search, a screen reader: whoever moved the box up, the page did not. What shrinks pulls it up, too.
+// Focus, the browser's search, a screen reader: whoever moved the box up, the page did not. What shrinks pulls it up, too,
+// and may have grown again before anybody looked.
 function notice(scroller) {
   const up = last - scroller.scrollTop;
-  if (up > 0 && up > height - scroller.scrollHeight && below(scroller) > NEAR) leave();
+  const shrunk = height - scroller.scrollHeight;
+  if (up > (shrunk > 0 ? shrunk + BELOW : 0) && below(scroller) > NEAR) leave();
   [last, height] = [scroller.scrollTop, scroller.scrollHeight];
   return up;
 }

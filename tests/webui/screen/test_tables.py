@@ -34,6 +34,7 @@ def test_no_word_and_no_number_of_a_table_is_broken(show: Show, width: int) -> N
 
 def test_a_wide_table_uses_the_free_room_and_a_narrow_one_stays_narrow(show: Show) -> None:
     page = show("table", width=1360, height=860)
+    expect(page.locator("#chat table")).to_have_count(2)
     text = page.locator("#chat .bot-row p").first.bounding_box()
     wide, narrow = (one.bounding_box() for one in page.locator("#chat table").all())
     assert text is not None
