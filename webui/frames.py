@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
 from core.errors import NotFoundError
+from core.models.own_models import is_local
 from core.readiness import Readiness
 from webui.histories import Histories
 from webui.hosted import speakers
@@ -278,9 +279,15 @@ class Frames:
             asking=asking,
             trouble=trouble,
             more=len(listed) > view.listed,
+            warned=self._warned(view),
         )
         self._drawn[view] = _Drawn(listed, marks, markup)
         return markup
+
+    def _warned(self, view: View) -> str:
+        """Why conversations may be missing, for whoever runs Parlour: it names a place of the machine."""
+        behind = self._engine.readiness.notes.get("database_behind") if is_local(view.owner) else None
+        return view.words("ready.behind", **behind) if behind else ""
 
     def _asking(self, live: Collection[str]) -> list[str]:
         """The conversations in which a tool waits to be allowed."""

@@ -40,7 +40,7 @@ export function decide(button) {
 function until(within) {
   const line = within.querySelector('.p-until');
   if (!line || line.textContent) return;
-  const time = new Date(Number(line.dataset.until) * 1000).toLocaleTimeString([], { hour: '2-digit', minute: '2-digit' });
+  const time = new Date(Number(line.dataset.until) * 1000).toLocaleTimeString(navigator.languages, { timeStyle: 'short' });
   line.textContent = say('ask_until', { time });
 }
 

@@ -1,7 +1,7 @@
 // The composer: names for its buttons, a draft that outlives a reload.
 import { attached, draw, forget, start as startAttaching, stillArriving } from './attaching.js';
 import { put } from './bus.js';
-import { onChange, status } from './state.js';
+import { onChange, status, touched } from './state.js';
 import { start as guardSending, wasSent } from './sending.js';
 import { session } from './storage.js';
 import { say } from './words.js';
@@ -24,6 +24,7 @@ function label() {
     if (element.getAttribute('aria-label') !== said) element.setAttribute('aria-label', said);
     if (element.tagName === 'BUTTON' && element.title !== said) element.title = said;
   }
+  if (touched() && area()?.placeholder === say('placeholder')) area().placeholder = say('placeholder_touch');  // nothing is dragged there
   document.getElementById('composer')?.toggleAttribute('data-hears', status()?.hears === '1');
   const log = document.querySelector('#chat [role="log"]');
   if (log && log.getAttribute('aria-label') !== say('chat')) {

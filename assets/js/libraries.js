@@ -73,7 +73,7 @@ class Dialog {
     if (!element.isConnected || !this.free(first) || fresh.value) return;  // who writes already is left alone
     if (!libraries.length) (fingers() ? element : fresh).focus();
     else if (opened) this.parts.name.focus();
-    else (element.querySelector('[aria-current], [data-library]') ?? fresh).focus();
+    else (element.querySelector('[aria-current], [data-library]') ?? (fingers() ? element : fresh)).focus();
   }
 
   left() {

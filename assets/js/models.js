@@ -26,7 +26,8 @@ class Dialog {
     this.busy = '';      // what is being asked
     this.meant = '';     // the address that the key was typed for
     this.parts = fields();
-    const { element, form, service, address, key, model, remove, close, test, save } = this.parts;
+    const { element, form, service, address, key, model, remove, close, test, save, forget } = this.parts;
+    forget.addEventListener('click', () => this.forget());
     service.addEventListener('change', () => this.choose());
     address.addEventListener('input', () => { this.list([]); this.drawKey(); });
     for (const field of [address, key]) field.addEventListener('change', () => this.offered());
@@ -115,6 +116,7 @@ class Dialog {
     parts.rows.model.hidden = !chosen;
     parts.rows.key.hidden = !chosen || chosen.key === 'none';
     parts.save.disabled = !chosen;
+    parts.forget.hidden = !chosen?.kept;
     this.list(chosen?.models ?? []);
     this.changed();
     this.drawKey();
@@ -164,9 +166,9 @@ class Dialog {
 
   // Only the newest question may speak, and nothing else can be pressed while it runs.
   async run(what, draft) {
-    const { test, save, use } = this.parts;
+    const { test, save, use, forget } = this.parts;
     const turn = ++this.turn;
-    const buttons = [test, save, use].filter((button) => !button.disabled);
+    const buttons = [test, save, use, forget].filter((button) => !button.disabled);
     for (const button of buttons) button.setAttribute('aria-disabled', 'true');
     this.busy = what;
     const answer = await request(what, draft);
@@ -198,8 +200,18 @@ class Dialog {
     this.tell('ok', answer.said);
   }
 
+  async forget() {
+    if (this.busy) return;
+    const answer = await this.run('remove', this.draft);
+    if (!answer) return;
+    this.take(answer);
+    this.tell('ok', say('models_removed'));
+    this.parts.service.focus();
+  }
+
   async use() {
     if (this.busy || !this.menu) return;
+    if (this.chosen && this.chosen.key !== 'none') this.tell('run', say('models_testing'));
     const answer = await this.run('use', this.draft);
     if (!answer) return;
     this.parts.element.close();

@@ -33,6 +33,7 @@ export function fields() {
   const remove = button('p-remove', say('models_key_remove'));
   const note = make('p', { id: 'p-models-note', className: 'p-note' });
   const told = make('p', { className: 'p-told', attributes: { role: 'status' } });
+  const forget = button('p-forget', say('models_remove'));
   const test = button('', say('models_test'));
   const save = button('', say('save'));
   const use = button('p-main', say('models_use'), 'submit');
@@ -42,12 +43,12 @@ export function fields() {
   const [keyRow] = row('key', say('models_key'), make('div', { className: 'p-with' }, key, remove));
   // Until the menu has come: what is typed before would be written over.
   const body = make('fieldset', { className: 'p-fields', disabled: true }, serviceRow, addressRow, modelRow, keyRow, note);
-  const actions = make('fieldset', { className: 'p-row', disabled: true }, test, save, use);
+  const actions = make('fieldset', { className: 'p-row', disabled: true }, test, forget, save, use);
   const form = make('form', { method: 'dialog', noValidate: true },
     make('header', {}, title, close), body, told, actions);
   const element = make('dialog', { className: 'p-dialog p-models', attributes: { 'aria-labelledby': 'p-models-title' } }, form);
   return {
-    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use,
+    element, form, body, actions, service, address, model, models, count, key, remove, note, told, close, test, save, use, forget,
     rows: { address: addressRow, model: modelRow, key: keyRow }, captions: { model: modelCaption },
   };
 }

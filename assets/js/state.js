@@ -10,6 +10,9 @@ export function status() {
   return { state, conversation, lang, room, hears };
 }
 
+// Whether a finger points: nothing is dragged, and a field that takes the focus brings up a keyboard.
+export const touched = () => matchMedia('(hover: none)').matches;
+
 export function onChange(listener) { listeners.push(listener); }
 
 export function settle() {

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from core.storage.model_services import ModelService, ModelServiceStore
 
 _TEST_SECONDS = 30.0
+_PATIENCE = 3  # times as long a model may take that is to be used: it may have to be loaded first
 _AT_ONCE = 20
 _QUESTION = "Reply with the word yes."
 
@@ -97,6 +98,33 @@ class Choosing:
         if answers:  # else what does stays, and stays loaded
             self._models.renew(owner)
 
+    async def take(self, owner: str, draft: Draft) -> None:
+        """Keep a choice and let it answer, if it answers a tiny question: what a test would refuse is not taken.
+
+        A model of this process is loaded when it is used, and tells then what is wrong.
+
+        Raises:
+            ParlourError: As `test` and `save`; then nothing has changed.
+        """
+        self._check_free()
+        choice = await self.checked(owner, draft)
+        if not choice.service.inside:
+            await self.test(owner, draft, patience=_PATIENCE)
+        await self.save(owner, draft, use=True)
+
+    async def remove(self, owner: str, service: str) -> None:
+        """Forget a service with its key; where it answered, the installation's model does.
+
+        Raises:
+            StorageError: It cannot be noted.
+            ConflictError: key `model_of_agent`.
+        """
+        self._check_free()
+        kept = await self._store.get(owner, service)
+        await self._store.delete(owner, service)
+        if kept is not None and kept.in_use:
+            self._models.renew(owner)
+
     async def use(self, owner: str, service: str) -> None:
         """Let a kept service answer; an empty name means the installation's model.
 
@@ -135,8 +163,8 @@ class Choosing:
                 self._listing -= 1
         return found or [*choice.service.models]
 
-    async def test(self, owner: str, draft: Draft) -> tuple[str, float]:
-        """Ask one tiny question; without a service, the installation's model.
+    async def test(self, owner: str, draft: Draft, *, patience: float = 1) -> tuple[str, float]:
+        """Ask one tiny question, without a service the installation's model; `patience` lengthens how long it may take.
 
         Returns:
             What the page calls the model, and the seconds until it began to answer.
@@ -150,7 +178,7 @@ class Choosing:
         self._trying.add(owner)
         tried = self._models.default.loader.label
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self._seconds * patience):
                 if not draft.service:
                     return await _loaded_tried(self._models.default.loader)
                 choice = await self.checked(owner, draft)

@@ -13,7 +13,7 @@ from core.llm.at_hand import BUILT_IN
 from core.settings import DASHSCOPE_ADDRESS, DASHSCOPE_DEFAULT_MODEL, NO_KEY, OPENAI_DEFAULT_MODEL
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 Key: TypeAlias = Literal["needed", "optional", "none"]
 
@@ -23,6 +23,8 @@ _LONGEST_PATH = 1000
 _LONGEST_ADDRESS = 500
 _LONGEST_KEY = 4096
 _ENDING = re.compile(r"(?<![/:])(?:/chat/completions|/models)?/*\Z")  # of what is copied from a manual
+_FURTHER = re.compile(r"([a-z_]+)~(?:[2-9]|[1-9][0-9])\Z")  # the second server of a kind, and so on
+_MOST = 99
 _NAMES_HERE = (".local", ".localhost", ".lan", ".internal", ".home.arpa")
 _AZURE = (".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com")
 
@@ -79,14 +81,26 @@ def menu(*, local: bool) -> dict[str, MenuService]:
     return {name: service for name, service in MENU.items() if local or not service.here}
 
 
+def kind_of(name: str) -> str:
+    """The menu's name of a service, of which `name` may be a further server."""
+    found = _FURTHER.match(name)
+    return found[1] if found else name
+
+
+def next_of(kind: str, known: Collection[str]) -> str:
+    """The name of one more server of a kind; empty where there are enough."""
+    names = (kind, *(f"{kind}~{number}" for number in range(2, _MOST + 1)))
+    return next((name for name in names if name not in known), "")
+
+
 def service_named(name: str, *, local: bool) -> MenuService:
-    """One of the menu.
+    """One of the menu, or a further server of one whose address is typed: `compatible~2`.
 
     Raises:
         SettingsError: key `service_not_offered`.
     """
-    service = menu(local=local).get(name)
-    if service is None:
+    service = menu(local=local).get(kind_of(name))
+    if service is None or (name not in MENU and not service.typed):
         raise SettingsError("This service cannot be chosen here.", hint="Choose another.", key="service_not_offered")
     return service
 

@@ -31,7 +31,7 @@ def still_works(page: Page, earlier: str = "") -> None:
 
 def begin_anew(page: Page) -> None:
     """Leave the conversation for an empty one."""
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
 
 

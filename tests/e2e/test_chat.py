@@ -158,7 +158,7 @@ def test_two_conversations_are_answered_at_once_and_never_mixed(page: Page) -> N
     expect(chat(page)).to_contain_text("word3 ")
     expect(page).to_have_url(NAMED)
     first = page.url
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(chat(page)).not_to_contain_text("word3 ")
     ask_and_wait(page, "Only in the second", "You said: Only in the second")
     expect(chat(page)).not_to_contain_text("word")

@@ -61,7 +61,7 @@ def test_a_document_stays_with_its_conversation(page: Page, tmp_path: Path) -> N
     wait_for_script(page)
     ask(page, "How many watts has the bulb of the lamp?")
     expect(chat(page).locator("a.cite")).to_have_count(2)
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(chat(page)).not_to_contain_text("seven watts")
     ask_and_wait(page, "How many watts has the bulb of the lamp?", "You said: How many watts")
     expect(chat(page).locator("a.cite")).to_have_count(0)

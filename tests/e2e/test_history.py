@@ -53,7 +53,7 @@ def test_a_conversation_has_an_address_and_the_browsers_back_works(page: Page) -
     ask_and_wait(page, "The first address", "You said: The first address")
     expect(page).to_have_url(NAMED)
     first = page.url
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     ask_and_wait(page, "The second address", "You said: The second address")
     page.locator("#history").get_by_text("The first address").first.click()
@@ -69,7 +69,7 @@ def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(
     page = open_page(server)
     ask(page, "count slowly, unseen")
     expect(chat(page)).to_contain_text("word5 ")
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     row = page.locator("#history li").filter(has_text="count slowly, unseen")
     expect(row.get_by_role("img", name="replying")).to_be_visible()
     expect(row.get_by_role("img", name="new reply")).to_be_visible()

@@ -116,7 +116,7 @@ def test_ones_own_message_and_a_title_run_and_fetch_nothing(page: Page, listener
     expect(chat(page)).to_contain_text("You said:")
     wait_for_state(page, "idle")
     assert_harmless(page, listener)
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     ask(page, f"<img src={listener.address}/title.png onerror=\"document.title='pwned'\">")
     expect(page.locator("#top")).to_contain_text("<img")

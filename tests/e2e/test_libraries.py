@@ -96,7 +96,7 @@ def shelf(dialog: Locator, name: str) -> Locator:
 def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_is_shown(
     server: AppProcess, open_page: Callable[..., Page]
 ) -> None:
-    page = open_page(server)
+    page = open_page(server, expected=("429",))
     page.get_by_role("button", name="Libraries").click()
     dialog = page.get_by_role("dialog", name="Libraries")
     fresh, told = dialog.get_by_label("New library"), dialog.locator(".p-told")

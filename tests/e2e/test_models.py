@@ -48,7 +48,7 @@ def app(choosing: AppProcess) -> Iterator[AppProcess]:
 
 def opened(page: Page) -> Locator:
     page.locator("#top").get_by_role("button", name="Model settings").click()
-    dialog = page.get_by_role("dialog", name="Which model answers")
+    dialog = page.get_by_role("dialog", name="Model settings")
     expect(dialog.get_by_label("Service")).to_be_focused()
     return dialog
 
@@ -88,6 +88,35 @@ def test_a_model_is_chosen_tested_and_answers_the_next_question(
     expect(page.locator("#chat .p-by")).to_have_text(["scripted · 127.0.0.1", "beta · 127.0.0.1"])
     assert KEY not in page.content()
     assert KEY not in app.log.read_text("utf-8")
+
+
+def test_two_servers_of_one_kind_are_kept_side_by_side_and_one_is_removed(
+    app: AppProcess, open_page: Callable[..., Page], service: ModelServer
+) -> None:
+    page = open_page(app)
+    dialog = opened(page)
+    fill(dialog, service, "alpha")
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    with ModelServer(_answer) as other:
+        dialog = opened(page)
+        dialog.get_by_label("Service").select_option(label="Another OpenAI-compatible server")
+        dialog.get_by_label("Address").fill(other.base_url)
+        dialog.get_by_label("Model").fill("delta")
+        press(dialog, "Use")
+        expect(dialog).to_be_hidden()
+        ask_and_wait(page, "Who are you?", "This is delta.")
+    dialog = opened(page)
+    dialog.get_by_label("Service").select_option("compatible")
+    expect(dialog.get_by_label("API key")).to_have_attribute("placeholder", "kept: ••••cdef")
+    press(dialog, "Use")
+    expect(dialog).to_be_hidden()
+    ask_and_wait(page, "And now?", "This is alpha.")
+    dialog = opened(page)
+    dialog.get_by_label("Service").select_option("compatible~2")
+    press(dialog, "Remove")
+    expect(dialog.get_by_role("status")).to_have_text("Removed.")
+    expect(dialog.locator("option[value='compatible~2']")).to_have_text("Another OpenAI-compatible server")
 
 
 def test_a_kept_key_shows_its_last_four_and_can_be_removed(
@@ -252,17 +281,22 @@ def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(
     dialog = opened(page)
     fill(dialog, service, "beta", "sk-wrong-0123456789")
     press(dialog, "Use")
+    expect(dialog.get_by_role("status")).to_contain_text("does not accept the API key. Check the key")
+    expect(page.locator("#top .p-model")).to_have_text("scripted · 127.0.0.1")
+    dialog.get_by_label("API key").fill(KEY)
+    press(dialog, "Use")
     expect(dialog).to_be_hidden()
+    service.api_key = KEY[::-1]
     ask(page, "Hello?")
     expect(page.locator("#chat .p-error")).to_contain_text("Check the key in the model settings")
     expect(page.locator("#top .p-said")).to_have_text("Error")
     page.locator("#chat .p-error").get_by_role("button", name="Model settings").click()
-    dialog = page.get_by_role("dialog", name="Which model answers")
+    dialog = page.get_by_role("dialog", name="Model settings")
     press(dialog, "Close")
     page.locator("#top .p-ready summary").click()
     page.get_by_role("button", name="Choose a model").click()
     expect(page.locator("#top .p-card")).to_be_hidden()
-    dialog.get_by_label("API key").fill(KEY)
+    dialog.get_by_label("API key").fill(KEY[::-1])
     press(dialog, "Use")
     expect(dialog).to_be_hidden()
     ask_and_wait(page, "And now?", "This is beta.")
@@ -279,7 +313,7 @@ def test_nothing_can_be_typed_before_the_choices_are_there_to_be_written_over_by
 
     page.route("**/models/menu", hold)
     page.locator("#top").get_by_role("button", name="Model settings").click()
-    dialog = page.get_by_role("dialog", name="Which model answers")
+    dialog = page.get_by_role("dialog", name="Model settings")
     expect(dialog.get_by_label("API key")).to_be_disabled()
     expect(dialog.get_by_role("button", name="Use", exact=True)).to_be_disabled()
     held.pop().continue_()
@@ -296,7 +330,7 @@ def test_the_dialog_is_worked_with_the_keyboard_alone(
     page = open_page(server)
     focus(page.get_by_role("button", name="Model settings"))
     page.keyboard.press("Enter")
-    dialog = page.get_by_role("dialog", name="Which model answers")
+    dialog = page.get_by_role("dialog", name="Model settings")
     expect(dialog.get_by_label("Service")).to_be_focused()
     page.keyboard.type("Another")
     page.keyboard.press("Tab")
@@ -315,7 +349,7 @@ def test_the_dialog_is_worked_with_the_keyboard_alone(
     expect(page.get_by_role("button", name="Model settings")).to_be_focused()
 
 
-@pytest.mark.parametrize(("locale", "title"), [("en-US", "Which model answers"), ("zh-CN", "由哪个模型回答")])
+@pytest.mark.parametrize(("locale", "title"), [("en-US", "Model settings"), ("zh-CN", "模型设置")])
 def test_on_a_phone_it_fits_and_nothing_moves_when_the_service_changes(
     server: AppProcess, open_page: Callable[..., Page], locale: str, title: str
 ) -> None:

@@ -55,7 +55,7 @@ def test_on_a_phone_the_conversations_are_a_drawer(server: AppProcess, open_page
     expect(page.locator("#history")).not_to_be_in_viewport()
     page.get_by_role("button", name="Conversations").first.click()
     expect(page.locator("#history").get_by_text("On a small screen").first).to_be_in_viewport()
-    page.locator("#house").get_by_text("New conversation").first.click()
+    page.locator("#house").get_by_text("New chat").first.click()
     expect(page.locator("#status [data-room=empty]")).to_be_attached()
     expect(page.locator("#history")).not_to_be_in_viewport()
 

@@ -32,7 +32,7 @@ _PRIVATE = {"cache-control": "no-store"}
 
 
 class ModelRoutes:
-    """`GET /models/menu`, and `POST /models/save`, `use`, `test` and `offered`, each for the owner of the request."""
+    """`GET /models/menu`, and `POST /models/save`, `use`, `remove`, `test`, `offered`, each for the owner who asks."""
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -44,6 +44,7 @@ class ModelRoutes:
             Route("/models/menu", self._answering(self.opened), methods=["GET"]),
             Route("/models/save", self._answering(self.save), methods=["POST"]),
             Route("/models/use", self._answering(self.use), methods=["POST"]),
+            Route("/models/remove", self._answering(self.remove), methods=["POST"]),
             Route("/models/test", self._answering(self.test), methods=["POST"]),
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
         ]
@@ -68,13 +69,18 @@ class ModelRoutes:
         return {**told, "said": words("models.saved_in_use" if told["used"] == draft.service else "models.saved")}
 
     async def use(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
-        """Keep a choice, and let it answer from the next question on."""
+        """Keep a choice that works, and let it answer from the next question on."""
         if draft.service:
-            await self._engine.choosing.save(owner, draft, use=True)
+            await self._engine.choosing.take(owner, draft)
         else:
             await self._engine.choosing.use(owner, "")
         label = (await self._engine.chosen(owner)).loader.label
         return {**await self.menu(owner, draft, words), "model": words.model(label)}
+
+    async def remove(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """Forget a service that was set up."""
+        await self._engine.choosing.remove(owner, draft.service)
+        return await self.menu(owner, draft, words)
 
     async def test(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         """Ask one tiny question."""

@@ -32,6 +32,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
     asking: Collection[str] = (),
     trouble: Trouble = "",
     more: bool = False,
+    warned: str = "",
 ) -> str:
     """Markup for `#history`.
 
@@ -45,6 +46,7 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         asking: Those of `running_ids` in which a tool waits to be allowed.
         trouble: Whether a server of tools failed, or waits for the reader's yes.
         more: There are older ones that are not listed.
+        warned: Why some may be missing; above the list.
     """
     at = time.time() if now is None else now
     groups = {
@@ -60,9 +62,10 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
     )
     if more:
         rows += f'<a class="p-more" role="button" href="#do-older">{escaped(words("history.older"))}</a>'
+    told = f'<p class="p-behind" role="note">{escaped(warned)}</p>' if warned else ""
     none = f'<p class="p-none">{escaped(words("history.none"))}</p>'
     return (
-        f'<nav aria-label="{escaped(words("history.label"))}">{rows or none}</nav>'
+        f'<nav aria-label="{escaped(words("history.label"))}">{told}{rows or none}</nav>'
         f'<div class="p-side-foot"><button class="p-shelf" type="button" data-do="libraries" aria-haspopup="dialog">'
         f"<span>{escaped(words('libraries.open'))}</span></button>"
         f'<button class="p-shelf p-open-tools" type="button" data-do="tools" aria-haspopup="dialog">'

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from core.errors import ModelServiceError
-from core.models.menu import menu
+from core.models.menu import kind_of, menu, next_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,12 +33,30 @@ def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Word
     """
     mine = {one.service: one for one in kept}
     first = words("models.default", model=words.model(default)) if default else words("models.default_unnamed")
-    services = [_service(name, one, mine.get(name), words) for name, one in menu(local=local).items()]
+    services: list[dict[str, Any]] = []
+    for kind, one in menu(local=local).items():
+        of_kind = [name for name in mine if kind_of(name) == kind] if one.typed else [kind]
+        services += [_service(name, one, mine.get(name), words) for name in sorted(of_kind, key=_number)]
+        more = next_of(kind, of_kind)
+        if one.typed and more:
+            services.append(_service(more, one, None, words, another=bool(of_kind)))
     return {"default": first, "used": used, "local": local, "services": services}
 
 
-def _service(name: str, service: MenuService, kept: ModelService | None, words: Words) -> dict[str, Any]:
-    label = service.label or words(f"models.{name}")
+def _number(name: str) -> int:
+    return int(name.partition("~")[2] or 1)
+
+
+def _service(
+    name: str, service: MenuService, kept: ModelService | None, words: Words, *, another: bool = False
+) -> dict[str, Any]:
+    label = service.label or words(f"models.{kind_of(name)}")
+    if another and service.label:
+        label = words("models.another", label=label)
+    elif kept is not None and service.typed:
+        label = words(
+            "models.at", label=service.label or words("models.own_server"), host=urlsplit(kept.address).netloc
+        )
     known = kept is not None and kept.key is not None
     return {
         "name": name,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EVIDENCE: dict[str, str] = {
-    "evidence.title": "Evidence",
+    "evidence.title": "Sources",
     "evidence.close": "Close",
     "evidence.page_of": "Page {n} of {total}",
     "evidence.slide_of": "Slide {n} of {total}",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 EVIDENCE: dict[str, str] = {
-    "evidence.title": "依据",
+    "evidence.title": "来源",
     "evidence.close": "关闭",
     "evidence.page_of": "第 {n} / {total} 页",
     "evidence.slide_of": "第 {n} / {total} 张幻灯片",

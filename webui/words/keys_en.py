@@ -13,7 +13,7 @@ KEYS: dict[str, str] = {
     "js.keys_in_writing": "In the message field",
     "js.keys_in_conversations": "In the list of conversations",
     "js.keys_find": "Find a conversation by its title",
-    "js.keys_new": "New conversation",
+    "js.keys_new": "New chat",
     "js.keys_list": "Show this list, outside text fields",
     "js.keys_list_too": "Show this list, also while writing",
     "js.keys_escape": "Close what is open",

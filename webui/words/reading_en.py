@@ -21,7 +21,7 @@ READING: dict[str, str] = {
     "reading.tables_one": "1 table",
     "reading.passages": "{n} passages",
     "reading.passages_one": "1 passage",
-    "reading.known": "known already",
+    "reading.known": "already added",
     "reading.vectors": "search by meaning is being prepared",
     "reading.by_meaning": "{done} of {total} passages by meaning",
     "reading.failed": "could not be read",
@@ -38,7 +38,7 @@ READING: dict[str, str] = {
     "reading.rest": "Read the rest",
     "reading.rest_it": "Go on reading {name} where it was stopped",
     "reading.forget": "Remove",
-    "reading.forget_it": "Let answers know nothing of {name}",
+    "reading.forget_it": "Remove {name} from answers",
     "reading.unlock": "Enter password",
     "reading.unlock_it": "Enter the password of {name}",
     # a reply that waits, or did not wait to the end

@@ -21,7 +21,7 @@ READING: dict[str, str] = {
     "reading.tables_one": "1 个表格",
     "reading.passages": "{n} 个段落",
     "reading.passages_one": "1 个段落",
-    "reading.known": "已读过",
+    "reading.known": "已添加过",
     "reading.vectors": "正在准备语义搜索",
     "reading.by_meaning": "语义搜索已就绪 {done}／{total} 个段落",
     "reading.failed": "无法读取",

@@ -51,7 +51,7 @@ WORDS: dict[str, str] = {
     "foot.truth": "回答可能有误。正文中的数字可打开它所依据的那一页。",
     "top.untitled": "新对话",
     "top.menu": "对话列表",
-    "top.evidence": "依据",
+    "top.evidence": "来源",
     # 时间
     "time.seconds": "{n} 秒",
     "time.minutes": "{n} 分 {s} 秒",
@@ -160,6 +160,8 @@ WORDS: dict[str, str] = {
     "js.attach": "添加文件",
     "js.record": "录音",
     "js.question": "你的问题",
+    "js.placeholder": "提问，或把文件拖到这里",
+    "js.placeholder_touch": "提问，或添加文件",
     "js.chat": "对话",
     "js.down": "到最新的消息",
     "js.remove": "移除 {name}",

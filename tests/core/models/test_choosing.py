@@ -388,3 +388,36 @@ async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> Non
             assert run.error["key"] == "key_unreadable"
             await engine.choosing.save(ME, draft(server), use=True)
             assert await reply_to(engine, ME) == "x"
+
+
+async def test_what_a_test_refuses_is_not_taken_and_the_old_model_goes_on(engine: Engine) -> None:
+    with ModelServer(Reply(text="Here."), api_key=KEY) as server:
+        wrong = draft(server, "sk-CANARY-of-another")
+        assert (await refusal_of(engine.choosing.take(ME, wrong))).words_key == "model_key_wrong"
+        nowhere = Draft("compatible", "http://127.0.0.1:9/v1", "m")
+        assert (await refusal_of(engine.choosing.take(ME, nowhere))).words_key == "model_unreachable"
+        assert (await engine.chosen(ME)).service == ""
+        assert not await engine.choosing.kept(ME)
+        await engine.choosing.take(ME, draft(server))
+        assert await reply_to(engine, ME) == "Here."
+
+
+async def test_several_servers_of_one_kind_stand_side_by_side_each_with_its_key(engine: Engine) -> None:
+    with ModelServer(Reply(text="One."), api_key=KEY) as one, ModelServer(Reply(text="Two."), api_key=KEY[:-1]) as two:
+        await engine.choosing.take(ME, draft(one))
+        await engine.choosing.take(ME, replace(draft(two, KEY[:-1]), service="compatible~2"))
+        assert await reply_to(engine, ME) == "Two."
+        await engine.choosing.use(ME, "compatible")
+        assert await reply_to(engine, ME) == "One."
+        assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible", "compatible~2"]
+        await engine.choosing.remove(ME, "compatible")
+        assert (await engine.chosen(ME)).service == ""
+        assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible~2"]
+
+
+@pytest.mark.parametrize(
+    "name", ["openai~2", "compatible~1", "compatible~100", "compatible~02", "martian~2", "compatible~2~3"]
+)
+async def test_only_servers_whose_address_is_typed_can_be_several(engine: Engine, name: str) -> None:
+    given = Draft(name, "http://127.0.0.1:9/v1", "m", KEY)
+    assert (await refusal_of(engine.choosing.save(ME, given, use=False))).words_key == "service_not_offered"

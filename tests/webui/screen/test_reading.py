@@ -64,7 +64,7 @@ def test_a_document_that_was_stopped_says_how_far_and_its_rest_can_be_read_or_it
     text = card(stopped)
     assert "stopped after 12 of 40 pages · text recognised on 1 page · 2 tables · 30 passages" in text
     assert 'href="#do-reread-d1" title="Go on reading long.pdf where it was stopped">Read the rest</a>' in text
-    assert 'href="#do-forget-d1" title="Let answers know nothing of long.pdf">Remove</a>' in text
+    assert 'href="#do-forget-d1" title="Remove long.pdf from answers">Remove</a>' in text
     chinese = card(stopped, words=ZH)
     assert "已停止，读了 12 页，共 40 页" in chinese
     assert ">读完其余部分</a>" in chinese
@@ -86,7 +86,7 @@ def test_a_document_that_was_read_tells_what_was_found() -> None:
     assert "40 pages · text recognised on 1 page · 2 tables · 97 passages · 31 s" in card(ready)
     assert "#do-cancel-" not in card(ready)
     known = card(replace(ready, facts={**FACTS, "scanned": 0, "tables": 0, "known": True}))
-    assert "40 pages · 97 passages · known already" in known
+    assert "40 pages · 97 passages · already added" in known
     assert "3 pages" in card(replace(ready, pages=3, facts=None))  # of an earlier version
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import Conversation
+from core.storage.base import LOCAL_OWNER, Conversation
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.tabs_of_engine import Tabs
@@ -356,3 +356,14 @@ async def test_a_reply_that_waits_for_the_others_says_so_and_begins_after_them(h
     assert "Waiting for your other replies to finish" in frame.status
     frame = await house.seen(view, "At last.")
     assert "Waiting for" not in frame.status
+
+
+async def test_that_the_database_is_an_older_one_stands_above_the_list_for_whoever_runs_parlour(house: House) -> None:
+    house.desk.engine.readiness.note("database_behind", {"conversations": 3, "note": "/data/<b>/generation"})
+    stranger = (await house.painted(house.tab()))[-1].history
+    assert "p-behind" not in stranger
+    assert "/data/" not in stranger
+    told = (await house.painted(house.tab("two", LOCAL_OWNER)))[-1].history
+    assert "older than its data folder, with 3 conversations" in told
+    assert "/generation" in told
+    assert "<b>" not in told

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +12,8 @@ import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, NotFoundError, ParlourError, UnknownNameError
 from core.models.menu import MENU, menu
+from core.storage.base import LOCAL_OWNER
+from core.storage.model_services import ModelService
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from tests.e2e.app_process import AppProcess
@@ -27,11 +28,6 @@ KEY = "sk-CANARY-0123456789abcdef"
 def service() -> Iterator[ModelServer]:
     with ModelServer(lambda request: Reply(text="From the service."), api_key=KEY, models=["one", "two"]) as server:
         yield server
-
-
-def top_of(tab: RawPage) -> str:
-    told = tab.run(tab.after(tab.loading()))
-    return html.unescape(str(next(event["output"]["data"][3] for event in told if event["msg"] == "process_completed")))
 
 
 def ask(tab: RawPage, what: str, **asked: Any) -> dict[str, Any]:
@@ -121,12 +117,10 @@ def test_on_a_shared_page_each_reader_chooses_alone_and_never_this_machine(
             told = ask(alice, what, service="compatible", address=address, model="m", key=KEY)
             assert "shared page" in told["failed"]
     assert not service.requests or service.requests[-1].body["model"] != "m"
-    ask(alice, "use", service="openai", key=KEY)
+    ask(alice, "save", service="openai", key=KEY)
     assert entry(menu_of(alice), "openai")["key_end"] == "cdef"
     assert not entry(menu_of(bob), "openai")["kept"]
     assert menu_of(bob)["used"] == ""
-    assert "gpt-5-mini" in top_of(alice)
-    assert "gpt-5-mini" not in top_of(bob)
     assert KEY.encode() not in everything(shared.home) + shared.log.read_bytes()
 
 
@@ -136,6 +130,20 @@ def test_every_service_has_a_name_in_both_languages(lang: Any) -> None:
     assert [one["name"] for one in told["services"]] == [*MENU]
     assert all(one["label"] and one["group"] for one in told["services"])
     assert "Small 0.5B" in told["default"]
+
+
+def test_servers_that_are_kept_stand_side_by_side_with_a_place_for_one_more() -> None:
+    def kept(service: str, address: str) -> ModelService:
+        return ModelService(LOCAL_OWNER, service, address, "m", None, "", in_use=False, updated_at=0)
+
+    mine = [kept("compatible~2", "https://b.example/v1"), kept("compatible", "http://a:81/v1"), kept("openai", "")]
+    told = menu_data(mine, "", "", Words("en"), local=True)["services"]
+    assert [(one["name"], one["label"], one["kept"]) for one in told if "compatible" in one["name"]] == [
+        ("compatible", "OpenAI-compatible: a:81", True),
+        ("compatible~2", "OpenAI-compatible: b.example", True),
+        ("compatible~3", "Another OpenAI-compatible server", False),
+    ]
+    assert [one["label"] for one in told if one["name"].startswith(("openai", "ollama"))] == ["OpenAI", "Ollama"]
 
 
 def test_what_a_service_said_is_passed_on_where_nothing_better_is_known() -> None:
