@@ -7,7 +7,7 @@ import gc
 from contextlib import asynccontextmanager, closing
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anyio import to_thread
 
@@ -18,6 +18,7 @@ from webui.gradio_environment import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
 from webui.page_look import Look
 from webui.uploads import Uploads
+from webui.waiting import forgetting
 from webui.words import Words
 
 if TYPE_CHECKING:
@@ -69,16 +70,30 @@ async def open_house(
             opened.on_change(partial(_pass_on, tell, opened.readiness))
             context = WebContext(opened, settings, Words.of, look)
             # In a thread: Gradio takes seconds to import, and readiness is answered meanwhile.
-            app = await to_thread.run_sync(build_app, context, uploads)
+            app, forget, functions = await to_thread.run_sync(build_app, context, uploads)
             gc.freeze()  # what was imported stays, so the collector need not walk it again
             async with app.router.lifespan_context(app):
                 warming = asyncio.create_task(opened.warm_up())  # the page is there first
                 with watched(asyncio.get_running_loop()):
-                    yield GateMiddleware(app, uploads)
+                    yield GateMiddleware(app, uploads, forgotten=forget, functions=functions)
                 await asyncio.wait({warming})
 
 
-def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
+class Built(NamedTuple):
+    """The application.
+
+    Args:
+        app: What answers.
+        forget: Forgets what waits for a session.
+        functions: How many functions the page has.
+    """
+
+    app: FastAPI
+    forget: Callable[[str], None]
+    functions: int
+
+
+def build_app(context: WebContext, uploads: Uploads) -> Built:
     """Parlour's own routes first, then the page at `/`."""
     with lean_import():
         import gradio as gr
@@ -99,8 +114,9 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
     blocks: Any = demo
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
     queue.sleep_when_free, queue.progress_update_sleep_when_free = _QUEUE_LOOKS, _PROGRESS_LOOKS
+    forget = forgetting(queue)
     mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
-    return cast(
+    mounted = cast(
         "FastAPI",
         mount(
             app,
@@ -119,6 +135,7 @@ def build_app(context: WebContext, uploads: Uploads) -> FastAPI:
             head=head() + context.look.style(),
         ),
     )
+    return Built(mounted, forget, len(blocks.fns))
 
 
 def _pass_on(tell: Callable[[Readiness], None], readiness: Readiness, owner: str | None, _: str | None) -> None:

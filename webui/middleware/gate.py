@@ -16,6 +16,8 @@ from urllib.parse import parse_qs
 from webui.middleware.answers import read_body, refuse, replayed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from webui.uploads import Uploads
@@ -31,6 +33,8 @@ _PAGES = frozenset(
 _OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))
 _LONGEST_NAME = 255  # bytes, in every file system
+_LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten
+_MOST_SESSIONS = 50  # of one owner: each has messages that wait to be read
 
 _NOT_SERVED = "refused.not_here"
 _NOT_YOURS = "refused.not_yours"
@@ -38,22 +42,44 @@ _TOO_MUCH = "refused.too_much"
 
 
 class Claims:
-    """Which owner used a name first. The longest unused names are forgotten beyond `limit`, and after `age` seconds."""
+    """Which owner used a name first. The longest unused names are forgotten beyond a limit, and after `age` seconds.
 
-    def __init__(self, limit: int = 50_000, age: float = 24 * 3600.0) -> None:
+    Args:
+        limit: Names of everybody.
+        age: Seconds.
+        each: Names of one owner; `None` for any number.
+        forgotten: Told of each name that is forgotten.
+    """
+
+    def __init__(
+        self,
+        limit: int = 50_000,
+        age: float = 24 * 3600.0,
+        *,
+        each: int | None = None,
+        forgotten: Callable[[str], None] | None = None,
+    ) -> None:
         self._limit = limit
         self._age = age
+        self._each = each
+        self._forgotten = forgotten
         self._held: OrderedDict[str, tuple[str, float]] = OrderedDict()
+        self._of: dict[str, OrderedDict[str, None]] = {}  # the names of each owner, the longest unused first
 
     def claim(self, name: str, owner: str) -> bool:
         """Whether `name` belongs to `owner`; a name that nobody has used is theirs from now on."""
-        if not name:
+        if not name or len(name) > _LONGEST_SESSION:
             return False
         held = self._held.get(name)
         if held is not None and held[0] != owner:
             return False
         self._held[name] = (owner, time.monotonic())
         self._held.move_to_end(name)
+        own = self._of.setdefault(owner, OrderedDict())
+        own[name] = None
+        own.move_to_end(name)
+        if self._each is not None and len(own) > self._each:
+            self._drop(next(iter(own)))
         self._forget()
         return True
 
@@ -68,16 +94,40 @@ class Claims:
             name, (_, used) = next(iter(self._held.items()))
             if len(self._held) <= self._limit and used >= oldest:
                 return
-            del self._held[name]
+            self._drop(name)
+
+    def _drop(self, name: str) -> None:
+        owner, _ = self._held.pop(name)
+        own = self._of[owner]
+        del own[name]
+        if not own:
+            del self._of[owner]
+        if self._forgotten is not None:
+            self._forgotten(name)
 
 
 class GateMiddleware:
-    """Lets through what the page needs and what belongs to the owner in `scope["owner"]`."""
+    """Lets through what the page needs and what belongs to the owner in `scope["owner"]`.
 
-    def __init__(self, app: ASGIApp, uploads: Uploads) -> None:
+    Args:
+        app: What answers.
+        uploads: Files on their way in.
+        forgotten: Told of each session whose name is forgotten: what waits for it is not read any more.
+        functions: How many functions the page has; `None` where that is not known.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        uploads: Uploads,
+        *,
+        forgotten: Callable[[str], None] | None = None,
+        functions: int | None = None,
+    ) -> None:
         self.app = app
         self._uploads = uploads
-        self._sessions = Claims()
+        self._functions = functions
+        self._sessions = Claims(each=_MOST_SESSIONS, forgotten=forgotten)
         self._events = Claims()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -128,8 +178,17 @@ class GateMiddleware:
             await refuse(scope, send, 403, _NOT_YOURS)
             return
         if route == "queue/join":
+            if not self._has_function(asked.get("fn_index")):
+                await refuse(scope, send, 404, _NOT_SERVED)
+                return
             send = self._noting_event(owner, send)
         await self.app(scope, replayed(body, receive), send)
+
+    def _has_function(self, number: object) -> bool:
+        """Whether the page has this function; Gradio raises where it has none."""
+        if self._functions is None:
+            return True
+        return isinstance(number, int) and 0 <= number < self._functions
 
     def _noting_event(self, owner: str, send: Send) -> Send:
         """A `send` that remembers whose the event is that Gradio's reply names."""

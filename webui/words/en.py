@@ -242,6 +242,8 @@ WORDS: dict[str, str] = {
     "error.model_html.do": "Your message is kept. Check the address in the model settings; it often ends in /v1.",
     "error.model_cut_off": "{host} broke off the reply",
     "error.model_cut_off.do": "What had come is kept. Press Continue, or Regenerate.",
+    "error.model_endless": "{host} wrote on and on, so the reply was ended",
+    "error.model_endless.do": "What had come is kept. Ask for less at a time, or choose another model.",
     "error.model_not_named": "No model is named in the settings",
     "error.model_not_named.do": "Choose one in the model settings, or set PARLOUR_MODEL.",
     "error.model_not_ready": "The model is not ready yet",

@@ -242,6 +242,8 @@ WORDS: dict[str, str] = {
     "error.model_html.do": "你的消息已保存。请在顶部的模型设置中检查地址，它通常以 /v1 结尾。",
     "error.model_cut_off": "{host} 中断了回答",
     "error.model_cut_off.do": "已收到的内容已保留。点“继续”或“重新生成”。",
+    "error.model_endless": "{host} 写个不停，回答已被结束",
+    "error.model_endless.do": "已收到的内容已保留。请一次少问一些，或换一个模型。",
     "error.model_not_named": "设置中没有指定模型",
     "error.model_not_named.do": "请在模型设置中选择，或设置 PARLOUR_MODEL。",
     "error.model_not_ready": "模型还没有准备好",

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import httpx2
 
+from core.net.unpacked import ASKED, unpack
+
 if TYPE_CHECKING:
     import ssl
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -25,7 +27,19 @@ DIRECT: Final[Mapping[str, httpx2.AsyncBaseTransport | None]] = MappingProxyType
 )
 """Loopback addresses never go through a proxy, whatever the environment says."""
 
+_LONGEST_WHOLE: Final = 64 << 20
+_LONGEST_REFUSAL: Final = 256 << 10
+
 Make: TypeAlias = "Callable[[ssl.SSLContext | None], httpx2.AsyncClient]"
+
+
+async def bounded(response: httpx2.Response) -> None:
+    """Let no answer fill the memory or hold the loop while it is unpacked; whoever reads a stream counts its events."""
+    if response.status_code >= 400:
+        unpack(response, _LONGEST_REFUSAL, cut=True)
+        return
+    is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    unpack(response, None if is_stream else _LONGEST_WHOLE)
 
 
 def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
@@ -35,6 +49,8 @@ def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
         follow_redirects=False,  # a key in a header of a vendor's own would go along to wherever it is sent
         mounts=DIRECT,
         verify=trusted or True,
+        headers=ASKED,
+        event_hooks={"response": [bounded]},
     )
 
 

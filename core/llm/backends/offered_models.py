@@ -9,8 +9,9 @@ from typing import Any, cast
 import httpx2
 
 from core.errors import ParlourError
-from core.llm.backends.http_clients import DIRECT
+from core.llm.backends.http_clients import DIRECT, bounded
 from core.llm.backends.openai_public import public_client
+from core.net.unpacked import ASKED
 
 _WITHIN = 8.0
 _MOST_BYTES = 2 * 1024 * 1024
@@ -37,7 +38,8 @@ async def offered_models(address: str, key: str, *, public_only: bool = False) -
 
 
 def _client() -> httpx2.AsyncClient:
-    return httpx2.AsyncClient(mounts=DIRECT, follow_redirects=False)
+    hooks = {"response": [bounded]}
+    return httpx2.AsyncClient(mounts=DIRECT, follow_redirects=False, headers=ASKED, event_hooks=hooks)
 
 
 async def _read(client: httpx2.AsyncClient, url: str, key: str) -> bytes:

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import httpx2
 
-from core.llm.backends.http_clients import CONNECT_SECONDS, HttpPool
+from core.llm.backends.http_clients import CONNECT_SECONDS, HttpPool, bounded
 from core.llm.backends.openai import NO_KEY, OpenAIModel
 from core.llm.backends.openai_clients import ClientPool
 from core.llm.public_addresses import public_address
+from core.net.unpacked import ASKED
 
 if TYPE_CHECKING:
     import ssl
@@ -51,7 +52,14 @@ def public_client(trusted: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
     """A client that calls the open internet alone. It follows no redirect, and no proxy of the environment."""
     timeout = httpx2.Timeout(60.0, connect=CONNECT_SECONDS)
     transport = PublicTransport(trusted=trusted)
-    return httpx2.AsyncClient(transport=transport, timeout=timeout, follow_redirects=False, trust_env=False)
+    return httpx2.AsyncClient(
+        transport=transport,
+        timeout=timeout,
+        follow_redirects=False,
+        trust_env=False,
+        headers=ASKED,
+        event_hooks={"response": [bounded]},
+    )
 
 
 @cache

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
+from core.llm.layers.longest import longest
 from core.llm.layers.moderation import moderation
 from core.llm.layers.record import record, stages
 from core.llm.layers.retry import retry
@@ -34,6 +35,7 @@ def layers(model: BaseChatModel) -> list[Layer]:
         stages,
         cache(model),
         retry(model),
+        longest(model),
     ]
 
 

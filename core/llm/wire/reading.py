@@ -31,6 +31,8 @@ REASONS: Final[Mapping[str, FinishReason]] = {
     "content_filter": "content_filter",
 }
 """Why a reply ended, in a service's words and ours; any other is `stop`."""
+MOST_SILENT: Final = 64 << 20
+"""Bytes that may come without any of the reply in them: a picture is one line, and comes whole."""
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class ReplyReader:
     error: Json | None = None
     empty: bool = True
     begun: bool = False
+    _silent: int = 0
     _lines: EventLines = field(default_factory=EventLines)
     _halves: Halves = field(default_factory=Halves)
     _calls: CallPieces = field(init=False)
@@ -76,11 +79,17 @@ class ReplyReader:
         """The events that this piece completes.
 
         Raises:
-            ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form.
+            ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form; or nothing but silence comes.
         """
         self.empty = self.empty and not piece
+        self._silent += len(piece)
+        if self._silent > MOST_SILENT:
+            raise misread("that has no end")
         try:
-            return self._read(self._lines.feed(piece))
+            events = self._read(self._lines.feed(piece))
+            if events:
+                self._silent = 0
+            return events
         except (AttributeError, IndexError, KeyError, TypeError) as error:  # asked once a piece, not once a field
             raise misread("of an unknown form") from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -17,6 +18,7 @@ from webui.middleware.gate import Claims, GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.uploads import Uploads
+from webui.waiting import Waiting, forgetting
 
 pytestmark = pytest.mark.anyio
 BASE = "http://127.0.0.1:7860"
@@ -252,3 +254,53 @@ def test_old_names_are_forgotten() -> None:
     claims = Claims(age=-1.0)
     assert claims.claim("a", "alice")
     assert claims.claim("a", "bob")
+
+
+async def test_a_session_has_a_short_name(people):
+    assert (await join(people["alice"], "s" * 64)).status_code == 200
+    assert (await join(people["alice"], "s" * 65)).status_code == 403
+    assert (await people["alice"].get(f"/gradio_api/heartbeat/{'s' * 65}")).status_code == 403
+
+
+def test_of_one_owner_only_so_many_names_are_kept_and_those_of_others_stay():
+    gone: list[str] = []
+    claims = Claims(each=3, forgotten=gone.append)
+    assert claims.claim("hers", "alice")
+    for name in ("1", "2", "3"):
+        assert claims.claim(name, "bob")
+    assert claims.claim("1", "bob")  # used again
+    assert claims.claim("4", "bob")
+    assert gone == ["2"]
+    assert claims.holds("hers", "alice")
+    assert [claims.holds(name, "bob") for name in ("1", "2", "3", "4")] == [True, False, True, True]
+
+
+async def test_a_function_that_the_page_does_not_have_is_not_asked_of_gradio(uploads, owners):
+    hosts = Hosts("127.0.0.1", any_address=False)
+    app = OwnerMiddleware(GateMiddleware(inside, uploads, functions=3), owners, hosts)
+    cookie = owners.cookie("b-alice", https=False).partition(";")[0]
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url=BASE, headers={"cookie": cookie}
+    ) as alice:
+        for number, status in ((0, 200), (2, 200), (3, 404), (-1, 404), (None, 404), ("1", 404)):
+            body = {"session_hash": "s", "data": [], "fn_index": number}
+            assert (await alice.post("/gradio_api/queue/join", json=body)).status_code == status
+
+
+def test_what_nobody_reads_goes_before_what_is_read():
+    waiting = Waiting(3)
+    for session in ("a", "b", "c"):
+        waiting[session] = []
+    waiting["a"].append("read")
+    waiting["d"] = []
+    assert list(waiting) == ["c", "a", "d"]
+
+
+def test_a_session_that_is_forgotten_has_nothing_waiting_any_more():
+    queue = SimpleNamespace(pending_event_ids_session={"s": {"e"}})
+    forget = forgetting(queue)
+    queue.pending_messages_per_session["s"] = ["a message"]
+    forget("s")
+    forget("t")
+    assert not queue.pending_messages_per_session
+    assert not queue.pending_event_ids_session

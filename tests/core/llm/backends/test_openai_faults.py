@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
@@ -149,3 +151,51 @@ def test_a_service_that_ends_after_a_first_empty_chunk_is_asked_again(server, op
     begun = f'data: {{"choices": [{{"index": 0, "delta": {delta}}}]}}\n\n'
     server.add(Reply(body=begun, content_type="text/event-stream"), Reply(text="fine"))
     assert opened(generate_cfg={"max_retries": 1}).quick_chat("q") == "fine"
+
+
+def _packed(line: bytes, times: int, end: bytes = b"") -> bytes:
+    """So many lines as gzip, made piece by piece."""
+    packing = zlib.compressobj(9, zlib.DEFLATED, 31)
+    many = line * 10_000
+    return b"".join([*(packing.compress(many) for _ in range(times // 10_000)), packing.compress(end), packing.flush()])
+
+
+DONE = b'data: {"choices": [{"delta": {"content": "hi"}, "finish_reason": "stop"}]}\n\ndata: [DONE]\n\n'
+GZIP = {"content-encoding": "gzip"}
+EVENTS = "text/event-stream"
+
+
+def test_a_packed_answer_is_unpacked(server, opened):
+    server.add(Reply(body=_packed(b": waiting\n\n", 20_000, DONE), content_type=EVENTS, headers=GZIP))
+    assert opened().quick_chat("q") == "hi"
+
+
+@pytest.mark.parametrize("line", [b": nothing but a comment\n", b'data: {"choices": [{"delta": {"content": ""}}]}\n\n'])
+def test_a_stream_that_says_nothing_for_ever_is_given_up(server, opened, line):
+    body = _packed(line, 4_000_000 if line[:1] == b":" else 2_000_000, DONE)
+    server.add(Reply(body=body, content_type=EVENTS, headers=GZIP))
+    with pytest.raises(ModelMisbehavedError, match="no end"):
+        opened().quick_chat("q")
+
+
+def test_a_whole_answer_that_unpacks_to_more_than_any_answer_has_is_not_taken_in(server, opened):
+    server.add(Reply(body=_packed(b" " * 100, 800_000, b"{}"), content_type="application/json", headers=GZIP))
+    with pytest.raises(ModelServiceError):
+        opened(generate_cfg={"max_retries": 0}).quick_chat("q")
+
+
+@pytest.mark.parametrize("packed", [True, False])
+def test_of_a_long_refusal_the_beginning_is_read(server, opened, packed):
+    said = b'{"error": {"message": "No.' + b" " * 100
+    body = _packed(b"x" * 100, 500_000, b"") if packed else said + b"x" * 5_000_000
+    server.add(Reply(status=400, body=body, content_type="text/plain", headers=GZIP if packed else {}))
+    with pytest.raises(ModelRefusedError) as caught:
+        opened().quick_chat("q")
+    assert len(str(caught.value)) < 1_000
+
+
+def test_an_answer_packed_in_a_way_that_was_not_asked_for_is_an_error(server, opened):
+    server.add(Reply(body=b"\x1b\x03", content_type=EVENTS, headers={"content-encoding": "br"}))
+    with pytest.raises(ModelServiceError):
+        opened(generate_cfg={"max_retries": 0}).quick_chat("q")
+    assert server.requests[0].headers["accept-encoding"] == "gzip"
