@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _MOST_ROWS = 12
+_LETTERS_A_ROW = 72
 
 
 def wanted(asked: ApprovalAsked, words: Words) -> str:
@@ -96,16 +97,27 @@ def _arguments(asked: ApprovalAsked, words: Words) -> str:
 
 
 def _row(number: int, field: Field, words: Words) -> str:
-    rows = min(_MOST_ROWS, field.text.count("\n") + 1)
+    rows, lines = _rows(field.text), field.text.count("\n") + 1
     place = f"p-arg-{number}"
+    told = words("ask.lines", n=lines) if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
+    many = f'<span class="p-count-lines">{escaped(told)}</span>' if rows > _MOST_ROWS else ""
     # A break at the very beginning is left out by browsers: so there is one to be left out.
-    lines = field.text.count("\n") + 1
-    many = f'<span class="p-count-lines">{escaped(words("ask.lines", n=lines))}</span>' if lines > _MOST_ROWS else ""
     return (
         f'<div class="p-arg"><label for="{place}">{escaped(field.name)}{many}</label>'
-        f'<textarea id="{place}" rows="{rows}" data-name="{exact(field.name)}" data-kind="{field.kind}" dir="auto" '
-        f'spellcheck="false" autocomplete="off" aria-describedby="{place}-wrong">&#10;{exact(field.text)}</textarea>'
+        f'<textarea id="{place}" rows="{min(rows, _MOST_ROWS)}" data-name="{exact(field.name)}" '
+        f'data-kind="{field.kind}" dir="auto" spellcheck="false" autocomplete="off" '
+        f'aria-describedby="{place}-wrong">&#10;{exact(field.text)}</textarea>'
         f'<p class="p-wrong" id="{place}-wrong" role="alert"></p></div>'
+    )
+
+
+def _rows(text: str) -> int:
+    """About how many rows a text takes: browsers that do not fit a field to its text show no more than they are told.
+
+    Wide letters are counted as two.
+    """
+    return sum(
+        max(1, -(-sum(2 if sign > "\u1100" else 1 for sign in line) // _LETTERS_A_ROW)) for line in text.split("\n")
     )
 
 

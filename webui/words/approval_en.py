@@ -11,6 +11,7 @@ APPROVAL: dict[str, str] = {
     "ask.arguments": "What will be sent; you may change it",
     "ask.unseen": "Some of its characters cannot be seen, or make others stand where they are not. Read it with care.",
     "ask.lines": "{n} lines",
+    "ask.letters": "{n} characters",
     "ask.refuse": "Don't allow",
     "ask.always": "Always in this chat",
     "ask.allow": "Allow once",

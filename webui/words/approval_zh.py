@@ -10,6 +10,7 @@ APPROVAL: dict[str, str] = {
     "ask.arguments": "将要发送的内容，可以修改",
     "ask.unseen": "其中有看不见的字符，或会打乱显示顺序的字符，请仔细核对。",
     "ask.lines": "{n} 行",
+    "ask.letters": "{n} 个字符",
     "ask.refuse": "不允许",
     "ask.always": "本对话中始终允许",
     "ask.allow": "允许这一次",

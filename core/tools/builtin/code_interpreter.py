@@ -101,7 +101,9 @@ class CodeInterpreter(BaseToolWithFileAccess):
             result = await self._kernels.run(
                 self._key, code, owner=self._owner, files=given, timeout=self._within, progress=progress
             )
-            return _told(result, [_whole(made, kind) for made, kind in _kinds(result)])
+            # In a thread: pictures and files of many megabytes become text.
+            items = await asyncio.to_thread(lambda: [_whole(made, kind) for made, kind in _kinds(result)])
+            return _told(result, items)
         from core.tools.sandbox.own_kernels import run_here
 
         local = {path.name: path for file in files or [] if (path := Path(file.removeprefix("file://"))).is_file()}

@@ -13,9 +13,13 @@ if TYPE_CHECKING:
 _ESCAPES: Final = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 _MOST_PICTURES: Final = 20
 _LARGEST_PICTURE: Final = 8 << 20
+_LARGEST_PICTURES: Final = 32 << 20  # of one cell together
 _PICTURES: Final = {"image/png": (".png", b"\x89PNG\r\n"), "image/jpeg": (".jpg", b"\xff\xd8\xff")}
 _NO_NETWORK: Final = re.compile(
     r"Errno 97|Temporary failure in name resolution|Name or service not known|URLError|ConnectError|Max retries"
+)
+_PICTURES_LEFT_OUT: Final = (
+    f"(Pictures were left out: one cell shows {_MOST_PICTURES}, of {_LARGEST_PICTURES >> 20} MB together.)"
 )
 _HINT_NETWORK: Final = "(This sandbox has no network.)"
 _HINT_TABLES: Final = "(There is no openpyxl here: pandas.read_excel reads without it, DataFrame.to_csv writes.)"
@@ -73,6 +77,8 @@ class Gathering:
         self._told = told
         self._texts: list[str] = []
         self._stream = False
+        self._room = _LARGEST_PICTURES
+        self._left_out = False
         self.pictures: list[Made] = []
         self.failed = False
 
@@ -96,7 +102,7 @@ class Gathering:
         return "\n".join(text.strip("\n") for text in self._texts if text.strip("\n"))
 
     def _print(self, text: str) -> None:
-        clean = self._fitting(_ESCAPES.sub("", text.replace("\r\n", "\n")))
+        clean = self._clean(text.replace("\r\n", "\n") if self._left > 0 else "")
         if self._stream and self._texts:
             self._texts[-1] += clean
         else:
@@ -110,8 +116,13 @@ class Gathering:
         """A picture, else a table or plain text. HTML and scripts are no text of ours: their plain form is shown."""
         picture = next((made for kind in _PICTURES if (made := self._picture(kind, data.get(kind)))), None)
         if picture is not None:
-            if len(self.pictures) < _MOST_PICTURES:
+            if len(self.pictures) < _MOST_PICTURES and len(picture.data) <= self._room:
+                self._room -= len(picture.data)
                 self.pictures.append(picture)
+            elif not self._left_out:
+                self._left_out = True
+                self._texts.append(_PICTURES_LEFT_OUT)
+                self._stream = False
             return
         text = data.get("text/markdown") or data.get("text/plain")
         if isinstance(text, str):
@@ -131,8 +142,12 @@ class Gathering:
             self._add(_HINT_NETWORK)
 
     def _add(self, text: str) -> None:
-        self._texts.append(self._fitting(_ESCAPES.sub("", text)))
+        self._texts.append(self._clean(text))
         self._stream = False
+
+    def _clean(self, text: str) -> str:
+        """What there is room for; no more than could fit is looked at, for a kernel that was changed sends anything."""
+        return self._fitting(_ESCAPES.sub("", text[: 4 * max(self._left, 0)]))
 
     def _fitting(self, text: str) -> str:
         if self._left <= 0:

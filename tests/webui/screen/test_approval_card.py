@@ -191,3 +191,21 @@ def test_that_arguments_can_be_changed_is_seen_and_no_edge_is_cut_off(show: Call
     above = "(e) => e.getBoundingClientRect().top - e.closest('.p-args').getBoundingClientRect().top"
     assert first.evaluate(above) >= 1  # as wide as the ring around it
     assert first.evaluate("(e) => getComputedStyle(e).borderBottomStyle") == "solid"
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "told"),
+    [
+        ("ls", 1, ""),
+        ("x" * 200, 3, ""),
+        ("好" * 72, 2, ""),
+        ("x" * 5_000 + "; rm -r ~", 12, "5,009 characters"),
+        ("x" * 400 + "\n" * 8 + "rm -r ~", 12, "415 characters"),
+        ("x\n" * 40, 12, "41 lines"),
+    ],
+)
+def test_a_long_line_has_as_many_rows_as_it_takes_and_what_is_not_seen_is_told(text: str, rows: int, told: str) -> None:
+    card = ask_html([waiting(content=text)], EN)
+    assert f'rows="{rows}" data-name="content"' in card
+    assert (f'<span class="p-count-lines">{told}</span>' in card) == bool(told)
+    assert ("p-count-lines" in card) == bool(told)

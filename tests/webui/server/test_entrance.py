@@ -129,6 +129,29 @@ async def test_a_wrong_token_is_said_and_so_many_are_enough_for_a_minute(browser
     assert int(refused.headers["retry-after"]) <= 60
 
 
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_wrong_tokens_that_another_sites_page_lets_a_browser_show_keep_nobody_out(
+    browser: Browser, site: str
+) -> None:
+    here = browser(token=TOKEN)
+    for _ in range(11):
+        led = await here.get("/?token=wrong", headers={"sec-fetch-site": site, "sec-fetch-dest": "image"})
+    assert led.status_code == 429
+    for own in ({}, {"sec-fetch-site": "none"}, {"sec-fetch-site": "same-origin"}):
+        assert (await here.get("/", params={"token": TOKEN}, headers=own)).status_code == 303
+
+
+async def test_nobodys_wrong_tokens_keep_out_whoever_has_the_one_that_parlour_made(
+    browser: Browser, tmp_path: Path
+) -> None:
+    owner, other = browser(), browser()
+    for _ in range(11):
+        refused = await other.get("/?token=wrong")
+    assert refused.status_code == 429
+    kept = (tmp_path / "token").read_text("ascii")
+    assert (await owner.get("/", params={"token": kept})).status_code == 303
+
+
 @pytest.mark.parametrize("body", [b"", b"token", b"\xff=\xfe&token=%ff", b"a=" + b"x" * 9000, b"&".join([b"a=1"] * 99)])
 async def test_whatever_is_sent_as_the_form_is_answered_with_the_form(browser: Browser, body: bytes) -> None:
     assert (await browser(token=TOKEN).post("/token", content=body)).status_code == 401

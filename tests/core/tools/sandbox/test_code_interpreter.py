@@ -16,6 +16,7 @@ from core.errors import BadArgumentsError
 from core.tools.builtin.code_interpreter import CodeInterpreter
 from core.tools.builtin.python_executor import PythonExecutor
 from core.tools.catalog import TOOL_REGISTRY
+from core.tools.sandbox import results
 from core.tools.sandbox.results import CodeResult, Gathering, Made
 from core.tools.sandbox.work_folder import plain_name
 
@@ -147,6 +148,31 @@ def test_messages_that_make_no_sense_do_no_harm() -> None:
         gathered.take(message)
     assert gathered.failed
     assert len(gathered.text) < 2100
+
+
+def test_pictures_of_one_cell_have_so_much_room_together_and_it_is_said_that_some_are_missing() -> None:
+    gathered = Gathering(1000, "numpy")
+    for size in (7, 7, 7, 7, 7, 1, 1):
+        png = base64.b64encode(b"\x89PNG\r\n" + bytes(size << 20)).decode()
+        gathered.take({"msg_type": "display_data", "content": {"data": {"image/png": png}}})
+    assert [len(one.data) >> 20 for one in gathered.pictures] == [7, 7, 7, 7, 1, 1]
+    assert gathered.text.count("left out") == 1
+
+
+def test_of_what_a_kernel_that_was_changed_prints_no_more_is_looked_at_than_could_fit(monkeypatch) -> None:
+    looked: list[int] = []
+
+    class Escapes:
+        def sub(self, by: str, text: str) -> str:
+            looked.append(len(text))
+            return text.replace("\x1b[0m", by)
+
+    monkeypatch.setattr(results, "_ESCAPES", Escapes())
+    gathered = Gathering(1000, "numpy")
+    gathered.take({"msg_type": "stream", "content": {"text": "\x1b[0mseen" + "x" * 10_000_000}})
+    gathered.take({"msg_type": "stream", "content": {"text": "y" * 10_000_000}})
+    assert gathered.text.startswith("seenx")
+    assert max(looked) < 10_000
 
 
 def test_a_program_uses_it_without_anything_else(tmp_path: Path) -> None:
