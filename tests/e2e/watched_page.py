@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from playwright.sync_api import ConsoleMessage, Frame, Page, Request
+from playwright.sync_api import ConsoleMessage, Page, Request
 
 _OWN = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
 # A reload ends the requests of the page before it, and Gradio says so.
 _EXCUSED_AFTER_RELOAD = ("AbortError", "Connection errored out")
-_EXCUSED_SECONDS = 5
+_EXCUSED_SECONDS = 60  # before and after; a busy machine hears of it late
 
 
 @dataclass
@@ -23,17 +23,20 @@ class Watch:
     page: Page
     bad: list[str] = field(default_factory=list[str])
     expected: list[str] = field(default_factory=list[str])
-    _loaded_at: float = 0.0
+    _loads: list[float] = field(default_factory=list[float])
+    _ended: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
 
     def __post_init__(self) -> None:
         self.page.on("pageerror", lambda error: self._note(f"page error: {error}"))
         self.page.on("console", self._on_console)
         self.page.on("request", self._on_request)
-        self.page.on("framenavigated", self._on_navigation)
+        self.page.on("domcontentloaded", lambda _: self._loads.append(time.monotonic()))
 
     def verdict(self) -> list[str]:
         """What nobody expected."""
-        return [line for line in self.bad if not any(part in line for part in self.expected)]
+        reloads = self._loads[1:]  # the first is the page's coming
+        lost = [line for at, line in self._ended if not any(abs(at - one) < _EXCUSED_SECONDS for one in reloads)]
+        return [line for line in [*self.bad, *lost] if not any(part in line for part in self.expected)]
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":
@@ -43,11 +46,8 @@ class Watch:
         if not request.url.startswith(_OWN):
             self._note(f"request to another host: {request.url}")
 
-    def _on_navigation(self, frame: Frame) -> None:
-        if frame == self.page.main_frame:
-            self._loaded_at = time.monotonic()
-
     def _note(self, line: str) -> None:
-        just_loaded = time.monotonic() - self._loaded_at < _EXCUSED_SECONDS
-        if not (just_loaded and any(part in line for part in _EXCUSED_AFTER_RELOAD)):
+        if any(part in line for part in _EXCUSED_AFTER_RELOAD):
+            self._ended.append((time.monotonic(), line))
+        else:
             self.bad.append(line)
