@@ -34,6 +34,11 @@ NPM_SERVERS = [
 ]
 PROXIES = CACHE / "proxies"
 PROXY_NAMES = ["nginx", "caddy", "haproxy"]
+OTHER_BROWSERS = {
+    "firefox-esr": "firefox-esr",
+    "WebKitWebDriver": "webkit2gtk-driver",
+    "Xvfb": "xvfb",
+}  # Debian's packages
 SPACE_NEEDED = 2_000_000_000  # bytes: the environment, and what was downloaded for it until it is there
 
 SIGNS = (
@@ -76,6 +81,7 @@ def main(purpose: str) -> None:
             add_mcp_servers(name, requirements)
         add_npm_servers()
         add_proxies()
+        add_other_browsers()
 
 
 def has_library(name: str) -> bool:
@@ -309,6 +315,24 @@ def add_proxies() -> None:
     for archive in sorted(archives.glob("*.deb")):
         run(["dpkg-deb", "-x", str(archive), str(PROXIES)])
     shutil.rmtree(str(archives))
+
+
+def add_other_browsers() -> None:
+    """Firefox and WebKitGTK, in which the page's main way is tried, and a screen for the one that needs one."""
+    missing = [package for program, package in OTHER_BROWSERS.items() if not shutil.which(program)]
+    if not missing:
+        return
+    may = may_install()
+    if may is None:
+        stop(
+            "The tests of other browsers need {}: install them, then run `make test-all` again.".format(
+                ", ".join(missing)
+            )
+        )
+    say("Installing {}".format(", ".join(missing)))
+    os.environ["DEBIAN_FRONTEND"] = "noninteractive"
+    run([*may, "apt-get", "update", "-qq"])
+    run([*may, "apt-get", "install", "-y", "-qq", "--no-install-recommends", *missing])
 
 
 def may_install() -> Optional[List[str]]:

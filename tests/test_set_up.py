@@ -184,3 +184,19 @@ def test_bubblewrap_is_installed_where_that_may_be_and_else_the_set_up_says_so(
     assert "without" not in capsys.readouterr().out
     set_up.find_or_install_bubblewrap()
     assert len(commands) == 2
+
+
+def test_other_browsers_are_installed_where_that_may_be_and_else_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(set_up.shutil, "which", lambda name: name if name == "Xvfb" else None)
+    monkeypatch.setattr(set_up, "run", lambda command, total=0: commands.append(command))
+    monkeypatch.setattr(set_up, "may_install", lambda: None)
+    with pytest.raises(SystemExit, match="need firefox-esr, webkit2gtk-driver: install them"):
+        set_up.add_other_browsers()
+    monkeypatch.setattr(set_up, "may_install", list)
+    set_up.add_other_browsers()
+    assert commands[-1][-2:] == ["firefox-esr", "webkit2gtk-driver"]
+    monkeypatch.setattr(set_up.shutil, "which", lambda name: name)
+    commands.clear()
+    set_up.add_other_browsers()
+    assert commands == []

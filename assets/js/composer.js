@@ -55,7 +55,7 @@ function restore() {
 // Who opens the page can write at once. A finger raises a keyboard of glass over half the page, so it is not asked
 // there; and a page within another does not take the keyboard from that one.
 function begin() {
-  const mine = window.top === window && matchMedia('(hover: hover) and (pointer: fine)').matches;
+  const mine = window.top === window && !matchMedia('(hover: none) and (pointer: coarse)').matches;
   if (mine && document.activeElement === document.body && !document.querySelector('dialog[open]')) area().focus({ preventScroll: true });
 }
 
