@@ -27,6 +27,8 @@ NAMES = (
     "starting",
     "owners",
     "pages",
+    "idle",
+    "load",
     "frames",
     "long_document",
     "large_library",

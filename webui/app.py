@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from core.readiness import Readiness
     from core.settings import Settings
 
-_QUEUE_LOOKS = 0.02  # seconds: what an event may wait
-_PROGRESS_LOOKS = 1.0
 _MIB = 1024 * 1024
 # Gradio counts async handlers too: with its 40, the forty-first open page would wait for another to end.
 _THREADS = 200
@@ -101,6 +99,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
 
     from webui.handlers.wiring import Handlers
     from webui.layout import build
+    from webui.queue_waking import wake_by_events
     from webui.routes import Routes
     from webui.theme import Theme, head
     from webui.words.fixed import translations
@@ -109,11 +108,9 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     demo = build(context, Handlers(context, uploads).wire)
     demo.max_threads = _THREADS
     demo.queue(default_concurrency_limit=None, api_open=False)
-    # Gradio polls its queue: a thousand times a second for events, a hundred times for progress bars, which the page
-    # does not have. That is most of what an idle server does.
     blocks: Any = demo
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
-    queue.sleep_when_free, queue.progress_update_sleep_when_free = _QUEUE_LOOKS, _PROGRESS_LOOKS
+    wake_by_events(queue)
     forget = forgetting(queue)
     mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
     mounted = cast(

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
-from gradio.route_utils import BUILD_PATH_LIB
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Match, Route
 
 from webui import bundles
 from webui.assets_folder import assets_folder
+from webui.front_end import FRONT_END, front_end_file
 from webui.packing import coding_for, packed
 
 if TYPE_CHECKING:
@@ -26,13 +26,10 @@ if TYPE_CHECKING:
 
     from webui.packing import Coding
 
-_FRONT_END = Path(BUILD_PATH_LIB)
 _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 _FOR_GOOD = {**_KEPT, "vary": "Accept-Encoding"}
 _TEXTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _HASHED = re.compile(r"[\w.-]+-[\w-]{8,}\.[a-z0-9]+")
-_STREAMED_VIDEO = re.compile(r"hls-[\w-]{8}\.js")
-_EXPORTS = re.compile(rb"export\{([^{}]+)\};?\s*$")
 _LONGEST_NAME = 200  # of one of our own files
 _WORTH = 256  # bytes; less grows when it is packed
 
@@ -54,7 +51,7 @@ class _PageFiles:
 
     def has(self, name: str) -> bool:
         """Whether a file of that name is one of these."""
-        return name in self._own or (_HASHED.fullmatch(name) is not None and (_FRONT_END / name).is_file())
+        return name in self._own or (_HASHED.fullmatch(name) is not None and (FRONT_END / name).is_file())
 
     async def file(self, request: Request) -> Response:
         """One of them; `has` was asked first."""
@@ -117,20 +114,3 @@ def _asset_path(name: str) -> Path | None:
     folder = assets_folder().resolve()
     path = (folder / name).resolve()
     return path if path.is_relative_to(folder) and path.is_file() else None
-
-
-def front_end_file(name: str) -> bytes:
-    """A file of Gradio's front end; in the place of its player for streamed video, which is never used, next to none.
-
-    Gradio's video and audio import the player wherever they are imported, and it is a quarter of everything the page
-    would load. They ask it for streams of a Gradio function alone, and whether it can play them: it says no.
-
-    Args:
-        name: As it is called under `/assets/`.
-    """
-    body = (_FRONT_END / name).read_bytes()
-    exported = _EXPORTS.search(body) if _STREAMED_VIDEO.fullmatch(name) else None
-    if exported is None:
-        return body
-    names = [part.split(b" as ")[-1].strip() for part in exported[1].split(b",")]
-    return b"const no = () => false;\nexport { " + b", ".join(b"no as " + name for name in names) + b" };\n"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import gzip
 import re
-from pathlib import Path
 from typing import Any, cast
 
 import brotli
 import pytest
-from gradio.route_utils import BUILD_PATH_LIB
 from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from webui import bundles
+from webui.front_end import FRONT_END, front_end_file
 from webui.middleware.headers import HeadersMiddleware
 from webui.packing import coding_for
-from webui.page_files import asset_routes, front_end_file
-
-FRONT_END = Path(BUILD_PATH_LIB)
+from webui.page_files import asset_routes
 
 
 @pytest.fixture(scope="module")
@@ -86,3 +83,11 @@ def test_the_player_of_streamed_video_is_replaced_by_one_of_the_same_names_that_
     for path in FRONT_END.glob("*.js"):
         for taken in re.findall(r'import\{([^{}]*)\}from"\./' + re.escape(player.name), path.read_text("utf-8")):
             assert {part.split(" as ")[0] for part in taken.split(",")} <= names, path.name
+
+
+def test_what_counts_the_seconds_of_loading_ends_with_it_and_nothing_else_is_changed() -> None:
+    (counter,) = FRONT_END.glob("statustracker-*.js")
+    before, after = counter.read_bytes(), front_end_file(counter.name)
+    change = re.compile(rb"\w+\.status===`pending`&&(?=\w+&&(\w+)\(\)\}\)\})")
+    assert len(change.findall(after)) == 1
+    assert change.sub(b"", after) == before

@@ -1,0 +1,109 @@
+"""An idle server sleeps: Gradio's queue is woken by what comes, and looks for nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import Any, cast
+
+import gradio as gr
+import pytest
+from gradio.data_classes import PredictBodyInternal
+
+from webui.queue_waking import wake_by_events
+
+pytestmark = pytest.mark.anyio
+_turn = asyncio.sleep
+
+
+class Watched:
+    """A real queue of Gradio's, that notes when it is looked into and what is done.
+
+    Args:
+        places: How many events may be done at once.
+    """
+
+    def __init__(self, places: int) -> None:
+        with gr.Blocks() as blocks:
+            button = gr.Button()
+            button.click(lambda: None, concurrency_limit=None)
+        blocks.queue(default_concurrency_limit=None, api_open=False)
+        self.queue: Any = cast("Any", blocks)._queue
+        self.queue.max_thread_count = places
+        self.looks, self.done, self.held = 0, 0, asyncio.Event()
+        look = self.queue.get_events
+
+        def noted() -> Any:
+            self.looks += 1
+            return look()
+
+        async def process(events: list[Any], *_: Any) -> None:
+            await self.held.wait()
+            self.done += len(events)
+            self.queue.active_jobs[self.queue.active_jobs.index(events)] = None
+            self.queue.event_queue_per_concurrency_id[events[0].concurrency_id].current_concurrency -= 1
+
+        self.queue.get_events, self.queue.process_events = noted, process
+        wake_by_events(self.queue)
+        self.queue.start()
+
+    async def push(self) -> None:
+        """One click of the page."""
+        body = PredictBodyInternal(fn_index=0, data=[], session_hash="tab", request=None)
+        told, _, state = await self.queue.push(body, None, None)
+        assert told, state
+
+
+async def turns(count: int = 50) -> None:
+    """Let everything that can go on go on."""
+    for _ in range(count):
+        await _turn(0)
+
+
+@pytest.fixture
+def rests(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """How long anybody wanted to sleep."""
+    asked: list[float] = []
+
+    async def sleep(delay: float, result: Any = None) -> Any:
+        asked.append(delay)
+        return await _turn(delay, result)
+
+    monkeypatch.setattr(asyncio, "sleep", sleep)
+    return asked
+
+
+@pytest.fixture
+async def watched(rests: list[float]) -> AsyncGenerator[Watched]:
+    del rests  # noted from the start
+    one = Watched(places=2)
+    yield one
+    one.queue.close()
+    await turns()
+
+
+async def test_a_queue_in_which_nothing_is_sets_no_timer_and_is_not_looked_into_again(
+    watched: Watched, rests: list[float]
+) -> None:
+    await turns()
+    assert [rest for rest in rests if rest < 60] == []
+    assert watched.looks == 1
+
+
+async def test_what_comes_is_done_at_once_and_what_has_no_place_waits_for_one(watched: Watched) -> None:
+    await turns()
+    for _ in range(3):
+        await watched.push()
+    await turns()
+    assert len(watched.queue) == 1
+    watched.held.set()
+    await turns()
+    assert watched.done == 3
+    assert watched.looks <= 8
+
+
+async def test_a_queue_that_is_closed_ends(watched: Watched) -> None:
+    await turns()
+    watched.queue.close()
+    await turns()
+    assert not [task for task in asyncio.all_tasks() if "_process" in str(task.get_coro())]
