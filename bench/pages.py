@@ -129,7 +129,9 @@ async def measured(address: str) -> tuple[list[float], list[float]]:
 def main() -> None:
     """The worst of fifty."""
     with TemporaryDirectory() as folder, ModelServer(behave) as model:
-        app = AppProcess(Path(folder) / "home", model).start()
+        app = AppProcess(
+            Path(folder) / "home", model, {"REPLIES_AT_ONCE": str(PAGES)}
+        ).start()  # all pages are one owner's
         try:
             frames, words = asyncio.run(measured(app.address))
         finally:
