@@ -9,7 +9,7 @@ from core.agents.language import language_of
 from core.answering import Answering
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.messages.events import ToolFinished
-from core.messages.invisible import without_invisible
+from core.messages.invisible import Cleaned, without_invisible
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.continuing import beginning_of, beginning_with
@@ -17,6 +17,7 @@ from core.runs.log import LoggedEvent, spoken
 from core.runs.rows import events_of
 from core.runs.terms import Beginning
 from core.storage.base import busy, file_ids
+from core.storage.conversations import clean
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -77,8 +78,7 @@ class Turns:
 
     async def send(self, owner: str, conversation_id: str, text: str, file_ids: Sequence[str], lang: Lang) -> Run:
         """A user's message, and the run that answers it."""
-        plain, removed = without_invisible(checked_text(text, len(file_ids)))
-        plain = checked_text(plain, len(file_ids)) if removed else plain
+        plain, removed = _readable(text, len(file_ids))
         thread = await self._conversations.thread(owner, conversation_id)
         self._refuse_if_busy(conversation_id)
         files = [await self._files.record(owner, file_id) for file_id in file_ids]
@@ -104,8 +104,7 @@ class Turns:
         if old.role != "user":
             raise NotFoundError("Only a question can be changed.", kind="message")
         files = sum(item.type != "text" for item in old.parts[0].items)
-        plain, removed = without_invisible(checked_text(text, files))
-        plain = checked_text(plain, files) if removed else plain
+        plain, removed = _readable(text, files)
         self._refuse_if_busy(old.conversation_id)
         thread = await self._thread_to(owner, old.conversation_id, old.parent_id)
         return await self._ask(owner, old.conversation_id, with_text(old.parts[0], plain, removed), thread, lang)
@@ -267,3 +266,9 @@ class Turns:
 
 def _said(thread: Sequence[StoredMessage]) -> list[Message]:
     return [message for turn in thread for message in turn.parts]
+
+
+def _readable(text: str, files: int) -> Cleaned:
+    """A question without what no model should read and no page can be sent. Raises ParlourError, as `checked_text`."""
+    plain, removed = without_invisible(clean(checked_text(text, files)))
+    return Cleaned(checked_text(plain, files) if removed else plain, removed)

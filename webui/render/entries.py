@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Literal, TypeAlias
+
+from core.messages.invisible import without_invisible
 
 Entry: TypeAlias = dict[str, Any]
 BubbleState: TypeAlias = Literal["pending", "done"]
 
+_HALVES = re.compile("[\ud800-\udfff]")
+
 
 def said(role: Literal["user", "assistant"], markdown: str) -> Entry:
-    """A message. The text goes in a part of its own: Gradio would re-indent a plain string."""
-    return {"role": role, "content": [{"type": "text", "text": markdown}]}
+    """A message. The text goes in a part of its own: Gradio would re-indent a plain string.
+
+    What nobody sees is taken out of what a model wrote, too. Half a surrogate pair would end the page's stream.
+    """
+    seen = _HALVES.sub("\ufffd", without_invisible(markdown).text)
+    return {"role": role, "content": [{"type": "text", "text": seen}]}
 
 
 def bubble(title: str, markdown: str, state: BubbleState, *, bubble_id: str = "", parent_id: str = "") -> Entry:

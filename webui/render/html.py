@@ -8,7 +8,8 @@ from webui.render.delimiters import MARKS
 
 # Inside our markup the Markdown reader is still at work, so its marks become entities too.
 _ENTITIES: dict[str, str | None] = {sign: f"&#{ord(sign)};" for sign in "&<>\"'\\`*_[]{}()#+!|~$:.-@%="}
-_TABLE = str.maketrans({**_ENTITIES, **dict.fromkeys(MARKS), "\0": None})
+_HALVES = dict.fromkeys(map(chr, range(0xD800, 0xE000)), "\ufffd")  # of surrogate pairs: nothing can be sent with one
+_TABLE = str.maketrans({**_ENTITIES, **_HALVES, **dict.fromkeys(MARKS), "\0": None})
 _KEPT = {**_TABLE, ord("\n"): "<br>", ord("\r"): None, ord("\x0b"): None, ord("\x0c"): None}
 _SPACES = re.compile(r"\s+")
 

@@ -62,7 +62,9 @@ class RawPage:
     def join(self, number: int, *data: Any, session: str = "") -> httpx.Response:
         body = {"data": list(data), "fn_index": number, "session_hash": session or self.session}
         referer = f"{self.url}/" + (f"?c={self.conversation}" if self.conversation else "")
-        return self.client.post(self.url + "/gradio_api/queue/join", json=body, headers={"referer": referer})
+        headers = {"referer": referer, "content-type": "application/json"}
+        # As browsers write it: half a character is escaped.
+        return self.client.post(self.url + "/gradio_api/queue/join", content=json.dumps(body), headers=headers)
 
     def listen(self) -> Generator[dict[str, Any]]:
         """What the queue says, until it has nothing more to say."""
