@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from contextlib import closing
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -282,7 +283,7 @@ def _shown_call(page: RawPage, number: int) -> str:
     with closing(page.listen()) as told:
         for event in told:  # a sign of life comes every few seconds
             if found := _CALL.search(json.dumps(event)):
-                return found[1]
+                return unescape(found[1])
             if time.monotonic() > end:
                 break
     return ""
