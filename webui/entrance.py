@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
 
-from webui.client_address import client_address
+from webui.client_address import client_address, counted_as
 from webui.middleware.answers import answer, read_body, words_of
 from webui.plain_page import plain_page
 
@@ -50,6 +50,7 @@ class Entrance:
         self._kept = kept
         self._sentence = "entrance.kept" if kept else "entrance.given"
         self._guesses = _Guesses(now)
+        self._by_programs = _Guesses(now)  # apart: a program that goes on showing an old token keeps nobody out
 
     async def by_address(self, scope: Scope, send: Send, *, known: bool) -> None:
         """`GET /?token=…`: the cookie is given, and the token disappears from the address.
@@ -66,6 +67,15 @@ class Entrance:
             await _go(send, rest)
             return
         await self._shown(scope, send, token, rest)
+
+    def by_program(self, scope: Scope, token: str) -> bool:
+        """Whether a program shows the token, in a header; wrong ones have a limit of their own."""
+        guesser, right = _guesser(scope), self._token.matches(token)
+        if self._by_programs.wait(guesser) and not self._kept:
+            return False
+        if not right:
+            self._by_programs.count(guesser)
+        return right
 
     async def by_form(self, scope: Scope, receive: Receive, send: Send) -> None:
         """`POST /token`: what was typed in."""
@@ -149,7 +159,8 @@ def _guesser(scope: Scope) -> str:
     A page of another site can let a browser ask as often as it likes; that must not keep the browser's user out.
     """
     led = Headers(scope=scope).get("sec-fetch-site", "") in {"cross-site", "same-site"}
-    return f"{client_address(scope)} led by another site" if led else client_address(scope)
+    address = counted_as(client_address(scope))
+    return f"{address} led by another site" if led else address
 
 
 class _Guesses:

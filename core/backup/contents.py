@@ -58,12 +58,16 @@ def is_safe(name: str) -> bool:
 
 
 def files_in(home: Path) -> Iterator[PurePosixPath]:
-    """The files that belong into a backup, without the database and the secrets; links are left out."""
+    """The files that belong into a backup, without the database and the secrets.
+
+    Links are left out, and what somebody put there under a name that not every system can have: no backup may name it.
+    """
     for folder, folders, files in os.walk(home):
         here = Path(folder)
         inside = PurePosixPath(here.relative_to(home).as_posix())
         folders[:] = sorted(one for one in folders if is_kept(inside / one) and not (here / one).is_symlink())
-        yield from (inside / one for one in sorted(files) if is_kept(inside / one) and _is_plain(here / one))
+        kept = (inside / one for one in sorted(files) if is_kept(inside / one) and _is_plain(here / one))
+        yield from (one for one in kept if is_safe(str(one)))
 
 
 def _is_plain(path: Path) -> bool:

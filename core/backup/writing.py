@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from core.backup.contents import DATABASE, SECRETS, files_in, is_index, needed_by
 from core.backup.manifest import COUNTED, NAME, Manifest
 from core.backup.problems import problem
+from core.errors import StorageError
 from core.storage.migrations.updating import revision_of
 from core.storage.synced import put_in_place
 from core.storage.trouble import damaged, translated
@@ -109,10 +110,10 @@ class _Writing:
                     self._add(str(name), self._home / name)
 
     def _index(self, name: PurePosixPath) -> None:
-        """A copy of a library's index; without one it is made again from the originals."""
+        """A copy of a library's index; without one, where it is damaged, it is made again from the originals."""
         with TemporaryDirectory(dir=self._beside, prefix=".parlour-backup-") as folder:
             copy = Path(folder) / name.name
-            with suppress(sqlite3.DatabaseError):
+            with suppress(sqlite3.DatabaseError, StorageError):
                 copy_database(self._home / name, copy)
                 self._add(str(name), copy)
 

@@ -105,7 +105,7 @@ class Pool(Generic[_T]):
             self._close(key)
             entry = None
         if entry is None:
-            opening = asyncio.create_task(self._opened(key), name=f"opening for {key}")
+            opening = asyncio.create_task(self._opened(key, self._closing.get(key)), name=f"opening for {key}")
             entry = self._entries[key] = _Entry(opening)
         entry.users += 1
         self._unused.pop(key, None)
@@ -114,9 +114,10 @@ class Pool(Generic[_T]):
     def _is_intact(self, entry: _Entry[_T]) -> bool:
         return not entry.opening.done() or self._intact(entry.opening.result())
 
-    async def _opened(self, key: str) -> _T:
-        while (closing := self._closing.get(key)) is not None:  # never two of one key: they may share files
-            await asyncio.wait({closing})
+    async def _opened(self, key: str, before: asyncio.Task[None] | None) -> _T:
+        # Never two of one key, for they may share files. What begins to close later waits for this opening itself.
+        if before is not None:
+            await asyncio.wait({before})
         return await self._make(key)
 
     def _left(self, key: str, entry: _Entry[_T]) -> None:

@@ -110,7 +110,7 @@ class OwnerMiddleware:
         if self._token.shown_by(headers.get("cookie", "")):
             return True
         kind, _, bearer = headers.get("authorization", "").partition(" ")
-        return scope["path"] in _PROBES and kind.lower() == "bearer" and self._token.matches(bearer)
+        return scope["path"] in _PROBES and kind.lower() == "bearer" and self._entrance.by_program(scope, bearer)
 
     async def _at_the_door(self, scope: Scope, receive: Receive, send: Send, came: _Came) -> None:
         """The token is asked for, and has not been shown."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 import sqlite3
 import stat
 import zipfile
@@ -147,6 +148,33 @@ async def test_what_of_a_folder_can_be_made_again_stays_out(tmp_path: Path) -> N
     assert "files/link" not in manifest.entries
     kinds = {tuple(name.split("/")[2:3]) for name in manifest.entries if name.startswith("libraries")}
     assert kinds == {("originals",), ("library.sqlite",)}
+
+
+async def test_names_that_no_backup_may_have_are_left_out_and_all_else_can_be_restored(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    async with opened(home) as engine:
+        await fill(engine)
+        for name in (b"a: b.txt", b"Icon\r", b"caf\xe9.txt", b"end.", b"n" * 200 + b"/" + b"m" * 201):
+            strange = Path(os.fsdecode(os.fsencode(home) + b"/" + name))
+            strange.parent.mkdir(exist_ok=True)
+            strange.write_text("mine", "utf-8")
+        write_backup(home, tmp_path / "backup.zip")
+    restore_backup(tmp_path / "backup.zip", tmp_path / "new")
+    assert await found_in(tmp_path / "new") == {**FILLED, "key": "key_unreadable"}
+
+
+async def test_a_damaged_index_holds_up_no_backup_and_is_made_again(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home") as engine:
+        await fill(engine)
+    index = next((tmp_path / "home").glob("libraries/*/library.sqlite"))
+    with closing(sqlite3.connect(index)) as connection:  # what SQLite finds only when it looks through all of it
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute("UPDATE sqlite_master SET rootpage = 1 WHERE name = 'chunks_of_document'")
+        connection.commit()
+    _, manifest = write_backup(tmp_path / "home", tmp_path / "backup.zip")
+    assert not any(entry.endswith("library.sqlite") for entry in manifest.entries)
+    restore_backup(tmp_path / "backup.zip", tmp_path / "new")
+    assert await found_in(tmp_path / "new") == {**FILLED, "key": "key_unreadable"}
 
 
 async def test_a_backup_never_takes_the_place_of_a_file_and_leaves_no_half_one(tmp_path: Path) -> None:

@@ -144,3 +144,23 @@ async def test_closing_waits_for_what_is_being_opened_and_nothing_is_opened_afte
     await asyncio.wait({asking})
     with pytest.raises(RuntimeError):
         await used(pool, "b")
+
+
+async def test_one_that_is_closed_while_it_waits_for_the_one_before_to_close_holds_up_nobody(rooms: Rooms) -> None:
+    slow = asyncio.Event()
+
+    async def end(room: str) -> None:
+        await slow.wait()
+        rooms.open.remove(room)
+
+    pool = Pool(rooms.make, end, idle=0.0, most=0)
+    await used(pool, "a")  # is being closed, and that takes a while
+    leaving = asyncio.create_task(used(pool, "a"))
+    await asyncio.sleep(0)
+    leaving.cancel()  # so the second one is unused, and closed, before it could be opened
+    await asyncio.wait({leaving})
+    slow.set()
+    async with asyncio.timeout(10):
+        assert await used(pool, "a") == ["a 2"]
+        await pool.aclose()
+    assert rooms.open == []

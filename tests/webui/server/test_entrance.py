@@ -281,6 +281,27 @@ async def test_probes_are_answered_by_any_name_and_trust_the_token_alone(browser
     assert (await (await opened(client)).get(path)).json()["trusted"] is True
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+async def test_a_token_cannot_be_found_by_trying_it_at_a_probe(browser: Browser, path: str) -> None:
+    client = browser(token=TOKEN)
+    for _ in range(10):
+        told = (await client.get(path, headers={"authorization": "Bearer wrong"})).json()
+        assert told["trusted"] is False
+    right = {"authorization": f"Bearer {TOKEN}"}
+    assert (await client.get(path, headers=right)).json()["trusted"] is False
+    assert (await client.get("/", params={"token": TOKEN})).status_code == 303  # a stale probe keeps nobody out
+
+
+async def test_whoever_has_a_whole_network_of_addresses_has_no_more_tries(browser: Browser) -> None:
+    proxy = browser(peer="10.0.0.1", at="http://10.0.0.5:7860", host="::", trusted_proxies="10.0.0.1", token=TOKEN)
+    for number in range(10):
+        near = {"x-forwarded-for": f"2001:db8::{number + 1:x}"}
+        assert (await proxy.get("/?token=wrong", headers=near)).status_code == 401
+    for address, status in (("2001:db8::ffff", 429), ("2001:db8:1::1", 303)):
+        came = await proxy.get("/", params={"token": TOKEN}, headers={"x-forwarded-for": address})
+        assert came.status_code == status
+
+
 async def test_other_programs_still_show_their_own_token_at_their_own_door(browser: Browser) -> None:
     told = (await browser(token=TOKEN).post("/mcp")).json()
     assert (told["owner"], told["visitor"]) == (None, False)
