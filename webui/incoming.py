@@ -74,6 +74,11 @@ class Incoming:
         }
         self._parser = MultipartParser(options[b"boundary"], callbacks)
 
+    @property
+    def files(self) -> int:
+        """How many have begun."""
+        return len(self._files) + (self._open is not None)
+
     async def take(self, piece: bytes) -> None:
         """Parse a piece of the body, and write what is long enough."""
         try:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import uvicorn
 
 from core.errors import SettingsError
+from webui.patience import PatientProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -80,6 +81,7 @@ class Server(uvicorn.Server):
     def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
         config = uvicorn.Config(
             app,
+            http=PatientProtocol,
             log_config=None,
             access_log=False,
             server_header=False,

@@ -120,9 +120,8 @@ class Routes:
         kind, upload_id = request.headers.get("content-type", ""), request.query_params.get("upload_id", "")
         owner = request.scope["owner"]
         try:
-            told = size_of(request)
-            await self._engine.files.check_room(owner, self._uploads.size_held(owner) + told)
-            uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id)
+            told, room = size_of(request), self._engine.files.check_room
+            uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id, told=told, room=room)
         except TooLargeError as error:
             await self._uploads.drain(request.stream())
             error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))

@@ -12,7 +12,7 @@ import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect
@@ -25,7 +25,7 @@ from webui.incoming import Incoming, TooLargeError
 from webui.upload_folders import KEPT_SECONDS, give_up, own_folder
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, AsyncIterator, Sequence
+    from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from starlette.requests import Request
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 _MIB = 1024 * 1024
 _PATIENCE = 3.0
+_ASKED_FOR = 256 * 1024  # room is asked for in such steps where a request does not tell its length
+
+Room: TypeAlias = "Callable[[str, int], Awaitable[None]]"
 _FOR_THE_MODEL = ("image/", "audio/", "video/")
 
 
@@ -59,6 +62,39 @@ class _Progress:
     moved: asyncio.Event = field(default_factory=asyncio.Event)
 
 
+class _Place:
+    """The room of one request while it comes."""
+
+    def __init__(self, coming: dict[str, int], held: Callable[[str], int], owner: str, room: Room | None) -> None:
+        self._coming = coming
+        self._held = held
+        self._owner = owner
+        self._room = room
+        self._size = self._filled = 0
+
+    async def reserve(self, size: int) -> None:
+        """So many bytes more. Raises QuotaError."""
+        self._size += size
+        self._coming[self._owner] = self._coming.get(self._owner, 0) + size  # first: who asks meanwhile sees it
+        if self._room is not None and size:
+            await self._room(self._owner, self._held(self._owner))
+
+    async def fill(self, size: int) -> None:
+        """So many bytes are here. Raises QuotaError."""
+        self._filled += size
+        if self._filled > self._size:
+            await self.reserve(max(_ASKED_FOR, self._filled - self._size))
+
+    def release(self) -> None:
+        """It is over, or counts as held."""
+        left = self._coming.get(self._owner, 0) - self._size
+        self._size = 0
+        if left > 0:
+            self._coming[self._owner] = left
+        else:
+            self._coming.pop(self._owner, None)
+
+
 class Uploads:
     """What was sent up and not used yet.
 
@@ -73,6 +109,7 @@ class Uploads:
         self.folder = own_folder(folder.resolve() / "uploads")
         self.limit = limit
         self._rate = rate
+        self._coming: dict[str, int] = {}  # bytes of each owner for which there is room, while they come
         self._held: dict[str, Upload] = {}
         self._progress: dict[str, _Progress] = {}
 
@@ -82,9 +119,24 @@ class Uploads:
         give_up(self.folder)
 
     async def receive(
-        self, owner: str, content_type: str, body: AsyncIterable[bytes], upload_id: str = ""
+        self,
+        owner: str,
+        content_type: str,
+        body: AsyncIterable[bytes],
+        upload_id: str = "",
+        *,
+        told: int = 0,
+        room: Room | None = None,
     ) -> list[Upload]:
         """Write the files of a multipart request, in order.
+
+        Args:
+            owner: Whose they are.
+            content_type: The header of this name.
+            body: What comes.
+            upload_id: For `progress`.
+            told: Bytes of the request as it tells them; what comes is counted all the same.
+            room: Raises `QuotaError` where an owner may not have so many bytes more than are stored.
 
         Raises:
             BadUploadError: It is not a multipart request with files.
@@ -92,18 +144,24 @@ class Uploads:
             UnsupportedFormatError: None of the files is a picture, sound, film, or a document that can be read. One
                 such file among others comes in with them, and the reply says why it went without it.
             NoSpaceError: The disk is full; nothing of the request is kept.
-            TooManyRequestsError: The owner has sent too many files; nothing of the request is read, or kept.
+            TooManyRequestsError: The owner has sent too many files; nothing of the request is kept.
+            QuotaError: They have no room, with what is being sent at the same time; nothing of the request is kept.
         """
         self._count(owner, 1)
         self._sweep()
         progress = self._watched(owner, upload_id)
         incoming = Incoming(self.folder, self.limit, content_type)
+        place = _Place(self._coming, self.size_held, owner, room)
+        counted = 1
         try:
+            await place.reserve(told)
             async for piece in body:
+                await place.fill(len(piece))
                 await incoming.take(piece)
+                self._count(owner, incoming.files - counted)
+                counted = max(counted, incoming.files)
                 _move(progress, len(piece), incoming.name)
             arrived = await incoming.end()
-            self._count(owner, len(arrived) - 1)
             await to_thread.run_sync(_check_kinds, [path for path, _ in arrived])
             uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
         except BaseException as error:
@@ -111,11 +169,13 @@ class Uploads:
             if isinstance(error, OSError):
                 raise _no_space(error) from error
             raise
+        else:
+            self._held.update({str(upload.path): upload for upload in uploads})  # and counts as held from now on
+            return uploads
         finally:
+            place.release()
             progress.done = True
             _move(progress, 0, "")
-        self._held.update({str(upload.path): upload for upload in uploads})
-        return uploads
 
     async def progress(self, owner: str, upload_id: str) -> AsyncIterator[dict[str, Any]]:
         """How far an upload comes, in the words of Gradio's client, until it is done.
@@ -135,8 +195,9 @@ class Uploads:
         yield {"msg": "done"}
 
     def size_held(self, owner: str) -> int:
-        """Bytes of what an owner has sent and not used yet."""
-        return sum(upload.size for upload in self._held.values() if upload.owner == owner)
+        """Bytes of what an owner has sent and not used yet, and of what is coming."""
+        held = sum(upload.size for upload in self._held.values() if upload.owner == owner)
+        return held + self._coming.get(owner, 0)
 
     def owns(self, owner: str, path: str) -> bool:
         """Whether `path` is a file that this owner sent up and has not used yet."""

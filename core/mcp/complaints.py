@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -9,7 +10,8 @@ import httpx2
 from mcp import MCPError
 
 from core.errors import McpError, ServerMisbehavedError, ServerUnreachableError, SignInNeededError
-from core.mcp.web import OutOfReachError
+from core.mcp.stdio import LONGEST_MESSAGE
+from core.mcp.web import OutOfReachError, TooLargeAnswerError
 
 if TYPE_CHECKING:
     from core.mcp.journal import Journal
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 _LONGEST_QUOTE = 200
 _CLOSED = -32000  # the SDK's code for a connection that is gone
 _TIMED_OUT = -32001
+_UNREADABLE = -32700
+_TOO_DEEP = re.compile("nested too deep|recursion limit")  # our words, and those of the parser of JSON
 _NOT_SIGNED_IN = 401
 _FORGOTTEN = "Session terminated"  # the SDK's words for a server that no longer knows this session
 _NETWORK = (OSError, EOFError, httpx2.HTTPError, anyio.BrokenResourceError, anyio.ClosedResourceError)
@@ -65,6 +69,8 @@ class Complaints:
             return self.unreachable(f"cannot be started: the {what} {inner.filename!r} cannot be used")
         if isinstance(inner, OutOfReachError):
             return self.unreachable(f"may not be reached: its address is {inner.whose}", key=inner.key)
+        if unread := self._unread(inner):
+            return unread
         if status := _status(inner) or (self._journal.status if isinstance(inner, MCPError) else 0):
             return self._refused(status)
         if isinstance(inner, _NETWORK) or (isinstance(inner, MCPError) and inner.code == _CLOSED):
@@ -73,9 +79,21 @@ class Complaints:
             return self.unreachable("has forgotten this session")
         if starting and not self._settings.command and isinstance(inner, MCPError | ValueError | RuntimeError):
             return self.unreachable("is none: something else answers at its address", key="mcp_none")
-        if isinstance(inner, MCPError) and inner.code == _TIMED_OUT:
+        return self._failed(inner)
+
+    def _unread(self, error: BaseException) -> ServerMisbehavedError | None:
+        """The sentence where it answered, and the answer cannot be taken in; `None` where it is something else."""
+        if isinstance(error, TooLargeAnswerError):
+            limit = LONGEST_MESSAGE // 1024 // 1024
+            return self._misbehaved(f"sent more than {limit} MB at once", key="mcp_too_large", limit=limit)
+        if isinstance(error, MCPError) and error.code == _UNREADABLE and _TOO_DEEP.search(error.message):
+            return self._misbehaved("sent an answer that is nested too deep to be read", key="mcp_too_deep")
+        return None
+
+    def _failed(self, error: BaseException) -> ServerMisbehavedError:
+        if isinstance(error, MCPError) and error.code == _TIMED_OUT:
             return self._misbehaved("did not answer in time")
-        said = str(inner.message if isinstance(inner, MCPError) else inner).partition("\n")[0]
+        said = str(error.message if isinstance(error, MCPError) else error).partition("\n")[0]
         return self._misbehaved(f"failed: {self._journal.clean(said, _LONGEST_QUOTE)}")
 
     def _gone(self, error: BaseException, *, starting: bool) -> ServerUnreachableError:
@@ -98,8 +116,9 @@ class Complaints:
             return ServerUnreachableError(text, hint=hint, key="mcp_login", name=self._name, status=status)
         return self.unreachable(f"answers with the status {status}", key="mcp_status", status=status)
 
-    def _misbehaved(self, what: str) -> ServerMisbehavedError:
-        return ServerMisbehavedError(f"The MCP server {self._name!r} {what.removesuffix('.')}.", name=self._name)
+    def _misbehaved(self, what: str, *, key: str = "", **details: Any) -> ServerMisbehavedError:
+        text = f"The MCP server {self._name!r} {what.removesuffix('.')}."
+        return ServerMisbehavedError(text, key=key, name=self._name, **details)
 
 
 def is_forgotten(error: BaseException) -> bool:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 LONGEST_MESSAGE = 16 * 1024 * 1024  # bytes: a picture of ten megabytes fits
 _TOO_LARGE = -32603
+_UNREADABLE = -32700
+_HEAD = 256  # bytes of a line that cannot be read
 _CHUNK = 64 * 1024
 _UNASKED_A_SECOND, _UNASKED_AT_ONCE = 200, 400  # notifications and questions of the server
 _MOST_UNWANTED = 500  # lines passed over before the reader rests
@@ -181,10 +183,8 @@ class _Talk:
             return self._passed_over("It sends more notifications than can be read; most are passed over.")
         try:
             message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-        except (ValueError, RecursionError):
-            self._journal.write(line[:1000].decode("utf-8", "replace"))  # often a greeting: it belongs among the logs
-            self._unwanted += 1
-            return None
+        except (ValueError, RecursionError) as error:
+            return self._unread(line, error)
         match message:
             case JSONRPCResponse() | JSONRPCError():
                 if message.id not in self._asked:  # nobody asked, or it was answered already
@@ -204,10 +204,26 @@ class _Talk:
             self._told = True
             self._journal.note(why)
 
+    def _unread(self, line: bytes, error: Exception) -> JSONRPCMessage | None:
+        head = line[:_HEAD]
+        if "recursion" in str(error) and _ID.search(head) and (number := self._answered(head)) is not None:
+            return _failed(number, _UNREADABLE, "the answer is nested too deep")
+        self._journal.write(line[:1000].decode("utf-8", "replace"))  # often a greeting: it belongs among the logs
+        self._unwanted += 1
+        return None
+
     def _given_up(self, head: bytes) -> JSONRPCMessage | None:
         """An answer that is too large fails its call, where it can be seen which one it answers."""
         limit = LONGEST_MESSAGE // 1024 // 1024
         self._journal.note(f"It sent more than {limit} MB at once, which was not read.")
+        number = self._answered(head)
+        return None if number is None else _failed(number, _TOO_LARGE, f"the answer is larger than {limit} MB")
+
+    def _answered(self, head: bytes) -> str | int | None:
+        """Which question is answered by a line that cannot be read, by what it begins with; it is then no longer open.
+
+        `None` where that cannot be seen, or nobody asked.
+        """
         found = _ID.search(head)
         if found is None:
             number = next(iter(self._asked)) if len(self._asked) == 1 else None
@@ -216,5 +232,8 @@ class _Talk:
         if number is None or number not in self._asked:
             return None
         self._asked.discard(number)
-        error = ErrorData(code=_TOO_LARGE, message=f"the answer is larger than {limit} MB")
-        return JSONRPCError(jsonrpc="2.0", id=number, error=error)
+        return number
+
+
+def _failed(number: str | int, code: int, why: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=code, message=why))

@@ -14,6 +14,7 @@ from core.mcp.lines import Meter
 from core.mcp.stdio import LONGEST_MESSAGE
 from core.net.addresses import system_addresses
 from core.net.own_server import is_own_server, mark_header
+from core.net.unpacked import ASKED, unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
@@ -41,6 +42,10 @@ class OwnServerError(OutOfReachError):
 
     whose = "Parlour's own"
     key = "mcp_own"
+
+
+class TooLargeAnswerError(httpx2.ReadError):
+    """An answer, or one event of a stream, is longer than any message may be."""
 
 
 def http_client(
@@ -80,7 +85,7 @@ def guarded_client(reach: Reach) -> httpx2.AsyncClient:
 
 
 async def _marked(request: httpx2.Request) -> None:
-    request.headers.update(mark_header())
+    request.headers.update({**mark_header(), **ASKED})
 
 
 async def _elsewhere(request: httpx2.Request) -> None:
@@ -97,6 +102,7 @@ async def _elsewhere(request: httpx2.Request) -> None:
 
 async def _bound(response: httpx2.Response) -> None:
     is_stream = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+    unpack(response, None)  # first: what is counted is what comes out
     response.stream = _Bounded(response.stream, is_stream=is_stream)
 
 
@@ -162,7 +168,7 @@ class _Bounded(httpx2.AsyncByteStream):
             if late:  # a flood waits in its own connection
                 await anyio.sleep(min(late / _EVENTS_A_SECOND, 1.0))
             if size > LONGEST_MESSAGE:
-                raise httpx2.ReadError(f"the answer is larger than {LONGEST_MESSAGE // 1024 // 1024} MB")
+                raise TooLargeAnswerError(f"the answer is larger than {LONGEST_MESSAGE // 1024 // 1024} MB")
             yield chunk
 
     async def aclose(self) -> None:

@@ -115,8 +115,8 @@ class LibraryRoutes:
         async def take(owner: str, words: Words) -> dict[str, Any]:
             await self._engine.libraries.opened(owner, library)  # asked before anything is written
             kind = request.headers.get("content-type", "")
-            await self._engine.files.check_room(owner, self._uploads.size_held(owner) + size_of(request))
-            uploads = await self._uploads.receive(owner, kind, request.stream())
+            told, room = size_of(request), self._engine.files.check_room
+            uploads = await self._uploads.receive(owner, kind, request.stream(), told=told, room=room)
             known = {record.id for record in (await self._engine.libraries.opened(owner, library)).documents}
             fresh: set[str] = set()
             try:

@@ -5,6 +5,10 @@ from __future__ import annotations
 SERVERS: dict[str, str] = {
     "error.mcp_late": "“{name}” did not answer within {seconds} seconds",
     "error.mcp_late.do": "Check how it is reached.",
+    "error.mcp_too_large": "“{name}” sent more than {limit} MB at once",
+    "error.mcp_too_large.do": "Ask it for less at a time.",
+    "error.mcp_too_deep": "“{name}” sent something that is nested too deeply to be read",
+    "error.mcp_too_deep.do": "Ask whoever runs the server to make its tools' parameters flatter.",
     "error.mcp_own": "The address of “{name}” is Parlour's own",
     "error.mcp_own.do": "Give the address of another server.",
     "error.mcp_none": "What answers at the address of “{name}” is no MCP server",

@@ -5,6 +5,10 @@ from __future__ import annotations
 SERVERS: dict[str, str] = {
     "error.mcp_late": "“{name}”在 {seconds} 秒内没有应答",
     "error.mcp_late.do": "请检查连接方式。",
+    "error.mcp_too_large": "“{name}”一次发送了超过 {limit} MB 的内容",
+    "error.mcp_too_large.do": "请每次少取一些。",
+    "error.mcp_too_deep": "“{name}”发送的内容嵌套过深，无法读取",
+    "error.mcp_too_deep.do": "请让服务器的维护者简化其工具的参数结构。",
     "error.mcp_own": "“{name}”的地址是 Parlour 自己的",
     "error.mcp_own.do": "请给出其他服务器的地址。",
     "error.mcp_none": "“{name}”的地址上应答的不是 MCP 服务器",

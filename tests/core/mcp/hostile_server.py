@@ -50,6 +50,11 @@ def tools():
         ]
     if CASE == "schema":
         found.append({"name": "large", "inputSchema": {"type": "object", "properties": {"x" * 100_000: {}}}})
+    if CASE == "deep":
+        schema = {"type": "object"}
+        for _ in range(300):
+            schema = {"type": "object", "properties": {"a": schema}}
+        found.append({"name": "deep", "inputSchema": schema})
     return found
 
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import sys
+import zlib
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +62,76 @@ async def test_an_address_that_is_no_server_says_why(answer: bytes, key: str, sa
     assert error.words_key == key
     assert Words("en").error(error).startswith(said)
     assert "far" in Words("zh").error(error)
+
+
+@asynccontextmanager
+async def answering(tools: Callable[[int], tuple[str, bytes]]) -> AsyncIterator[str]:
+    """The address of a server that says who it is as any other, and lists its tools so: headers and a body."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := (await reader.readuntil(b"\r\n\r\n")).lower():
+            size = int(head.partition(b"content-length:")[2].split(b"\r\n")[0] or 0)
+            asked = json.loads(await reader.readexactly(size) or b"{}")
+            headers, body = "content-type: application/json\r\n", b""
+            if asked.get("method") == "initialize":
+                version = asked["params"]["protocolVersion"]
+                about = {"protocolVersion": version, "capabilities": {"tools": {}}}
+                about["serverInfo"] = {"name": "far", "version": "1"}
+                body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": about}).encode()
+            elif asked.get("method") == "tools/list":
+                more, body = tools(asked["id"])
+                headers += more
+            elif "id" in asked:
+                error = {"code": -32601, "message": "unknown"}
+                body = json.dumps({"jsonrpc": "2.0", "id": asked["id"], "error": error}).encode()
+            status = "200 OK" if body else "202 Accepted"
+            writer.write(f"HTTP/1.1 {status}\r\n{headers}content-length: {len(body)}\r\n\r\n".encode() + body)
+
+    async def quiet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            await serve(reader, writer)
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(quiet, "127.0.0.1", 0)
+    try:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/mcp"
+    finally:
+        server.close()
+
+
+def _bomb(_: int) -> tuple[str, bytes]:
+    packing = zlib.compressobj(9, wbits=31)
+    pieces = [packing.compress(b" " * 2**20) for _ in range(64)]
+    return "content-encoding: gzip\r\n", b"".join([*pieces, packing.flush()])
+
+
+def _deep(number: int) -> tuple[str, bytes]:
+    schema = '{"type": "object", "properties": {"a": ' * 300 + "{}" + "}}" * 300
+    return "", f'{{"jsonrpc": "2.0", "id": {number}, "result": {{"tools": [{{"inputSchema": {schema}}}]}}}}'.encode()
+
+
+@pytest.mark.parametrize(
+    ("tools", "key", "said"),
+    [
+        (_bomb, "mcp_too_large", "“far” sent more than 16 MB at once."),
+        (_deep, "mcp_too_deep", "“far” sent something that is nested too deeply to be read."),
+    ],
+)
+async def test_an_answer_that_cannot_be_taken_in_says_so(
+    tools: Callable[[int], tuple[str, bytes]], key: str, said: str
+) -> None:
+    async with answering(tools) as url:
+        error = await why({"url": url})
+    assert error.words_key == key
+    assert Words("en").error(error).startswith(said)
+    assert "far" in Words("zh").error(error)
+
+
+async def test_a_program_whose_tools_are_nested_too_deep_says_so(tmp_path: Path) -> None:
+    program = str(Path(__file__).with_name("hostile_server.py"))
+    error = await why({"command": sys.executable, "args": [program, "deep", str(tmp_path / "turned")]})
+    assert error.words_key == "mcp_too_deep"
 
 
 async def test_an_address_where_nobody_is_says_so():

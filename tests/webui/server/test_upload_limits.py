@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -83,6 +84,78 @@ async def test_files_that_have_no_room_are_refused_and_it_is_said_what_to_do(
     assert refused.status_code == 507
     assert said in refused.text
     assert (await send(client, 100 * 1024, owner="b-bob")).status_code == 200
+
+
+BOUNDARY = "multipart/form-data; boundary=b"
+PART = b'--b\r\ncontent-disposition: form-data; name="files"; filename="a.txt"\r\n\r\n'
+
+
+async def post(client: httpx.AsyncClient, body: AsyncIterator[bytes], path: str = "/gradio_api/upload") -> int:
+    """The status of a request that does not tell its length."""
+    headers = {"x-owner": "b-alice", "x-parlour": "1", "content-type": BOUNDARY}
+    return (await client.post(path, content=body, headers=headers)).status_code
+
+
+def left(tmp_path: Path) -> list[Path]:
+    """What lies in the folder of uploads."""
+    return [path for path in (tmp_path / "tmp").rglob("*") if path.is_file() and path.suffix == ".txt"]
+
+
+@pytest.mark.parametrize("where", ["conversation", "library"])
+async def test_what_comes_is_counted_where_a_request_does_not_tell_its_length(
+    engine: Engine, client: httpx.AsyncClient, tmp_path: Path, where: str
+) -> None:
+    library = (await engine.libraries.create("b-alice", "Papers")).id
+    path = "/gradio_api/upload" if where == "conversation" else f"/libraries/{library}/files"
+
+    async def body() -> AsyncIterator[bytes]:
+        yield PART
+        for _ in range(20):
+            yield b"a" * 64 * 1024
+        yield b"\r\n--b--\r\n"
+
+    assert await post(client, body(), path) == 507
+    assert left(tmp_path) == []
+    assert (await send(client, 600 * 1024)).status_code == 200  # what was refused takes no room
+
+
+async def test_requests_at_the_same_time_have_no_more_room_than_one_after_another(client: httpx.AsyncClient) -> None:
+    half, go_on = 0, asyncio.Event()
+
+    async def body() -> AsyncIterator[bytes]:
+        nonlocal half
+        yield PART + b"a" * 400 * 1024
+        half += 1
+        if half == 3:
+            go_on.set()
+        await go_on.wait()
+        yield b"a" * 200 * 1024 + b"\r\n--b--\r\n"
+
+    async def tried() -> int:
+        try:
+            return await post(client, body())
+        finally:
+            go_on.set()
+
+    statuses = await asyncio.gather(tried(), tried(), tried())
+    assert statuses.count(200) <= 1
+    assert set(statuses) <= {200, 507}
+
+
+async def test_files_that_are_too_many_are_refused_before_they_are_taken_in(
+    client: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    seen: list[int] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        for _ in range(8):
+            yield PART + b"a\r\n" + b" " * 300 * 1024 + b"\r\n"
+            seen.append(len(left(tmp_path)))
+        yield b"--b--\r\n"
+
+    assert await post(client, body()) in {429, 507}
+    assert max(seen) <= 3
+    assert left(tmp_path) == []
 
 
 async def test_before_a_file_is_sent_it_is_said_that_there_is_no_room_for_it(

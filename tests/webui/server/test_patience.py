@@ -1,0 +1,145 @@
+"""Nobody holds a connection by saying nothing, and no head is taken in without end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from webui.listening import Server
+from webui.patience import PatientProtocol
+
+pytestmark = pytest.mark.anyio
+
+HEAD = b"POST / HTTP/1.1\r\nhost: a\r\n"
+WHOLE = HEAD + b"content-length: 4\r\n\r\nbody"
+
+
+class Hurried(PatientProtocol):
+    """Waits a moment."""
+
+    head_seconds = 0.1
+    body_seconds = 0.1
+
+
+async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+    """Says how much came."""
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        size, more = size + len(message["body"]), message.get("more_body", False)
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"1")]})
+    await send({"type": "http.response.body", "body": str(size).encode()[:1]})
+
+
+@asynccontextmanager
+async def connected(
+    kind: type[PatientProtocol] = Hurried, app: Any = answer
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+    config = Config(app, http=kind, log_config=None, ws="none", lifespan="off")
+    config.load()
+    state = ServerState()
+    loop = asyncio.get_running_loop()
+    server = await loop.create_server(lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0)
+    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    try:
+        yield reader, writer
+    finally:
+        writer.close()
+        server.close()
+
+
+async def ended(reader: asyncio.StreamReader) -> bytes:
+    """All that still came, once the other side has ended it."""
+    said = b""
+    try:
+        while piece := await reader.read(1024):
+            said += piece
+    except ConnectionError:
+        pass
+    return said
+
+
+Step = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Coroutine[Any, Any, None]]
+
+
+async def a_request_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    writer.write(WHOLE)
+    assert (await reader.readuntil(b"\r\n\r\n4")).startswith(b"HTTP/1.1 200")
+
+
+async def nothing_first(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    del reader, writer
+
+
+@pytest.mark.parametrize(
+    ("before", "sent"),
+    [
+        (nothing_first, b""),
+        (nothing_first, HEAD),
+        (nothing_first, HEAD + b"content-length: 4\r\n\r\nbo"),
+        (nothing_first, HEAD + b"transfer-encoding: chunked\r\n\r\n"),
+        (a_request_first, HEAD),
+        (a_request_first, b"\r\n"),
+        (a_request_first, HEAD + b"content-length: 4\r\n\r\n"),
+    ],
+)
+async def test_who_sends_nothing_more_is_not_waited_for(before: Step, sent: bytes) -> None:
+    async with asyncio.timeout(20), connected() as (reader, writer):
+        await before(reader, writer)
+        writer.write(sent)
+        assert await ended(reader) == b""
+
+
+async def test_a_head_that_trickles_in_has_no_more_time_than_any_other() -> None:
+    async with asyncio.timeout(20), connected() as (reader, writer):
+        over = asyncio.ensure_future(ended(reader))
+        writer.write(b"GET /")
+        while not over.done():
+            writer.write(b"a")
+            await asyncio.wait({over}, timeout=0.02)
+        assert await over == b""
+
+
+async def test_while_an_answer_is_made_nobody_is_hurried() -> None:
+    begun, may = asyncio.Event(), asyncio.Event()
+
+    async def slow(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await may.wait()
+        await answer(scope, receive, send)
+
+    async with asyncio.timeout(20), connected(Hurried, slow) as (reader, writer), connected() as (quiet, _):
+        writer.write(WHOLE)
+        await begun.wait()
+        await ended(quiet)  # as long as one is waited for that says nothing
+        may.set()
+        assert (await reader.readuntil(b"\r\n\r\n4")).startswith(b"HTTP/1.1 200")
+
+
+@pytest.mark.parametrize(
+    "sent", [b"GET / HTTP/1.1\r\na: ", b"GET /", HEAD + b"transfer-encoding: chunked\r\n\r\n0\r\na: "]
+)
+async def test_a_head_without_end_is_refused(sent: bytes) -> None:
+    async with asyncio.timeout(20), connected(PatientProtocol) as (reader, writer):
+        over = asyncio.ensure_future(ended(reader))
+        writer.write(sent)
+        written = 0
+        while not over.done():
+            assert written < 2**23
+            writer.write(b"a" * 2**14)
+            written += 2**14
+            await asyncio.wait({over}, timeout=0.01)
+        assert b"200" not in await over
+
+
+async def test_parlour_listens_so() -> None:
+    assert Server(answer, lambda: None).config.http is PatientProtocol
