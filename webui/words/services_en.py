@@ -17,6 +17,8 @@ SERVICES: dict[str, str] = {
     "error.openapi_no_server": "The document does not say where the service is",
     "error.openapi_no_server.do": "Type its address.",
     "error.openapi_empty": "The document describes nothing that could be called",
+    "error.openapi_parameters": "An operation of the document has more than {most} parameters",
+    "error.openapi_parameters.do": "Leave it out.",
     "error.openapi_too_many": "The document describes more than {most} operations",
     "error.openapi_too_many.do": "Leave out those that are not needed.",
     "error.openapi_long": "The document is too long",

@@ -17,6 +17,8 @@ SERVICES: dict[str, str] = {
     "error.openapi_no_server": "文档没有说明服务的地址",
     "error.openapi_no_server.do": "请填写服务地址。",
     "error.openapi_empty": "文档中没有可调用的操作",
+    "error.openapi_parameters": "文档中有操作的参数超过 {most} 个",
+    "error.openapi_parameters.do": "请删去该操作。",
     "error.openapi_too_many": "文档描述了超过 {most} 个操作",
     "error.openapi_too_many.do": "请删去不需要的部分。",
     "error.openapi_long": "文档太长",

@@ -22,6 +22,7 @@ Source: TypeAlias = str | Path | Mapping[str, Any]
 _LARGEST: Final = 8 * 1024 * 1024  # bytes
 _DEEPEST: Final = 100  # collections in collections of a YAML text
 _MOST_MERGED: Final = 32
+_WITHIN_ITSELF: Final = _LARGEST // 100  # what a part counts that is repeated within itself: it has no size
 _MOST_STEPS: Final = 32  # references that lead to references
 _LIMITS: Final = FetchLimits(size=_LARGEST, types=("application/", "text/", "binary/octet-stream"))
 _OPEN: Final = Reach()
@@ -135,6 +136,7 @@ def _yaml(text: str) -> object:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _bounded(yaml, yaml.parse(text, Loader=loader))
+        _unfolded(yaml, yaml.parse(text, Loader=loader))
         return yaml.load(text, Loader=loader)  # one of the two that make no objects
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
@@ -157,6 +159,39 @@ def _bounded(yaml: Any, events: Iterable[Any]) -> None:
             raise ValueError("it is nested too deep")
         if merges and aliases > _MOST_MERGED:
             raise ValueError("it merges too many parts")
+
+
+def _unfolded(yaml: Any, events: Iterable[Any]) -> None:
+    """See that what the text repeats by its aliases is no more than a text may hold.
+
+    A few lines that each repeat the one before ten times say more than any memory holds, once somebody walks through.
+
+    Raises:
+        ValueError: It repeats too much.
+    """
+    sizes: dict[str | None, int] = {}
+    opened: list[tuple[str | None, int]] = []
+    size = repeated = 0  # of the collection that is being read; of all aliases
+    for event in events:
+        if isinstance(event, yaml.CollectionStartEvent):
+            opened.append((event.anchor, size))
+            sizes.pop(event.anchor, None)
+            size = 1
+        elif isinstance(event, yaml.CollectionEndEvent):
+            anchor, outside = opened.pop()
+            if anchor:
+                sizes[anchor] = size
+            size += outside
+        elif isinstance(event, yaml.ScalarEvent):
+            if event.anchor:
+                sizes[event.anchor] = 1 + len(event.value)
+            size += 1 + len(event.value)
+        elif isinstance(event, yaml.AliasEvent):
+            again = sizes.get(event.anchor, _WITHIN_ITSELF)
+            size += again
+            repeated += again
+            if repeated > _LARGEST:
+                raise ValueError("it repeats its parts too often")
 
 
 def _checked(found: object) -> Node:

@@ -26,6 +26,7 @@ MOST: Final = 500
 METHODS: Final = ("get", "head", "post", "put", "patch", "delete")
 _WHERES: Final[Mapping[str, Where]] = {"path": "path", "query": "query", "header": "header", "cookie": "cookie"}
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
+_MOST_PARAMETERS: Final = 200  # of one operation: more no model fills in
 _LONGEST_NAME: Final = 64  # what model services accept
 _LONGEST_DESCRIPTION: Final = 900
 # Headers that are not a model's to set: they say who asks, where to, and how the message is read.
@@ -204,6 +205,13 @@ def _parameters(
     for each in [*rows(item.get("parameters")), *rows(about.get("parameters"))]:
         row = document.resolved(each)
         found[str(row.get("in")), str(row.get("name") or "")] = row
+    if len(found) > _MOST_PARAMETERS:
+        raise SettingsError(
+            f"An operation of {document.title} has more than {_MOST_PARAMETERS} parameters.",
+            hint="Take it out of the document.",
+            key="openapi_parameters",
+            most=_MOST_PARAMETERS,
+        )
     hidden = _of_credentials(document)
     schemas = Schemas(document)
     parameters: list[Parameter] = []

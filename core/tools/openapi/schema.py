@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 _MOST_NODES: Final = 300  # of one parameter: references to references can grow without end, and a model reads it all
 _DEPTHS: Final = (8, 6, 4, 3, 2)  # the first that fits: what is near the top counts more than what is far below
 _LONGEST: Final = 300  # letters of a description
+_LONGEST_VALUE: Final = 2000  # letters of a value that a schema names
+_DEEPEST_VALUE: Final = 2  # lists in lists
 _LONGEST_PATTERN: Final = 80
 _LISTS: Final = ("oneOf", "anyOf", "allOf")
 _KEPT: Final = frozenset(
@@ -100,12 +102,14 @@ def _mend(made: dict[str, Any], *, nullable: bool) -> None:
             made["enum"] = [*made["enum"], None]
 
 
-def _json(value: object) -> Any:
-    """A value that JSON has; YAML also reads dates."""
+def _json(value: object, inside: int = 0) -> Any:
+    """A value that JSON has; YAML also reads dates, and lists that contain themselves."""
     match value:
-        case None | bool() | int() | float() | str():
+        case str():
+            return value[:_LONGEST_VALUE]
+        case None | bool() | int() | float():
             return value
-        case list():
-            return [_json(part) for part in cast("list[object]", value)[:200]]
+        case list() if inside < _DEEPEST_VALUE:
+            return [_json(part, inside + 1) for part in cast("list[object]", value)[:200]]
         case _:
             return str(value)[:200]

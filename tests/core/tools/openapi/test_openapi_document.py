@@ -171,12 +171,33 @@ def test_references_that_grow_without_end_stay_small():
         ("\n".join(f"{' ' * n}a:" for n in range(400)), "nested too deep"),
         ("a: &a {}\n" + "".join(f"k{n}: &a {{<<: [*a, *a, *a]}}\n" for n in range(40)), "merges too many"),
         ('{"a":' * 100_000, "no OpenAPI document"),
+        (
+            "a0: &a0 [lol]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)),
+            "repeats its parts too often",
+        ),
+        ("".join(f"k{n}: &a [*a]\n" for n in range(200)), "repeats its parts too often"),
     ],
 )
 def test_what_is_no_document_is_told_in_one_sentence(text: str, says: str):
     with pytest.raises(SettingsError, match=says) as caught:
         parsed(text)
     assert "\n" not in str(caught.value)
+
+
+def test_an_operation_with_more_parameters_than_anybody_fills_in_is_refused():
+    parameters = [{"name": f"q{n}", "in": "query", "schema": {"$ref": "#/components/schemas/A"}} for n in range(300)]
+    with pytest.raises(SettingsError, match="more than 200 parameters"):
+        list(operations(Document({"paths": {"/a": {"get": {"parameters": parameters}}}})))
+
+
+def test_values_that_a_schema_names_have_an_end():
+    inner: list[Any] = ["a"]
+    inner.append(inner)
+    schema = {"type": "string", "default": "a" * 1_000_000, "enum": ["b" * 1_000_000, inner]}
+    [one] = operations(
+        Document({"paths": {"/a": {"get": {"parameters": [{"name": "q", "in": "query", "schema": schema}]}}}})
+    )
+    assert len(json.dumps(one.schema)) < 6_000
 
 
 def test_an_anchor_inside_itself_is_no_trap():
