@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from core.storage.conversations import ConversationStore
 
 _KEPT = 1_000  # owners
+_LENGTHS = 8  # of lists of one owner: each tab may show more of it
 
 
 class Histories:
@@ -44,6 +45,8 @@ class Histories:
         reading = lists.get(limit)
         if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
             reading = lists[limit] = asyncio.create_task(self._conversations.list(owner, limit))
+            if len(lists) > _LENGTHS:
+                del lists[next(iter(lists))]
             if len(self._lists) > _KEPT:
                 self._lists.popitem(last=False)
         if reading.done():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hmac
 import logging
 from functools import partial
 from typing import TYPE_CHECKING
@@ -71,8 +70,7 @@ def serve(
 
     door = Door(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
     server = Server(guarded(door, settings, secret, token), door.close)
-    mark = hmac.new(secret.encode(), b"parlour.request", "sha256").hexdigest()[:32]
-    with opened_at(settings.home, address) as beside, serving(port, mark):
+    with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
         server.run(sockets=[sock])

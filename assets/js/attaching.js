@@ -11,6 +11,7 @@ const checked = new WeakSet();  // events of files that may go on to Gradio
 const chosen = new WeakSet();   // files that have a name of their own; a recording has none
 let names = [];   // of the files that are there, in Gradio's order
 let coming = [];  // of files on their way up
+let checking = 0; // choices of files that are asked about
 let tiled = 0;    // how many of them Gradio has drawn
 let drawn = '';
 
@@ -29,6 +30,16 @@ function inBase64(blob) {
     reader.addEventListener('error', () => done(''));
     reader.readAsDataURL(blob);
   });
+}
+
+// Asks about files, then hands on those that are taken; a question waits for them meanwhile.
+async function offer(files, input) {
+  checking += 1;
+  try {
+    hand(await taken(files), input);
+  } finally {
+    setTimeout(() => { checking -= 1; }, 0);  // Gradio begins to send them in between
+  }
 }
 
 // Those of `files` that are taken; a line above the composer says why the others are not.
@@ -60,7 +71,7 @@ async function changed(event) {
   const input = event.target;
   if (!input.matches?.(INPUT) || checked.has(event) || !input.files.length) return;
   event.stopImmediatePropagation();
-  hand(await taken([...input.files]), input);
+  await offer([...input.files], input);
 }
 
 // To Gradio, as if the reader had chosen these alone.
@@ -84,7 +95,7 @@ async function dropped(event) {
     checked.add(empty);
     target.dispatchEvent(empty);
   }
-  hand(await taken(files));
+  await offer(files);
 }
 
 // What Gradio sends up, and whether it arrived: each answer tells of the files of its own request.
@@ -172,7 +183,7 @@ function arrivingChip(name) {
 
 // Whether a question must wait for its files; it says so.
 export function stillArriving() {
-  if (!coming.length) return false;
+  if (!coming.length && !checking) return false;
   hint('attach_wait');
   return true;
 }

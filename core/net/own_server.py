@@ -2,12 +2,14 @@
 
 Whoever serves says so with `serving`. There are two bars: an address of this machine with such a port is not called at
 all, and whatever is called gets a mark along that the own server refuses, for a name or a forwarded port may lead back
-here by ways that cannot be seen from inside.
+here by ways that cannot be seen from inside. Each mark is another one: two sites cannot tell by them that the same
+installation asked.
 """
 
 from __future__ import annotations
 
 import hmac
+import secrets
 from contextlib import contextmanager
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import TYPE_CHECKING
@@ -26,15 +28,14 @@ _served: list[tuple[int, str]] = []
 
 
 @contextmanager
-def serving(port: int, mark: str) -> Generator[None]:
+def serving(port: int, secret: str) -> Generator[None]:
     """Inside, this process serves people at `port`.
 
     Args:
         port: Where it listens, at whatever address.
-        mark: Goes along with what is called, as `MARK_HEADER`; printable ASCII, and the same for all processes of one
-            installation.
+        secret: Makes what goes along with a call as `MARK_HEADER`; the same for all processes of one installation.
     """
-    entry = (port, mark)
+    entry = (port, secret)
     _served.append(entry)
     try:
         yield
@@ -52,12 +53,17 @@ def is_own_server(address: str, port: int) -> bool:
 
 def mark_header() -> Mapping[str, str]:
     """What goes along with a request that a tool, a link or a server of tools makes."""
-    return {MARK_HEADER: _served[-1][1]} if _served else {}
+    return {MARK_HEADER: _mark(_served[-1][1], secrets.token_hex(8))} if _served else {}
 
 
 def is_own_request(mark: str) -> bool:
     """Whether a request that carries this mark comes from this installation itself."""
-    return any(hmac.compare_digest(mark.encode(), own.encode()) for _, own in _served)
+    number = mark.partition(".")[0]
+    return any(hmac.compare_digest(mark.encode(), _mark(secret, number).encode()) for _, secret in _served)
+
+
+def _mark(secret: str, number: str) -> str:
+    return f"{number}.{hmac.new(secret.encode(), f'parlour.request.{number}'.encode(), 'sha256').hexdigest()[:32]}"
 
 
 def _is_this_machine(address: str) -> bool:

@@ -296,7 +296,7 @@ class Run:
             await asyncio.wait(
                 {checking, stopping}, timeout=self._terms.checked_within, return_when=asyncio.FIRST_COMPLETED
             )
-            if checking.done() and (claims := checking.result()):
+            if checking.done() and not checking.cancelled() and (claims := checking.result()):
                 self.log.append(ClaimsChecked(tuple(claims)))
         except Exception:
             _LOG.exception("The sentences of run %s could not be checked.", self.id)

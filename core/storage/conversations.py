@@ -69,7 +69,8 @@ class ConversationStore:
             return fresh
 
         def undo(connection: Connection) -> None:
-            connection.execute(delete(conversations).where(conversations.c.id.in_(made)))
+            untouched = conversations.c.id.in_(made) & conversations.c.leaf_id.is_(None)
+            connection.execute(delete(conversations).where(untouched))
 
         # Nothing is lost with an empty one; the first question is durable, and so is then all that was written before.
         try:

@@ -68,7 +68,7 @@ def started() -> Iterator[Place]:
 @pytest.fixture
 def own() -> Iterator[Place]:
     for place in started():
-        with serving(place.server_port, "mark-of-this-installation"):
+        with serving(place.server_port, "secret of this installation"):
             yield place
 
 
@@ -145,7 +145,7 @@ async def test_a_model_that_a_stranger_names_is_never_this_process() -> None:
         return ["93.184.216.34"]
 
     assert await public_address("x.example", 8080, resolve)
-    with serving(8080, "mark"), pytest.MonkeyPatch.context() as patch:
+    with serving(8080, "secret"), pytest.MonkeyPatch.context() as patch:
         patch.setattr("core.net.own_server._is_this_machine", lambda address: True)
         with pytest.raises(SettingsError):
             await public_address("x.example", 8080, resolve)
@@ -164,6 +164,10 @@ async def test_what_is_called_elsewhere_carries_a_mark_that_only_this_installati
     assert len(other.seen) >= 4
     assert all(is_own_request(headers[MARK_HEADER]) for headers in other.seen)
     assert not is_own_request("another installation's")
+    # And no two sites can tell by it that the same installation asked.
+    assert len({headers[MARK_HEADER] for headers in other.seen}) == len(other.seen)
+    numbers = [headers[MARK_HEADER].partition(".")[0] for headers in other.seen]
+    assert not is_own_request(f"{numbers[0]}.{other.seen[1][MARK_HEADER].partition('.')[2]}")
 
 
 async def test_nothing_is_marked_where_nothing_is_served() -> None:

@@ -90,6 +90,16 @@ async def test_a_check_that_cannot_even_begin_takes_nothing_from_the_reply(talk:
     assert run.reply().text == SAID
 
 
+async def test_a_check_that_was_cancelled_from_inside_takes_nothing_from_the_reply(talk: Any) -> None:
+    async def cancelled(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
+        raise asyncio.CancelledError  # as of an index that is closed while it is asked
+
+    run = await with_check(talk, cancelled).ask(Reader(PASSAGE))
+    async with asyncio.timeout(10):
+        assert await run.wait() == "complete"
+    assert run.reply().text == SAID
+
+
 async def test_a_check_that_takes_too_long_is_left_out(talk: Any) -> None:
     async def endless(reply: Reply, history: Sequence[Message], record: RunRecord) -> Sequence[Checked]:
         await asyncio.Event().wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.e2e.chat_steps import focus, until, wait_for_script
 from tests.webui.screen.stage import Stage
@@ -325,3 +325,26 @@ def test_a_bubble_opens_with_the_keyboard_and_says_so(show: Show) -> None:
     page.keyboard.press("Enter")
     expect(title).to_have_attribute("aria-expanded", "true")
     expect(page.locator("#chat .p-found").first).to_contain_text("policy.pdf, page 2")
+
+
+def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show, stage: Stage, tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("The wren sings.", "utf-8")
+    page = show()
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/uploads/check", hold)
+    with page.expect_request("**/uploads/check"):
+        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "kept.txt")
+    field = page.locator("#composer textarea")
+    field.fill("What sings?")
+    field.press("Enter")
+    expect(page.get_by_text("The files are still being sent.")).to_be_visible()
+    expect(field).to_have_value("What sings?")
+    held[0].continue_()
+    expect(page.get_by_role("button", name="Remove kept.txt")).to_be_visible()
+    field.press("Enter")
+    stage.until(lambda: stage.sent)
+    assert [(sent["text"], len(sent["files"])) for sent in stage.sent] == [("What sings?", 1)]

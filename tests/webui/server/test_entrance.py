@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from core.net.own_server import MARK_HEADER, serving
+from core.net.own_server import MARK_HEADER, mark_header, serving
 from core.settings import Settings
 from webui.serving import guarded
 
@@ -311,8 +311,9 @@ async def test_other_programs_still_show_their_own_token_at_their_own_door(brows
 
 async def test_what_an_own_tool_asks_is_refused_whoever_it_seems_to_be(browser: Browser) -> None:
     client = await opened(browser(token=TOKEN))
-    with serving(1, "mark-of-this-installation"):
-        for marks in (["mark-of-this-installation"], ["", "mark-of-this-installation"]):
+    with serving(1, "secret of this installation"):
+        mark = mark_header()[MARK_HEADER]
+        for marks in ([mark], ["", mark]):
             refused = await client.get("/files/x", headers=[(MARK_HEADER, mark) for mark in marks])
             assert refused.status_code == 403
         assert await owner(client, headers={MARK_HEADER: "another installation's"}) == "local"

@@ -1,0 +1,45 @@
+"""Lists of conversations are kept for tabs that show them, and never many of them."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any, cast
+
+import pytest
+
+from webui.histories import Histories
+
+pytestmark = pytest.mark.anyio
+
+
+class Listed(list[Any]):
+    """A list that can be watched."""
+
+
+class Store:
+    """Gives lists, and knows which of them somebody still holds."""
+
+    def __init__(self) -> None:
+        self.held: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    async def list(self, owner: str, limit: int) -> Any:
+        made = Listed([limit])
+        self.held.add(cast("Any", _Handle(made)))
+        return made
+
+
+class _Handle:
+    def __init__(self, of: Listed) -> None:
+        of.append(self)  # lives as long as the list does
+
+
+async def test_whoever_asks_for_longer_and_longer_lists_fills_no_memory() -> None:
+    store = Store()
+    histories = Histories(cast("Any", store))
+    for pages in range(1, 101):
+        assert (await histories.of("alice", pages * 200))[0] == pages * 200
+    gc.collect()
+    assert len(store.held) <= 10
+    newest = await histories.of("alice", 100 * 200)
+    assert await histories.of("alice", 100 * 200) is newest
