@@ -64,6 +64,14 @@ def test_the_commands_of_the_readme_exist() -> None:
     assert set(re.findall(r"\bmake ([a-z-]+)", README)) <= targets
 
 
+@pytest.mark.parametrize("page", ["README.md", "docs/backups.md"])
+def test_who_reads_of_the_command_is_told_where_it_is(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    command = re.search(r"^.*`parlour [a-z-].*$", text, re.MULTILINE)
+    assert command
+    assert "`.venv/bin/parlour`" in text[: command.end()]
+
+
 def test_every_file_that_a_page_of_docs_points_to_is_there() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         told = re.sub(r"`[^`\n]*`", "", page.read_text(encoding="utf-8"))  # what stands as code points nowhere
