@@ -71,7 +71,9 @@ async function changed(event) {
   const input = event.target;
   if (!input.matches?.(INPUT) || checked.has(event) || !input.files.length) return;
   event.stopImmediatePropagation();
-  await offer([...input.files], input);
+  const files = [...input.files];
+  input.value = '';  // else a refused file that was mended could not be chosen again: to the browser it is the same
+  await offer(files, input);
 }
 
 // To Gradio, as if the reader had chosen these alone.

@@ -348,3 +348,14 @@ def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show,
     field.press("Enter")
     stage.until(lambda: stage.sent)
     assert [(sent["text"], len(sent["files"])) for sent in stage.sent] == [("What sings?", 1)]
+
+
+def test_a_file_that_was_refused_can_be_chosen_again(show: Show, tmp_path: Path) -> None:
+    (tmp_path / "empty.txt").write_text("", "utf-8")
+    page = show()
+    page.route("**/uploads/check", lambda route: route.fulfill(json={"refused": [0], "said": "The file is empty."}))
+    page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "empty.txt")
+    expect(page.get_by_text("The file is empty.")).to_be_visible()
+    # A browser tells of a choice only where it is another one than before.
+    held = page.locator("#composer input[type=file]").evaluate_all("all => all.map((one) => one.files.length)")
+    assert set(held) == {0}
