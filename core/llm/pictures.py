@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from base64 import b64encode
 from io import BytesIO
+from typing import TYPE_CHECKING
 
 from core.errors import ModelRefusedError
 from core.llm.local_files import path_of
 
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
+
 _FITS = 4 * 1024 * 1024
 _LARGEST = 64 * 1024 * 1024
 _LONG_SIDE = 2048
+_MOST_PIXELS = 100_000_000  # a few hundred kilobytes can unpack to gigabytes
 _KINDS = {
     b"\x89PNG\r\n\x1a\n": "image/png",
     b"\xff\xd8\xff": "image/jpeg",
@@ -56,6 +61,7 @@ def _smaller(name: str, raw: bytes) -> bytes:
     try:
         with Image.open(BytesIO(raw)) as opened:
             opened.draft("RGB", (_LONG_SIDE, _LONG_SIDE))  # a large JPEG is decoded at about the size it will have
+            check_pixels(name, opened)
             picture = ImageOps.exif_transpose(opened)  # a telephone tells how it was held, and JPEG forgets it here
             picture.thumbnail((_LONG_SIDE, _LONG_SIDE))
             if picture.has_transparency_data:
@@ -67,6 +73,13 @@ def _smaller(name: str, raw: bytes) -> bytes:
     except (OSError, ValueError, Image.DecompressionBombError) as error:
         raise unreadable(name, "is damaged") from error
     return out.getvalue()
+
+
+def check_pixels(name: str, opened: Picture) -> None:
+    """Refuse a picture that would fill the memory: its size is known before anything of it is unpacked."""
+    width, height = opened.size
+    if width * height > _MOST_PIXELS:
+        raise unreadable(name, f"has {width} × {height} pixels, which is too many")
 
 
 def unreadable(name: str, why: str) -> ModelRefusedError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote_to_bytes
 
 from core.errors import FetchError
-from core.llm.pictures import data_uri, unreadable
+from core.llm.pictures import check_pixels, data_uri, unreadable
 from core.llm.wire.notes import item_name
 from core.messages.content import ContentItem
 from core.net.addresses import Reach
@@ -77,6 +77,7 @@ def _image(raw: bytes, name: str) -> Any:
 
     try:
         with Image.open(BytesIO(raw)) as opened:
+            check_pixels(name, opened)
             picture = ImageOps.exif_transpose(opened)
             if not picture.has_transparency_data:
                 return picture.convert("RGB")

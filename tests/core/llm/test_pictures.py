@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import base64
 import io
+import struct
+import warnings
+import zlib
 
 import pytest
 from PIL import Image
@@ -62,3 +65,16 @@ def test_a_telephones_picture_stands_upright_and_what_is_transparent_is_white(tm
     assert max(map(max, sizes)) == 2048
     assert isinstance(corner, tuple)
     assert min(corner) > 250
+
+
+def test_a_picture_that_would_fill_the_memory_is_refused_before_it_is_unpacked(tmp_path):
+    whole = io.BytesIO()
+    Image.new("1", (1, 1)).save(whole, "PNG")
+    start = whole.getvalue()
+    about = struct.pack(">IIBBBBB", 12_000, 12_000, 1, 0, 0, 0, 0)
+    head = struct.pack(">I", 13) + b"IHDR" + about + struct.pack(">I", zlib.crc32(b"IHDR" + about))
+    path = tmp_path / "wide.png"
+    path.write_bytes(start[:8] + head + start[33:] + b"\0" * 5_000_000)
+    with warnings.catch_warnings(), pytest.raises(ModelRefusedError, match="12000 × 12000 pixels"):
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        data_uri(str(path))
