@@ -46,6 +46,8 @@ class Untagged:
 
     def feed(self, text: str) -> str | None:
         """`None` while the reply may still be a call; else all that was held back, which is to be read as text."""
+        if self._place == "no":  # what was held was given back
+            self._pieces = []
         self._pieces.append(text)
         text, at = self._carried + text, 0
         self._carried = ""

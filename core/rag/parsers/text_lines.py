@@ -10,7 +10,8 @@ from core.rag.parsers.base import is_ideograph
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_LEADER = re.compile(r"\s*(?:[.·…]\s?){4,}\s*(\w{0,6})\s*$")
+# A row of dots, or of spaces, is tried once, from its start.
+_LEADER = re.compile(r"(?<!\s)(?:(?<![.·…])|(?=\s\s))\s*+(?:[.·…]\s?+){4,}+\s*+(\w{0,6}+)\s*+$")
 
 
 def is_list(lines: Sequence[str]) -> bool:
