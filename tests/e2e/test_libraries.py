@@ -158,6 +158,11 @@ def test_what_is_pressed_while_an_answer_is_on_its_way_goes_to_the_library_that_
     page.get_by_role("button", name="Delete", exact=True).click()
     expect(shelf(dialog, "Acts")).to_have_count(0)
     expect(shelf(dialog, "Bills")).to_have_count(1)
+    shelf(dialog, "Bills").click()
+    expect(dialog.get_by_role("heading", name="Bills")).to_be_visible()
+    dialog.get_by_role("button", name="Delete library").click()  # other tests begin without one
+    page.get_by_role("button", name="Delete", exact=True).click()
+    expect(shelf(dialog, "Bills")).to_have_count(0)
 
 
 def test_on_a_phone_it_is_one_thing_at_a_time_and_fits(server: AppProcess, open_page: Callable[..., Page]) -> None:
