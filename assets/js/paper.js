@@ -6,6 +6,7 @@ const root = document.documentElement;
 const wide = matchMedia('(min-width: 1200px)');
 const ZOOMS = ['1', '1.5', '2', '3'];
 const MARKS = ['.p-strong', '.p-m3', '.p-hl.p-on', '.p-m2'];
+const PASSAGE = '.p-hl.p-on';
 let shown = { place: '', desk: null, at: null };
 let listed = '';
 let stayed = 0;
@@ -56,12 +57,16 @@ export function unfold(button) {
 function toMark(page) {
   shown.at = null;
   const desk = page?.querySelector('.p-desk');
-  const mark = desk && MARKS.map((one) => desk.querySelector(one)).find(Boolean);
-  if (!mark) return;
-  const [there, here] = [mark.getBoundingClientRect(), desk.getBoundingClientRect()];
-  const [down, across] = [there.top - here.top, there.left - here.left];
+  const kind = desk && MARKS.find((one) => desk.querySelector(one));
+  if (!kind) return;
+  const here = desk.getBoundingClientRect();
+  const leftOf = (selector) => Math.min(...[...desk.querySelectorAll(selector)].map((one) => one.getBoundingClientRect().left - here.left));
+  const down = desk.querySelector(kind).getBoundingClientRect().top - here.top;
   if (down < 24 || down > desk.clientHeight - 60) desk.scrollTop += down - desk.clientHeight / 3;
-  if (across < 0 || across > desk.clientWidth - 60) desk.scrollLeft += across - 32;
+  // Lines are read from their beginning: a sentence that starts further right must not push it out of sight.
+  const [mark, passage] = [leftOf(kind), leftOf(`${kind}, ${PASSAGE}`)];
+  const left = mark - passage > desk.clientWidth - 92 ? mark : passage;
+  if (left < 0 || mark > desk.clientWidth - 60) desk.scrollLeft += left - 32;
 }
 
 // The list of all passages comes into sight when it is unfolded or turned; else what is open in it, or above it.

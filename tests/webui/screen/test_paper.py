@@ -10,6 +10,7 @@ from tests.e2e.chat_steps import focus, until
 from tests.webui.screen.stage import LETTERS
 
 Show = Callable[..., Page]
+_LEFT = "element => element.getBoundingClientRect().left"
 _OVERHANG = "desk => desk.scrollWidth - desk.clientWidth"
 
 
@@ -60,6 +61,25 @@ def test_on_a_laptop_a_page_opens_so_large_that_it_can_be_read(show: Show) -> No
     expect(page.locator("#page .p-tab")).to_be_in_viewport(ratio=1)
     page.get_by_role("button", name="Whole page").click()
     until(lambda: page.locator("#page .p-desk").evaluate(_OVERHANG) == 0)
+
+
+def test_a_sentence_that_starts_at_the_end_of_a_line_leaves_the_lines_beginnings_in_sight(show: Show) -> None:
+    page = show("answered", width=1280, height=800)
+    _opened(page)
+    # A sentence from the end of one line to the middle of the next.
+    page.locator("#page .p-hl.p-on").first.evaluate("""mark => {
+        mark.style.left = '8%';
+        for (const left of ['85%', '8%']) {
+            const line = mark.cloneNode();
+            line.classList.add('p-strong');
+            line.style.left = left;
+            mark.parentElement.append(line);
+        }
+    }""")
+    page.get_by_role("button", name="Larger").click()
+    until(lambda: page.locator("#page .p-desk").evaluate(_OVERHANG) > 150)
+    mark, desk = page.locator("#page .p-hl.p-on").first, page.locator("#page .p-desk")
+    until(lambda: 0 <= mark.evaluate(_LEFT) - desk.evaluate(_LEFT) < 100)
 
 
 def test_on_a_phone_a_page_is_as_wide_as_there_is_room(show: Show) -> None:
