@@ -139,6 +139,7 @@ def test_the_search_for_a_title_opens_with_a_key_narrows_the_list_and_goes_with_
     expect(page.locator(OPEN)).to_be_focused()
     page.evaluate("document.querySelectorAll('#history nav').forEach((one) => { one.innerHTML += ''; })")
     expect(page.locator(OTHER)).to_be_hidden()
+    expect(page.locator(OPEN)).to_be_focused()
     press(page, "Escape")
     expect(page.locator(OTHER)).to_be_visible()
     expect(field).to_have_value("")

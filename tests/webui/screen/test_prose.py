@@ -18,7 +18,7 @@ BEGINS = """e => { const range = document.createRange();
     return ((letter.left + letter.right) / 2 - box.left) / box.width; }"""
 # Whatever can be pressed and is smaller than a fingertip, with the room around it that answers too.
 TOO_SMALL = """() => [...document.querySelectorAll('button, summary, [role="button"], #chat .p-chip')]
-    .filter((e) => e.tabIndex >= 0 && e.checkVisibility({ visibilityProperty: true }))
+    .filter((e) => e.tabIndex >= 0 && !e.closest('[inert]') && e.checkVisibility({ visibilityProperty: true }))
     .filter((e) => !e.matches('#composer *, .cite'))
     .map((e) => { const box = e.getBoundingClientRect(), sizes = [[box.width, box.height]];
         for (const part of ['::before', '::after']) {
