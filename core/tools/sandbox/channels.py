@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import secrets
+from contextlib import suppress
 from queue import Empty
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _NUMBERS: Final = {"shell": 1, "iopub": 2, "stdin": 3, "control": 4, "hb": 5}
 _LARGEST: Final = 16 << 20  # bytes of one message: what is larger ends the connection
 _WAITING: Final = 16  # messages taken in before anybody reads them
+_ASK_AGAIN: Final = 1.0  # seconds
 
 
 class Channels:
@@ -64,11 +66,23 @@ class Channels:
         self._sockets.clear()
 
     async def ready(self) -> None:
-        """Wait until the kernel answers, and what it prints is heard."""
-        asked = await self._say("shell", "kernel_info_request", {})
-        while (await self._hear("iopub"))["header"]["msg_type"] != "iopub_welcome":
-            pass
-        await self._answer(asked)
+        """Wait until the kernel answers, and what it prints is heard.
+
+        It is asked again and again: threads of a kernel that is just starting sometimes miss what came first, and see
+        it when more comes.
+        """
+        asked: set[str] = set()
+        is_heard = False
+        while True:
+            asked.add(await self._say("shell", "kernel_info_request", {}))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ASK_AGAIN):
+                    if not is_heard:
+                        await self._hear("iopub")  # whatever it is: what the kernel prints from now on comes as well
+                        is_heard = True
+                    while (await self._hear("shell"))["parent_header"].get("msg_id") not in asked:
+                        pass
+                    return
 
     async def execute(self, code: str, *, silent: bool = False) -> AsyncGenerator[dict[str, Any], None]:
         """Run code; the messages that belong to it, without the last, which says that it is done."""

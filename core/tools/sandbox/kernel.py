@@ -67,6 +67,7 @@ class Kernel:
         # One cell at a time: two would mix their output, and an interrupt would hit the wrong one.
         self._turn = asyncio.Lock()  # noqa: TID251 - said above
         self._why_ended = ""
+        self._trouble = ""  # what went wrong on the wires last
         self._stopped = False
         self._used = time.monotonic()
         self._watching: asyncio.Task[None] | None = None
@@ -97,7 +98,7 @@ class Kernel:
         is_ready = await self._while_alive(self._channels.ready(), _START)
         try:
             if not is_ready:
-                raise OSError(self.process.last_words())
+                raise OSError(self.process.last_words() or self._silence())
             self._folder = self.process.work_folder()
         except (OSError, ValueError) as error:  # it may have ended just after it answered
             await self.aclose()
@@ -201,12 +202,22 @@ class Kernel:
             async for _ in messages:
                 pass
 
+    def _silence(self) -> str:
+        """What is known of a start that failed without a word."""
+        if self.process.ended.is_set():
+            return "It ended at once."
+        return self._trouble or f"It did not answer within {_START:.0f} seconds."
+
     async def _while_alive(self, work: Any, within: float) -> bool:
         """Whether the work was done in time and before the process ended."""
         running, ended = asyncio.create_task(work), asyncio.create_task(self.process.ended.wait())
         try:
             await asyncio.wait({running, ended}, timeout=within, return_when=asyncio.FIRST_COMPLETED)
-            return running.done() and not running.cancelled() and running.exception() is None
+            if not running.done() or running.cancelled():
+                return False
+            error = running.exception()
+            self._trouble = str(error or "")
+            return error is None
         finally:
             await _cancelled(running, ended)
 
