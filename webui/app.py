@@ -18,7 +18,6 @@ from webui.gradio_environment import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
 from webui.page_look import Look
 from webui.uploads import Uploads
-from webui.waiting import forgetting
 from webui.words import Words
 
 if TYPE_CHECKING:
@@ -97,9 +96,9 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
+    from webui.gradio_queue import keep_recent, wake_by_events
     from webui.handlers.wiring import Handlers
     from webui.layout import build
-    from webui.queue_waking import wake_by_events
     from webui.routes import Routes
     from webui.theme import Theme, head
     from webui.words.fixed import translations
@@ -111,7 +110,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     blocks: Any = demo
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
     wake_by_events(queue)
-    forget = forgetting(queue)
+    forget = keep_recent(queue)
     mount: Any = cast("Any", gr).mount_gradio_app  # its types are only partly known
     mounted = cast(
         "FastAPI",

@@ -14,11 +14,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from webui.auth import Hosts, Owners
+from webui.gradio_queue import PendingMessages, keep_recent
 from webui.middleware.gate import Claims, GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.uploads import Uploads
-from webui.waiting import Waiting, forgetting
 
 pytestmark = pytest.mark.anyio
 BASE = "http://127.0.0.1:7860"
@@ -288,7 +288,7 @@ async def test_a_function_that_the_page_does_not_have_is_not_asked_of_gradio(upl
 
 
 def test_what_nobody_reads_goes_before_what_is_read():
-    waiting = Waiting(3)
+    waiting = PendingMessages(3)
     for session in ("a", "b", "c"):
         waiting[session] = []
     waiting["a"].append("read")
@@ -298,7 +298,7 @@ def test_what_nobody_reads_goes_before_what_is_read():
 
 def test_a_session_that_is_forgotten_has_nothing_waiting_any_more():
     queue = SimpleNamespace(pending_event_ids_session={"s": {"e"}})
-    forget = forgetting(queue)
+    forget = keep_recent(queue)
     queue.pending_messages_per_session["s"] = ["a message"]
     forget("s")
     forget("t")

@@ -1,17 +1,19 @@
-"""Gradio's queue, woken by what comes instead of looking for it.
-
-Gradio asks its queue a thousand times a second whether something is there: four per cent of a core of an idle server,
-and a machine that never sleeps.
-"""
+"""Two mends of Gradio's queue: it is woken by what comes, and forgets the sessions that were used longest ago."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gradio import utils
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_MOST = 20_000
 
 # Progress bars, which the page does not have, are looked for at this pace.
 _PROGRESS_LOOKS = 3600.0
@@ -19,6 +21,9 @@ _PROGRESS_LOOKS = 3600.0
 
 def wake_by_events(queue: Any) -> None:
     """Let a queue wait until it is given something to do, or a place becomes free.
+
+    Gradio asks its queue a thousand times a second whether something is there: four per cent of a core of an idle
+    server, and a machine that never sleeps.
 
     Args:
         queue: Gradio's, before it is started.
@@ -73,3 +78,44 @@ def _start(queue: Any, events: list[Any], batch: bool, concurrency_id: str) -> a
     if queue.live_updates:
         queue.broadcast_estimations(concurrency_id)
     return task
+
+
+class PendingMessages(OrderedDict[str, Any]):
+    """Messages by session; the session whose messages nobody has read or written for longest goes first.
+
+    Args:
+        most: Sessions.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        super().__init__()
+        self._most = most
+
+    def __getitem__(self, session: str) -> Any:
+        found = super().__getitem__(session)
+        self.move_to_end(session)
+        return found
+
+    def __setitem__(self, session: str, messages: Any) -> None:
+        if session not in self and len(self) >= self._most:
+            del self[next(iter(self))]
+        super().__setitem__(session, messages)
+
+
+def keep_recent(queue: Any) -> Callable[[str], None]:
+    """Let a queue forget the sessions that were used longest ago; what comes back forgets one of them at once.
+
+    Gradio itself throws out the session that came first, so whoever names many would cut off the streams of everybody
+    else.
+
+    Args:
+        queue: Gradio's, before it is started.
+    """
+    pending = queue.pending_messages_per_session = PendingMessages()
+
+    def forget(session: str) -> None:
+        if session in pending:
+            del pending[session]
+        queue.pending_event_ids_session.pop(session, None)
+
+    return forget
