@@ -16,9 +16,6 @@ from webui.page_head import with_head
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-    from webui.packing import Coding
-    from webui.words import Lang
-
 _PAGE_POLICY = (
     "default-src 'none'; script-src 'self' 'nonce-{nonce}'; style-src 'self' 'unsafe-inline'; "
     "img-src 'self' data: blob:; media-src 'self' blob:; font-src 'self' data:; connect-src 'self'; "
@@ -52,8 +49,7 @@ class HeadersMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        clothed = _Clothed(send, self._ancestors, words_of(scope).lang, coding_for(headers.get("accept-encoding", "")))
+        clothed = _Clothed(scope, send, self._ancestors)
         if scope["path"] == "/":  # what is added goes into the page itself, so it must come here unpacked
             kept = [(name, value) for name, value in scope["headers"] if name != b"accept-encoding"]
             scope = {**scope, "headers": kept}
@@ -63,11 +59,10 @@ class HeadersMiddleware:
 class _Clothed:
     """A `send` that adds headers; pages are held back until they are whole, the rest passes untouched."""
 
-    def __init__(self, send: Send, ancestors: str, lang: Lang, coding: Coding) -> None:
+    def __init__(self, scope: Scope, send: Send, ancestors: str) -> None:
+        self._scope = scope
         self._send = send
         self._ancestors = ancestors
-        self._lang: Lang = lang
-        self._coding: Coding = coding
         self._start: Message | None = None
         self._pieces: list[bytes] = []
 
@@ -95,12 +90,13 @@ class _Clothed:
 
     async def _finish(self, start: Message) -> None:
         nonce = secrets.token_urlsafe(16)
-        page = with_first_paint(with_head(b"".join(self._pieces), self._lang))
+        page = with_first_paint(with_head(b"".join(self._pieces), words_of(self._scope).lang))
         page = page.replace(b"<script", f'<script nonce="{nonce}"'.encode())
         headers = self._dress(start, _PAGE_POLICY.format(nonce=nonce, ancestors=self._ancestors))
-        if self._coding and len(page) > _WORTH:  # it names nothing of its reader's that could be guessed by its length
-            page = await to_thread.run_sync(packed, page, self._coding)
-            headers["content-encoding"] = self._coding
+        coding = coding_for(Headers(scope=self._scope).get("accept-encoding", ""))
+        if coding and len(page) > _WORTH:  # it names nothing of its reader's that could be guessed by its length
+            page = await to_thread.run_sync(packed, page, coding)
+            headers["content-encoding"] = coding
         if page or headers.get("content-length") == "0":  # the answer to HEAD has a length and no body
             headers["content-length"] = str(len(page))
         headers["cache-control"] = "no-store"
