@@ -18,7 +18,7 @@ define SET_UP
 	"$$python" set_up.py $(1)
 endef
 
-.PHONY: help run test test-all bench docs format lock clean
+.PHONY: help run test test-fast test-all bench docs format lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,10 @@ run: ## Set up if need be, then open Parlour at http://127.0.0.1:7860
 test: ## Everything that must hold before a change lands
 	$(call SET_UP,test)
 	@$(VENV)/python .ci/gate.py
+
+test-fast: ## In about a minute: lint, and types and unit tests of what changed
+	$(call SET_UP,test)
+	@$(VENV)/python .ci/gate.py --fast
 
 test-all: ## The same, and the slow tests: larger weights, torch, a real MCP server
 	$(call SET_UP,test-all)

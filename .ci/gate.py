@@ -1,6 +1,6 @@
 """Runs the checks, prints each one's name, output and time, and leaves nothing running.
 
-`python .ci/gate.py` is what `make test` runs; `--all` adds the slow tests.
+`python .ci/gate.py` is what `make test` runs; `--all` adds the slow tests, `--fast` looks at what changed alone.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+import fast
+
 _ROOT = Path(__file__).resolve().parent.parent
 _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
@@ -22,23 +25,52 @@ _CODE = ["core", "webui", "tests", "bench", "docs/site_pages.py", "examples", "a
 
 
 Stage = tuple[str, list[str]]
+"""A name and a command."""
+Lane = list[Stage]
+"""Stages that run one after another, whether they pass or not."""
 
 
-def stages(*, everything: bool) -> list[list[Stage]]:
-    """The stages, each a name and a command: one group after another, those of a group side by side."""
+def stages(*, everything: bool) -> list[list[Lane]]:
+    """The groups of lanes: one group after another, the lanes of a group side by side."""
     pytest = [_PYTHON, "-m", "pytest", "-q"] + ([] if everything else ["-m", "not slow"])
     # Tracing every line makes the tests a third slower, so it is left to `make test-all`.
     coverage = ["--cov=core", "--cov=webui", "--cov-report=term"] if everything else []
     unit = [*pytest, *_ON_ALL_CORES, "--ignore=tests/e2e", "--ignore=tests/webui/screen", *coverage, "tests"]
-    return [
-        [("format", [str(_BIN / "ruff"), "format", "--check", *_CODE])],
-        [("lint", [str(_BIN / "ruff"), "check", *_CODE])],
-        [("layers", [str(_BIN / "lint-imports"), "--no-logo"])],
-        # Pyright computes on one core, and the browser's tests leave some idle now and then.
-        [("screen", [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]), ("types", [str(_BIN / "pyright")])],
-        [("tests", unit)],
-        [("page", [*pytest, *_ON_ALL_CORES, "tests/e2e"])],
+    # Unit tests wait for processes and time now and then, a browser for its page: side by side they leave no core idle.
+    browser: Lane = [
+        ("types", [str(_BIN / "pyright")]),
+        ("screen", [*pytest, *_ON_ALL_CORES, "tests/webui/screen"]),
+        ("page", [*pytest, *_ON_ALL_CORES, "tests/e2e"]),
     ]
+    return [*stages_of_lint(), [[("tests", unit)], browser]]
+
+
+def stages_of_lint() -> list[list[Lane]]:
+    """The stages that take seconds."""
+    return [
+        [
+            [
+                ("format", [str(_BIN / "ruff"), "format", "--check", *_CODE]),
+                ("lint", [str(_BIN / "ruff"), "check", *_CODE]),
+                ("layers", [str(_BIN / "lint-imports"), "--no-logo"]),
+            ]
+        ]
+    ]
+
+
+def fast_stages() -> list[list[Lane]]:
+    """The stages of `make test-fast`: lint of everything, types and unit tests of what changed."""
+    changed = fast.changed_files(_ROOT)
+    typed = [name for name in changed if not name.startswith((".ci/", "docs/", "examples/"))]
+    tests, left = fast.tests_of(_ROOT, changed)
+    if left:
+        print(f"{left} more test files import what changed; `make test` runs them.")
+    checks: list[Lane] = []
+    if tests:
+        checks.append([("tests", [_PYTHON, "-m", "pytest", "-q", "-m", "not slow", *_ON_ALL_CORES, *tests])])
+    if typed:
+        checks.append([("types", [str(_BIN / "pyright"), *typed])])
+    return [*stages_of_lint(), checks]
 
 
 class _Running:
@@ -97,23 +129,35 @@ class _Running:
             self._kept.close()
 
 
-def run_group(group: list[Stage]) -> dict[str, tuple[bool, float]]:
-    """Run stages side by side; by name, whether each passed, and its seconds.
+def run_group(group: list[Lane]) -> dict[str, tuple[bool, float]]:
+    """Run lanes side by side; by name of a stage, whether it passed, and its seconds.
 
-    What the first prints is seen as it comes, what the others print whole when all have ended.
+    What the first lane prints is seen as it comes, what the others print whole when all have ended.
     """
-    running: list[_Running] = []
+    left = [list(lane) for lane in group]
+    running: list[_Running | None] = [None] * len(group)
+    ended: list[list[_Running]] = [[] for _ in group]
     try:
-        for name, command in group:
-            running.append(_Running(name, command, shown=not running))
-        while len([one for one in running if one.has_ended()]) < len(running):
+        while any(left) or any(running):
+            for number, stages_left in enumerate(left):
+                one = running[number]
+                if one is not None and one.has_ended():
+                    ended[number].append(one)
+                    running[number] = one = None
+                    if number == 0:
+                        ended[number][-1].say()
+                if one is None and stages_left:
+                    name, command = stages_left.pop(0)
+                    running[number] = _Running(name, command, shown=number == 0)
             time.sleep(0.05)
-        for one in running:
-            one.say()
-        return {one.name: (one.passed, one.seconds) for one in running}
+        for lane in ended[1:]:
+            for one in lane:
+                one.say()
+        return {one.name: (one.passed, one.seconds) for lane in ended for one in lane}
     finally:
-        for one in running:
-            one.end()
+        for one in [*running, *(one for lane in ended for one in lane)]:
+            if one is not None:
+                one.end()
 
 
 def _end_group(group: int) -> None:
@@ -143,7 +187,8 @@ def _environment() -> dict[str, str]:
 def main() -> int:
     """Run every stage, so that one run shows all that is wrong."""
     results: dict[str, tuple[bool, float]] = {}
-    for group in stages(everything="--all" in sys.argv):
+    chosen = fast_stages() if "--fast" in sys.argv else stages(everything="--all" in sys.argv)
+    for group in chosen:
         results |= run_group(group)
     print(
         "\n"

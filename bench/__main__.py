@@ -30,6 +30,7 @@ NAMES = (
     "idle",
     "load",
     "frames",
+    "long_conversation",
     "long_document",
     "large_library",
     "near_vectors",

@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.figures import Figure, report
-from core.agents.config import AgentConfig
+from core.agents.config.schema import AgentConfig
 from core.judging.figures import reasons
 from core.judging.result import SuiteRun
 from core.judging.run import aevaluate
-from core.llm.backends.llama_cpp import LlamaCppModel
+from core.llm.backends.llama_cpp.model import LlamaCppModel
 from core.llm.weights_catalog import DEFAULT
 
 SUITE = Path(__file__).resolve().parents[1] / "assets" / "suites" / "samples.yaml"

@@ -23,8 +23,8 @@ from pathlib import Path
 
 from bench.figures import Figure, report
 from core.rag.library import Library
+from core.rag.prose import sentence_spans
 from core.rag.search import word_index
-from core.rag.sentences import sentence_spans
 
 CHUNKS = 100_000
 CONFIG = {"chunk_size": 128}

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from bench.figures import Figure, report
 from core.errors import DocumentError
+from core.rag.document import ReadingProgress
 from core.rag.library import Library
-from core.rag.progress import ReadingProgress
 
 PAGES = 300
 ROUNDS = 5

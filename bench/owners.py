@@ -16,6 +16,7 @@ from bench.figures import Figure, report
 from core.engine import Engine
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 
 READERS = 16
 VISITORS = 60
@@ -27,7 +28,7 @@ async def first_word(engine: Engine, owner: str) -> float:
     """Seconds from sending a plain question to the first text of its reply; the rest is waited for too."""
     talk = await engine.conversations.create(owner)
     began, first = time.perf_counter(), 0.0
-    run = await engine.send(owner, talk.id, "hi")
+    run = await talk_of(engine, owner, talk.id).ask("hi")
     async with aclosing(run.follow()) as news:
         async for _ in news:
             if run.reply().text:
@@ -47,7 +48,7 @@ async def reads(engine: Engine, owner: str) -> None:
     text = "\n\n".join(PARAGRAPH.format(owner=owner, n=n) * 6 for n in range(150))
     file = await engine.files.put(owner, "notes.md", text.encode())
     talk = await engine.conversations.create(owner)
-    await (await engine.send(owner, talk.id, "When does the bell ring?", [file.id])).wait()
+    await (await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])).wait()
 
 
 async def visits(engine: Engine) -> tuple[float, float]:

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from bench.figures import Figure, report
 from core.llm.base import BaseChatModel
-from core.llm.tokens import Counter
-from core.llm.vocabularies import QWEN
+from core.llm.tokens import QWEN, Counter
 from core.llm.wire.openai import Senses, messages_json
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Usage

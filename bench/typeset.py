@@ -93,6 +93,17 @@ def font(script: Script) -> Any:
     return pymupdf.Font(script)
 
 
+@cache
+def _advance(script: Script, letter: str) -> float:
+    """How wide a letter is, in its own size."""
+    return float(font(script).text_length(letter, 1.0))
+
+
+def _length(script: Script, text: str, size: float) -> float:
+    """How wide a text is, in points."""
+    return sum(_advance(script, letter) for letter in text) * size
+
+
 class Typesetter:
     """Sets lines on pages, and remembers where they went.
 
@@ -122,14 +133,15 @@ class Typesetter:
     def lines(self, text: str, width: float, size: float = 0.0) -> list[str]:
         """A text in lines that are no wider than `width`."""
         size = size or self.size
-        done, line = [], ""
+        done, line, along = [], "", 0.0
         words = list(text) if self.script == "cjk" else [f"{word} " for word in text.split()]
         for word in words:
-            too_wide = font(self.script).text_length((line + word).rstrip(), size) > width
+            too_wide = along + _length(self.script, word.rstrip(), size) > width
             if line and too_wide and word not in _NO_LINE_BEGINS_WITH:
                 done.append(line.rstrip())
-                line = ""
+                line, along = "", 0.0
             line += word
+            along += _length(self.script, word, size)
         return [*done, line.rstrip()] if line.strip() else done
 
     def line(self, text: str, x: float, top: float, size: float = 0.0) -> None:
@@ -137,7 +149,7 @@ class Typesetter:
         size = size or self.size
         face, sheet = font(self.script), self._sheets[-1]
         baseline = top + face.ascender * size
-        width = face.text_length(text, size)
+        width = _length(self.script, text, size)
         box = (x, top, x + width, baseline - face.descender * size)
         turned = sheet.turned and not sheet.lying
         place = box if turned else sheet.shown(box)
@@ -154,12 +166,11 @@ class Typesetter:
 
     def row(self, cells: Sequence[str], edges: Sequence[float], top: float, height: float) -> None:
         """Set a row of a table with ruling lines around every field."""
-        face = font(self.script)
         for text, (left, right) in zip(cells, pairwise(edges), strict=True):
             self._page.draw_rect(pymupdf.Rect(left, top, right, top + height), width=0.7)
             baseline = top + (height - self.size) / 2 + self.size * 0.8
             self._waiting[-1].append((left + 4, baseline, text, self.size))
-            if face.text_length(text, self.size) > right - left - 6:
+            if _length(self.script, text, self.size) > right - left - 6:
                 raise ValueError(f"{text!r} is too long for its field.")
         self.printed.append(Printed("".join(cells), len(self._sheets), (edges[0], top, edges[-1], top + height)))
 

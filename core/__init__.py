@@ -13,33 +13,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from core.agents.article import ArticleAgent as ArticleAgent
     from core.agents.assistant import Assistant as Assistant
     from core.agents.base import Agent as Agent
     from core.agents.basic import BasicAgent as BasicAgent
-    from core.agents.config import AgentConfig as AgentConfig
-    from core.agents.config_parts import GenerateConfig as GenerateConfig
-    from core.agents.config_parts import LLMConfig as LLMConfig
-    from core.agents.dialogue_retrieval import DialogueRetrievalAgent as DialogueRetrievalAgent
-    from core.agents.fn_call import FnCallAgent as FnCallAgent
+    from core.agents.basic import FnCallAgent as FnCallAgent
+    from core.agents.compat.articles import ArticleAgent as ArticleAgent
+    from core.agents.compat.articles import WriteFromScratch as WriteFromScratch
+    from core.agents.compat.dialogue_retrieval import DialogueRetrievalAgent as DialogueRetrievalAgent
+    from core.agents.compat.group_chat_creator import GroupChatCreator as GroupChatCreator
+    from core.agents.compat.history import AgentScratchpadUnit as AgentScratchpadUnit
+    from core.agents.compat.history import TokenBufferMemory as TokenBufferMemory
+    from core.agents.compat.parallel_doc_qa import ParallelDocQA as ParallelDocQA
+    from core.agents.compat.tir_math import TIRMathAgent as TIRMathAgent
+    from core.agents.compat.virtual_memory import VirtualMemoryAgent as VirtualMemoryAgent
+    from core.agents.compat.writing_steps import ContinueWriting as ContinueWriting
+    from core.agents.compat.writing_steps import ExpandWriting as ExpandWriting
+    from core.agents.compat.writing_steps import OutlineWriting as OutlineWriting
+    from core.agents.config.schema import AgentConfig as AgentConfig
+    from core.agents.config.schema import GenerateConfig as GenerateConfig
+    from core.agents.config.schema import LLMConfig as LLMConfig
     from core.agents.group_chat import GroupChat as GroupChat
-    from core.agents.group_chat_creator import GroupChatCreator as GroupChatCreator
+    from core.agents.hub import PENDING_USER_INPUT as PENDING_USER_INPUT
     from core.agents.hub import MultiAgentHub as MultiAgentHub
+    from core.agents.hub import UserAgent as UserAgent
     from core.agents.memory import Memory as Memory
-    from core.agents.parallel_doc_qa import ParallelDocQA as ParallelDocQA
     from core.agents.react import ReActChat as ReActChat
     from core.agents.react_parser import OutputParser as OutputParser
     from core.agents.router import Router as Router
-    from core.agents.scratchpad import AgentScratchpadUnit as AgentScratchpadUnit
-    from core.agents.tir_math import TIRMathAgent as TIRMathAgent
-    from core.agents.token_buffer import TokenBufferMemory as TokenBufferMemory
-    from core.agents.user_agent import PENDING_USER_INPUT as PENDING_USER_INPUT
-    from core.agents.user_agent import UserAgent as UserAgent
-    from core.agents.virtual_memory import VirtualMemoryAgent as VirtualMemoryAgent
-    from core.agents.write_from_scratch import WriteFromScratch as WriteFromScratch
-    from core.agents.writing import ContinueWriting as ContinueWriting
-    from core.agents.writing import ExpandWriting as ExpandWriting
-    from core.agents.writing import OutlineWriting as OutlineWriting
     from core.errors import ModelServiceError as ModelServiceError
     from core.errors import ParlourError as ParlourError
     from core.judging.run import aevaluate as aevaluate
@@ -87,29 +87,24 @@ if TYPE_CHECKING:
     from core.tools.from_function import tool as tool
 
 _NAMES = {
-    "core.agents.article": ["ArticleAgent"],
+    "core.agents.compat.articles": ["ArticleAgent", "WriteFromScratch"],
     "core.agents.assistant": ["Assistant"],
     "core.agents.base": ["Agent"],
-    "core.agents.basic": ["BasicAgent"],
-    "core.agents.config": ["AgentConfig"],
-    "core.agents.config_parts": ["GenerateConfig", "LLMConfig"],
-    "core.agents.dialogue_retrieval": ["DialogueRetrievalAgent"],
-    "core.agents.fn_call": ["FnCallAgent"],
+    "core.agents.basic": ["BasicAgent", "FnCallAgent"],
+    "core.agents.config.schema": ["AgentConfig", "GenerateConfig", "LLMConfig"],
+    "core.agents.compat.dialogue_retrieval": ["DialogueRetrievalAgent"],
     "core.agents.group_chat": ["GroupChat"],
-    "core.agents.group_chat_creator": ["GroupChatCreator"],
-    "core.agents.hub": ["MultiAgentHub"],
+    "core.agents.compat.group_chat_creator": ["GroupChatCreator"],
+    "core.agents.hub": ["MultiAgentHub", "PENDING_USER_INPUT", "UserAgent"],
     "core.agents.memory": ["Memory"],
-    "core.agents.parallel_doc_qa": ["ParallelDocQA"],
+    "core.agents.compat.parallel_doc_qa": ["ParallelDocQA"],
     "core.agents.react": ["ReActChat"],
     "core.agents.react_parser": ["OutputParser"],
     "core.agents.router": ["Router"],
-    "core.agents.scratchpad": ["AgentScratchpadUnit"],
-    "core.agents.tir_math": ["TIRMathAgent"],
-    "core.agents.token_buffer": ["TokenBufferMemory"],
-    "core.agents.user_agent": ["PENDING_USER_INPUT", "UserAgent"],
-    "core.agents.virtual_memory": ["VirtualMemoryAgent"],
-    "core.agents.write_from_scratch": ["WriteFromScratch"],
-    "core.agents.writing": ["ContinueWriting", "ExpandWriting", "OutlineWriting"],
+    "core.agents.compat.history": ["AgentScratchpadUnit", "TokenBufferMemory"],
+    "core.agents.compat.tir_math": ["TIRMathAgent"],
+    "core.agents.compat.virtual_memory": ["VirtualMemoryAgent"],
+    "core.agents.compat.writing_steps": ["ContinueWriting", "ExpandWriting", "OutlineWriting"],
     "core.errors": ["ModelServiceError", "ParlourError"],
     "core.judging.run": ["aevaluate", "evaluate"],
     "core.judging.suite": ["Suite"],

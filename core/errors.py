@@ -221,7 +221,10 @@ class FetchError(DocumentError):
 
 
 class LimitReachedError(ParlourError):
-    """A reply has used what it may use: key `call_limit`, `time_limit` or `cost_limit`. It can go on when told to."""
+    """A reply has used what it may use; it can go on when told to.
+
+    Its key is `call_limit`, `time_limit`, `length_limit` or `cost_limit`.
+    """
 
     key = "call_limit"
 

@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
     from core.agents.assistant import Assistant
     from core.mcp.serving import Serving
-    from core.rag.library import Library
-    from core.reading.libraries import Libraries
     from core.storage.database import Database
     from core.tools.approval import Policy
+    from core.workspace.workspace import Workspace
+    from core.workspace.workspaces import Workspaces
 
 PATH = "/mcp"
 _KEPT = "mcp_token"  # the name of the owner's setting: {"hash", "made"}
@@ -61,8 +61,7 @@ class Outward:
 
     Args:
         database: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
-        libraries: The owners' libraries.
-        index: The index of an owner's documents.
+        workspaces: Those of the owners.
         agent: Makes who answers: given an owner and the documents within reach.
         policy: The rules of an owner about tools, read anew for each call of one.
         seconds: How long an answer may take.
@@ -71,16 +70,14 @@ class Outward:
     def __init__(
         self,
         database: Database,
+        workspaces: Workspaces,
         *,
-        libraries: Libraries,
-        index: Callable[[str], AbstractAsyncContextManager[Library]],
         agent: Callable[[str, list[str]], AbstractAsyncContextManager[Assistant]],
         policy: Callable[[str], Awaitable[Policy]],
         seconds: float,
     ) -> None:
         self._settings = OwnerSettings(database)
-        self._libraries = libraries
-        self._index = index
+        self._workspaces = workspaces
         self._agent = agent
         self._policy = policy
         self._seconds = seconds
@@ -154,11 +151,11 @@ class Outward:
             NotFoundError: The owner has no such library.
             StorageError: The index cannot be used.
         """
-        documents = await self._documents(owner, library)
-        if not documents or not question.strip():
-            return []
-        async with self._index(owner) as index:
-            found = await index.afind(question, k, documents=documents)
+        async with self._workspaces.open(owner) as workspace:
+            documents = await _documents(workspace, library)
+            if not documents or not question.strip():
+                return []
+            found = await (await workspace.index()).afind(question, k, documents=documents)
         return [passage.as_dict() for passage in found]
 
     async def ask(self, owner: str, question: str) -> str:
@@ -188,7 +185,8 @@ class Outward:
         guard = RunGuard(await self._policy(owner), None, partial(self._policy, owner))  # without anybody to ask
         transcript = Transcript()
         async with (
-            self._agent(owner, await self._documents(owner, None)) as agent,
+            self._workspaces.open(owner) as workspace,
+            self._agent(owner, await _documents(workspace, None)) as agent,
             aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
         ):
             async for event in events:
@@ -201,17 +199,8 @@ class Outward:
         return text + _sources(reply, text)
 
     async def _names(self, owner: str) -> Sequence[str]:
-        return [library.name for library in await self._libraries.list(owner)]
-
-    async def _documents(self, owner: str, library: str | None) -> list[str]:
-        """The documents of one library, or of all, as the index knows them."""
-        known = await self._libraries.list(owner)
-        chosen = [one for one in known if library is None or one.name == library]
-        if library is not None and not chosen:
-            raise NotFoundError("There is no such library.", kind="library")
-        opened = [await self._libraries.opened(owner, one.id) for one in chosen]
-        ids = [record.library_id for one in opened for record in one.documents if record.library_id is not None]
-        return list(dict.fromkeys(ids))
+        async with self._workspaces.open(owner) as workspace:
+            return [library.name for library in await workspace.libraries.list()]
 
     async def _kept(self, owner: str) -> dict[str, Any] | None:
         kept: object = await self._settings.get(owner, _KEPT)
@@ -228,6 +217,17 @@ def _named(part: str) -> str:
         return urlsafe_b64decode(part + "=" * (-len(part) % 4)).decode()
     except ValueError:
         return ""
+
+
+async def _documents(workspace: Workspace, library: str | None) -> list[str]:
+    """The documents of one of the owner's libraries, or of all, as the index knows them. Raises NotFoundError."""
+    known = await workspace.libraries.list()
+    chosen = [one for one in known if library is None or one.name == library]
+    if library is not None and not chosen:
+        raise NotFoundError("There is no such library.", kind="library")
+    opened = [await workspace.libraries.opened(one.id) for one in chosen]
+    ids = [record.library_id for one in opened for record in one.documents if record.library_id is not None]
+    return list(dict.fromkeys(ids))
 
 
 def _sources(reply: list[Message], text: str) -> str:

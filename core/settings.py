@@ -293,7 +293,8 @@ class Settings(BaseSettings):
         try:
             return _kept_secret(self.make_home() / name)
         except OSError as error:
-            raise SettingsError(f"The data folder {self.home} cannot be used: {error}.") from error
+            why = error.strerror or str(error)
+            raise SettingsError(f"The data folder {self.home} cannot be used: {why}.") from error
 
     def make_home(self) -> Path:
         """The data folder, made where there is none, open to its owner alone.
@@ -305,7 +306,8 @@ class Settings(BaseSettings):
         try:
             self.home.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SettingsError(f"The data folder {self.home} cannot be made: {error}.", hint=hint) from error
+            why = "there is a file of that name" if self.home.exists() else error.strerror or str(error)
+            raise SettingsError(f"The data folder {self.home} cannot be made: {why}.", hint=hint) from error
         if not os.access(self.home, os.W_OK | os.X_OK):
             raise SettingsError(f"The data folder {self.home} cannot be written.", hint=hint)
         make_private(self.home)

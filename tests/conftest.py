@@ -1,10 +1,12 @@
-"""What holds for every test: a clean environment, no network but this machine, asyncio."""
+"""What holds for every test: a clean environment, no network but this machine, databases made quickly, asyncio."""
 
 from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -45,6 +47,51 @@ def no_network(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
             monkeypatch.setattr(socket.socket, name, _guarded(getattr(socket.socket, name), reached))
     yield
     assert not reached, f"This test tried to reach {', '.join(reached)}; tests use 127.0.0.1 alone."
+
+
+@pytest.fixture(scope="session")
+def migrated(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], bytes]:
+    """Gives a new database file as the migrations make it, made at the first call."""
+    made: list[bytes] = []
+
+    def content() -> bytes:
+        if not made:
+            from core.storage.migrations.upgrade import bring_up_to_date
+
+            path = tmp_path_factory.mktemp("migrated") / "parlour.db"
+            bring_up_to_date(path)
+            made.append(path.read_bytes())
+        return made[0]
+
+    return content
+
+
+@pytest.fixture(autouse=True)
+def quick_databases(monkeypatch: pytest.MonkeyPatch, migrated: Callable[[], bytes]) -> None:
+    """New databases are copies of a migrated one, and nothing waits for the disk: a power failure is not tested.
+
+    A module whose subject is how a database is made or made durable overrides this.
+    """
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+    if "core.storage.database" not in sys.modules:
+        return
+    from core.storage import database
+
+    bring_up_to_date, transaction = database.bring_up_to_date, getattr(database, "_transaction")  # noqa: B009
+
+    def copied(path: Path) -> None:
+        folder = path.parent
+        if not (path.exists() or folder.is_file() or (folder / ".restoring.json").exists()):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            path.touch(mode=0o600)
+            path.write_bytes(migrated())
+        bring_up_to_date(path)
+
+    def unsynced(engine: Any, opening: tuple[str, ...], work: Callable[[Any], Any]) -> Any:
+        return transaction(engine, ("PRAGMA synchronous=OFF", opening[-1]), work)
+
+    monkeypatch.setattr(database, "bring_up_to_date", copied)
+    monkeypatch.setattr(database, "_transaction", unsynced)
 
 
 def _guarded(connect: Any, reached: list[str]) -> Any:

@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 
 from core.agents.catalog import AGENTS
-from core.agents.config import AgentConfig
-from core.agents.config_parts import SPELLINGS, AgentTool, PromptConfig
+from core.agents.config.schema import SPELLINGS, AgentConfig, AgentTool, PromptConfig
 
 PAGE = (Path(__file__).resolve().parent.parent / "docs" / "agents.md").read_text(encoding="utf-8")
 

@@ -23,10 +23,10 @@ from typing import Any
 
 import pytest
 
-from core.agents.config import AgentConfig
-from core.agents.config_build import problems_in
+from core.agents.config.build import problems_in
+from core.agents.config.schema import AgentConfig
 from core.judging.suite import Suite
-from core.llm.backends.openai_clients import client_pool
+from core.llm.backends.openai.service import client_pool
 from core.llm.catalog import LLM_REGISTRY
 from core.mcp.pool import MCPManager
 from core.settings import Settings

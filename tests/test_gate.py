@@ -34,9 +34,11 @@ import signal, sys
 sys.path.insert(0, sys.argv[1])
 import gate
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-group = [(name, [sys.executable, "-c", {WAIT!r}, f"{{sys.argv[2]}}/{{name}}"]) for name in ("first", "second")]
+group = [[(name, [sys.executable, "-c", {WAIT!r}, f"{{sys.argv[2]}}/{{name}}"])] for name in ("first", "second")]
 gate.run_group(group)
 """
+
+COMMIT = ["-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "a"]
 
 
 @pytest.fixture
@@ -60,19 +62,20 @@ def is_running(pid: int) -> bool:
 
 def test_a_stage_leaves_no_server_running(gate: ModuleType, tmp_path: Path) -> None:
     note = tmp_path / "pid"
-    results = gate.run_group([("server", [sys.executable, "-c", LEAVE_A_SERVER, str(note)])])
+    results = gate.run_group([[("server", [sys.executable, "-c", LEAVE_A_SERVER, str(note)])]])
     assert results["server"][0]
     assert not is_running(int(note.read_text()))
 
 
+@pytest.mark.parametrize("in_one_lane", [True, False])
 def test_a_failing_stage_fails_the_gate_and_the_others_still_run(
-    gate: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    in_one_lane: bool, gate: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    stages = [
-        [("first", [sys.executable, "-c", "raise SystemExit(3)"])],
-        [("second", [sys.executable, "-c", "print('ran')"])],
-    ]
-    monkeypatch.setattr(gate, "stages", lambda **_: stages)
+    first, second = (
+        ("first", [sys.executable, "-c", "raise SystemExit(3)"]),
+        ("second", [sys.executable, "-c", "print('ran')"]),
+    )
+    monkeypatch.setattr(gate, "stages", lambda **_: [[[first, second]]] if in_one_lane else [[[first]], [[second]]])
     assert gate.main() == 1
     said = capfd.readouterr().out
     assert "FAILED  first" in said
@@ -80,12 +83,12 @@ def test_a_failing_stage_fails_the_gate_and_the_others_still_run(
     assert "ok      second" in said
 
 
-def test_stages_side_by_side_run_at_the_same_time_and_none_hides_another(
+def test_lanes_side_by_side_run_at_the_same_time_and_none_hides_another(
     gate: ModuleType, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    group = [(name, [sys.executable, "-c", MEET, str(tmp_path), name, other]) for name, other in ("ab", "ba")]
+    group = [[(name, [sys.executable, "-c", MEET, str(tmp_path), name, other])] for name, other in ("ab", "ba")]
     failing = ("c", [sys.executable, "-c", "import sys; print('wrong', file=sys.stderr); sys.exit(1)"])
-    monkeypatch.setattr(gate, "stages", lambda **_: [[*group, failing]])
+    monkeypatch.setattr(gate, "stages", lambda **_: [[*group, [failing]]])
     assert gate.main() == 1
     said = capfd.readouterr().out
     whole = ["== a: ", "a begins\na ends\n", "== a: passed", "== b: ", "b begins\nb ends\n== b: passed", "== c: "]
@@ -104,6 +107,52 @@ def test_a_gate_that_is_ended_ends_all_stages_that_run_side_by_side(tmp_path: Pa
     assert not [note for note in notes if is_running(int(note.read_text()))]
 
 
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """Two modules with their tests, committed on `main`."""
+    files = {
+        "core/a/shape.py": "ROUND = 1\n",
+        "core/a/colour.py": "RED = 1\n",
+        "tests/core/a/test_shape.py": "\n",
+        "tests/core/a/test_shape_edges.py": "\n",
+        "tests/core/test_whole.py": "from core.a import shape\n",
+        "tests/core/test_other.py": "from core.a.colour import RED\n",
+        "tests/e2e/test_seen.py": "from core.a.shape import ROUND\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    for command in (["init", "-q", "-b", "main"], ["add", "."], COMMIT):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def test_a_fast_gate_takes_the_tests_of_what_changed_and_those_that_import_it(
+    gate: ModuleType, repository: Path
+) -> None:
+    subprocess.run(["git", *COMMIT, "--allow-empty"], cwd=repository, check=True)
+    assert gate.fast.changed_files(repository) == []
+    (repository / "core/a/shape.py").write_text("ROUND = 2\n", encoding="utf-8")
+    (repository / "tests/core/test_new.py").write_text("\n", encoding="utf-8")
+    changed = gate.fast.changed_files(repository)
+    assert changed == ["core/a/shape.py", "tests/core/test_new.py"]
+    chosen = ["tests/core/test_new.py", "tests/core/a/test_shape.py"]
+    chosen += ["tests/core/a/test_shape_edges.py", "tests/core/test_whole.py"]
+    assert gate.fast.tests_of(repository, changed) == (chosen, 0)
+
+
+def test_a_fast_gate_knows_what_a_branch_committed_and_says_what_it_leaves_out(
+    gate: ModuleType, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subprocess.run(["git", "checkout", "-q", "-b", "work"], cwd=repository, check=True)
+    (repository / "core/a/colour.py").write_text("RED = 2\n", encoding="utf-8")
+    subprocess.run(["git", *COMMIT, "-a"], cwd=repository, check=True)
+    assert gate.fast.changed_files(repository) == ["core/a/colour.py"]
+    monkeypatch.setattr(gate.fast, "MOST_TEST_FILES", 1)
+    both = ["core/a/colour.py", "core/a/shape.py"]
+    assert gate.fast.tests_of(repository, both) == (["tests/core/a/test_shape.py"], 3)
+
+
 def test_the_stages_check_everything_in_order(gate: ModuleType) -> None:
-    names = [[name for name, _ in group] for group in gate.stages(everything=False)]
-    assert names == [["format"], ["lint"], ["layers"], ["screen", "types"], ["tests"], ["page"]]
+    names = [[[name for name, _ in lane] for lane in group] for group in gate.stages(everything=False)]
+    assert names == [[["format", "lint", "layers"]], [["tests"], ["types", "screen", "page"]]]

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import gc
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,30 +53,78 @@ OURS = python_files("core", "webui")
 EVERYTHING = [*OURS, *python_files("tests", "bench", ".ci"), Path("set_up.py")]
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What the checks ask of a file; its tree is not kept, for every collection would go through it."""
+
+    lines: int
+    functions: tuple[tuple[str, int], ...]
+    asserts: tuple[int, ...]
+    says_nothing: bool
+    imports: frozenset[str]
+
+
 @cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text(encoding="utf-8"))
+def seen(path: Path) -> Seen:
+    text = (ROOT / path).read_text(encoding="utf-8")
+    gc.disable()  # a tree is millions of objects, and none of them goes before the last has come
+    try:
+        tree = ast.parse(text)
+    finally:
+        gc.enable()
+    found = list(statements(tree))
+    return Seen(
+        len(text.splitlines()),
+        tuple(
+            (node.name, (node.end_lineno or node.lineno) - node.lineno + 1)
+            for node in found
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ),
+        tuple(node.lineno for node in found if isinstance(node, ast.Assert)),
+        not (path.name == "__init__.py" and not tree.body) and not ast.get_docstring(tree),
+        frozenset(name for node in found for name in imported(node)),
+    )
 
 
-def functions(tree: ast.Module) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
+def imported(node: ast.AST) -> Iterator[str]:
+    """What a statement imports, wherever it stands: in a function and for types alone, too."""
+    if isinstance(node, ast.Import):
+        yield from (name.name for name in node.names)
+    elif isinstance(node, ast.ImportFrom) and node.module:
+        yield node.module
+        yield from (f"{node.module}.{name.name}" for name in node.names)
+
+
+def circle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """A circle of modules, each of which imports the one before; empty where there is none."""
+    known = imports.keys()
+    order = TopologicalSorter({name: known & set(used) - {name} for name, used in imports.items()})
+    try:
+        order.prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Each statement of a file; none stands within an expression."""
+    for name in ("body", "orelse", "finalbody", "handlers", "cases"):
+        for node in getattr(tree, name, ()):
+            yield node
+            yield from statements(node)
 
 
 def too_long(path: Path) -> Iterator[str]:
-    lines = len((ROOT / path).read_text(encoding="utf-8").splitlines())
+    lines = seen(path).lines
     if lines > MAX_FILE_LINES:
         yield f"{path} has {lines} lines; {MAX_FILE_LINES} is the wall."
-    for name, length in functions(parsed(path)):
+    for name, length in seen(path).functions:
         if length > MAX_FUNCTION_LINES:
             yield f"{path}: {name} has {length} lines; {MAX_FUNCTION_LINES} is the wall."
 
 
 def says_nothing(path: Path) -> Iterator[str]:
-    tree = parsed(path)
-    empty_package = path.name == "__init__.py" and not tree.body
-    if not empty_package and not ast.get_docstring(tree):
+    if seen(path).says_nothing:
         yield f"{path} has no docstring."
     if path.stem in FORBIDDEN_NAMES and path not in ALLOWED_PLACES:
         yield f"{path}: the name says nothing."
@@ -88,9 +139,16 @@ def test_modules_say_what_they_are() -> None:
     assert not [line for path in OURS for line in says_nothing(path)]
 
 
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """Not even in functions, and not for types alone; packages are what their modules are."""
+    modules = {".".join(path.with_suffix("").parts): seen(path).imports for path in OURS if path.name != "__init__.py"}
+    assert circle(modules) == []
+    assert set(circle({"a": ["b", "x"], "b": ["c"], "c": ["a"], "d": ["a"]})) == {"a", "b", "c"}
+
+
 def test_assert_stays_in_tests() -> None:
     """`python -O` would turn it off."""
-    found = {path: node.lineno for path in OURS for node in ast.walk(parsed(path)) if isinstance(node, ast.Assert)}
+    found = {path: seen(path).asserts for path in OURS if seen(path).asserts}
     assert not found
 
 

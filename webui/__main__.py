@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 from core.errors import ParlourError, UnknownNameError
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
-from webui.commands.parser import Parser
-from webui.commands.saying import sentence, words_for
-from webui.listening import bind
+from webui.commands.command_line import Parser, sentence, words_for
+from webui.server import bind
 from webui.serving import serve
 
 if TYPE_CHECKING:

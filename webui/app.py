@@ -14,7 +14,7 @@ from anyio import to_thread
 from core.bridge.watchdog import watched
 from core.limits import TokenBuckets
 from webui.context import WebContext
-from webui.gradio_environment import lean_import, prepare
+from webui.gradio_patches import lean_import, prepare
 from webui.middleware.gate import GateMiddleware
 from webui.page_look import Look
 from webui.uploads import Uploads
@@ -96,12 +96,12 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
-    from webui.gradio_queue import keep_recent, wake_by_events
+    from webui.gradio_patches import keep_recent, wake_by_events
     from webui.handlers.wiring import Handlers
     from webui.layout import build
+    from webui.panels.welcome import translations
     from webui.routes import Routes
     from webui.theme import Theme, head
-    from webui.words.fixed import translations
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads).table())
     demo = build(context, Handlers(context, uploads).wire)

@@ -1,24 +1,28 @@
-"""Who is asking: the one local owner, or a browser known by a signed cookie.
+"""Authentication: the one local owner behind a token, or a browser known by a signed cookie.
 
 On a loopback address there is one owner: whoever comes by a name of this machine, through no proxy, and has shown the
-token (`page_token.py`). Neither an address nor a header proves that: other accounts of the machine reach the port as
+token (`PageToken`). Neither an address nor a header proves that: other accounts of the machine reach the port as
 well, and a proxy or a tunnel may pass on what the internet asks without adding a header. On any other address, and for
 whoever comes by an allowed name, each browser is an owner of its own until there are accounts.
 """
 
 from __future__ import annotations
 
+import hmac
 import re
 import secrets
 from hashlib import sha256
 from ipaddress import ip_address
+from typing import TYPE_CHECKING
 
-from itsdangerous import BadSignature, TimestampSigner
+from itsdangerous import BadSignature, Signer, TimestampSigner
 
 from core.storage.base import LOCAL_OWNER
-from webui.cookies import Cookies
 
-_HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_HOST_HEADER = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([\w.-]+))(?::\d{1,5})?")
 _THIS_MACHINE = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -129,7 +133,7 @@ class Hosts:
 
 def _name(host: str) -> str:
     """A host without its port, brackets and last dot; "" where it is not written as one, for it goes into the page."""
-    found = _HOST.fullmatch(host)
+    found = _HOST_HEADER.fullmatch(host)
     return (found[1] or found[2]).lower().rstrip(".") if found else ""
 
 
@@ -139,3 +143,92 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+_SECONDS = 400 * 24 * 3600  # the longest that browsers keep one; each visit begins it anew
+_HOST_PREFIX = "__Host-"
+
+
+class Cookies:
+    """Names and attributes.
+
+    Args:
+        secret: Part of the names, so that two servers on one host keep apart.
+        framed: The page lives in a frame of another site, as on a Space; its cookies must say so.
+    """
+
+    def __init__(self, secret: str, *, framed: bool = False) -> None:
+        self.name = f"parlour-{sha256(secret.encode()).hexdigest()[:8]}"
+        self._framed = framed
+
+    def values(self, cookies: str, kind: str = "") -> Iterator[str]:
+        """What a `Cookie` header holds of a kind, the safest first.
+
+        A cookie may be there more than once, for a program at another port of this host can set one of the same name;
+        it cannot set one whose name begins with `__Host-`, which browsers take over HTTPS from this very host alone.
+        """
+        # Not `SimpleCookie`: it gives up at the first cookie that it finds strange, and other programs of this host
+        # set such ones; their readers would be new owners each time.
+        pairs = [(name.strip(), value.strip()) for name, _, value in (one.partition("=") for one in cookies.split(";"))]
+        for wanted in (f"{_HOST_PREFIX}{self.name}{kind}", f"{self.name}{kind}"):
+            yield from (value for name, value in pairs if name == wanted)
+
+    def header(self, value: str, kind: str = "", *, https: bool) -> str:
+        """The `Set-Cookie` header for a value of a kind."""
+        secure = https or self._framed
+        parts = [
+            f"{_HOST_PREFIX if secure else ''}{self.name}{kind}={value}",
+            "Path=/",
+            f"Max-Age={_SECONDS}",
+            "HttpOnly",
+        ]
+        if self._framed:
+            parts += ["SameSite=None", "Secure", "Partitioned"]
+        else:
+            parts += ["SameSite=Lax", *(["Secure"] if secure else [])]
+        return "; ".join(parts)
+
+
+class PageToken:
+    """A token and the proofs of having shown it.
+
+    Args:
+        secret: Signs the proofs.
+        token: What has to be shown; "" where nobody is asked.
+        for_everybody: Visitors are asked for it too, not the owner of this machine alone.
+        cookies: How cookies of this server are named and written.
+    """
+
+    def __init__(self, secret: str, token: str = "", *, for_everybody: bool = False, cookies: Cookies) -> None:
+        self._token = token
+        self.for_everybody = bool(token) and for_everybody
+        self._cookies = cookies
+        # Signed for this very token: with another one, no proof of the first counts any more.
+        salt = f"parlour.token.{sha256(token.encode()).hexdigest()}"
+        self._signer = Signer(secret, salt=salt, digest_method=sha256)
+
+    @property
+    def asked(self) -> bool:
+        """Whether there is one."""
+        return bool(self._token)
+
+    def matches(self, typed: str) -> bool:
+        """Whether this is the token. What surrounds it is not looked at: it comes from a terminal, by copying."""
+        given = typed.strip().encode("utf-8", "replace")
+        return self.asked and hmac.compare_digest(given, self._token.encode())
+
+    def shown_by(self, cookies: str) -> bool:
+        """Whether a `Cookie` header holds a proof."""
+        return any(self._proves(value) for value in self._cookies.values(cookies, "-key"))
+
+    def proof(self, *, https: bool) -> str:
+        """The `Set-Cookie` header for a browser that has shown the token."""
+        value = self._signer.sign(secrets.token_urlsafe(16)).decode("ascii")
+        return self._cookies.header(value, "-key", https=https)
+
+    def _proves(self, value: str) -> bool:
+        try:
+            self._signer.unsign(value)
+        except BadSignature:
+            return False
+        return True

@@ -1,18 +1,26 @@
-"""What every part of the page is given: the engine, the settings, and the words of a reader's language."""
+"""What every handler is given, and how it reads the JSON that the page's script sends."""
 
 from __future__ import annotations
 
+import json
+import traceback
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.requests import ClientDisconnect
 
 from webui.page_look import Look
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from starlette.requests import Request
+
     from core.engine import Engine
     from core.settings import Settings
     from webui.words import Words
+
+_LONGEST = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,3 +38,37 @@ class WebContext:
     settings: Settings
     words: Callable[[str], Words]
     look: Look = field(default_factory=Look)
+
+
+async def json_body(request: Request, longest: int = _LONGEST) -> dict[str, Any] | None:
+    """The JSON object of a request; `None` where the page's script did not send it, or the client has left.
+
+    Args:
+        request: The request.
+        longest: Bytes that it may have.
+    """
+    if not request.headers.get("content-type", "").startswith("application/json"):
+        return None  # a form of another site could send anything else
+    raw = b""
+    try:
+        async for piece in request.stream():
+            raw += piece
+            if len(raw) > longest:
+                return None
+    except ClientDisconnect:
+        return None
+    try:
+        given = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return cast("dict[str, Any]", given) if isinstance(given, dict) else None
+
+
+def log_text(error: Exception) -> str:
+    """An error for the log: of what kind it is, and where it comes from; its own words could hold what was typed."""
+    return "".join([*traceback.format_tb(error.__traceback__), type(error).__name__])
+
+
+def text_of(value: object) -> str:
+    """A text fit to be stored, "" for anything else: half a character is none."""
+    return value.encode(errors="replace").decode() if isinstance(value, str) else ""

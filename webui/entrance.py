@@ -10,9 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
 
-from webui.client_address import client_address, counted_as
 from webui.middleware.answers import answer, read_body, words_of
-from webui.plain_page import plain_page
+from webui.middleware.proxy import client_address, counted_as
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from core.errors import TooManyRequestsError
-    from webui.auth import Owners
-    from webui.page_token import PageToken
+    from webui.auth import Owners, PageToken
+    from webui.words import Words
 
 TOKEN_PATH = "/token"  # noqa: S105 - a path
 ANEW_PATH = "/start-afresh"
@@ -196,3 +195,33 @@ async def _go(send: Send, query: str, cookies: list[str] | None = None) -> None:
     """To the page; always Parlour's own, whatever stood in the address."""
     headers = [("location", f"./?{query}" if query else "./"), _NO_STORE]
     await answer(send, 303, "", headers=[*headers, *(("set-cookie", cookie) for cookie in cookies or [])])
+
+
+_STYLE = """
+:root { color-scheme: light dark; background: light-dark(#f8f7f3, #191b19); color: light-dark(#1d201c, #e4e1d6); }
+body { margin: 0; min-height: 100vh; display: grid; place-items: center; font: 18px/1.5 Georgia, "Noto Serif", serif; }
+main { max-width: 34rem; padding: 24px; }
+h1 { font-size: 30px; font-weight: normal; margin: 0 0 12px; }
+form { display: flex; flex-wrap: wrap; gap: 8px; align-items: end; margin-top: 24px; }
+label { flex: 1 1 14rem; display: grid; gap: 4px; font-size: 15px; }
+input, button { font: inherit; padding: 8px 12px; border-radius: 6px; min-height: 44px; box-sizing: border-box; }
+input { width: 100%; border: 1px solid #7f8076; background: light-dark(#fffefb, #232622); color: inherit; }
+button { border: 0; background: light-dark(#1d5a49, #8fc9b2); color: light-dark(#fff, #12211b); cursor: pointer; }
+[role=alert] { color: light-dark(#96281f, #f0a49b); }
+"""
+
+
+def plain_page(title: str, body: str, words: Words, head: str = "") -> str:
+    """A whole document.
+
+    Args:
+        title: Text.
+        body: Markup.
+        words: The reader's language.
+        head: Markup for the head.
+    """
+    return (
+        f'<!doctype html>\n<html lang="{words("lang.tag")}"><head><meta charset="utf-8">{head}'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>{body}</body></html>\n"
+    )

@@ -1,6 +1,6 @@
 """Follows what a tab shows and paints it: at most 15 frames a second, one at least each second.
 
-A frame is plain values for the same five components each time; what did not change costs next to nothing. (A
+A frame is plain values for the same components each time; what did not change costs next to nothing. (A
 component update would cost five times as much, and so would an empty one.)
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -19,24 +20,22 @@ from weakref import WeakKeyDictionary
 from core.errors import NotFoundError
 from core.models.own_models import is_local
 from core.readiness import Readiness
-from webui.histories import Histories
 from webui.hosted import speakers
-from webui.panels.approval import ask_html, heard
+from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
-from webui.panels.top import top_html
-from webui.render.conversation import Rendered, letters, shown
-from webui.render.status import status_html
+from webui.render.conversation import Rendered, conversation_entries, text_length
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 
     from core.engine import Engine
-    from core.rag.progress import ReadingProgress
+    from core.rag.document import ReadingProgress
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import Conversation, DocumentRecord, NamedLibrary, StoredMessage
-    from webui.panels.top import Speakers
-    from webui.render.status import State
+    from core.storage.conversations import ConversationStore
+    from core.workspace.workspace import Workspace
+    from webui.panels.top import Speakers, State
     from webui.views import View, Views
 
 _log = logging.getLogger(__name__)
@@ -57,17 +56,14 @@ _THREADS = 2
 
 
 class Frame(NamedTuple):
-    """What the page shows: values of `chat`, `status`, `history`, `top` and `ask`."""
+    """What the page shows: the entries of the conversation, and the markup of each panel by its name."""
 
     chat: list[Any]
-    status: str
-    history: str
-    top: str
-    ask: str
+    panels: dict[str, str]
 
 
 @dataclass(slots=True)
-class _Scene:
+class _Shown:
     """What a tab shows, as read from the stores; read again only when something changed."""
 
     conversation_id: str = ""
@@ -125,27 +121,31 @@ class Frames:
         view.poke(stale=True)  # an older follower wakes, sees that it is old, and leaves
         view.followers += 1
         self._followers += 1
-        watched, scene, painted = _Watched(view), _Scene(), False
+        watched, shown, painted = _Watched(view), _Shown(), False
         try:
-            async with view.painting:  # the last frame of an older follower was handed over
+            # Open as long as it is painted, so that a frame need not open it.
+            async with (
+                self._engine.workspaces.open(view.owner) as workspace,
+                view.painting,
+            ):  # the last frame of an older follower was handed over
                 while mine == view.generation:
                     view.wake.clear()
                     view.urgent.clear()
                     if view.stale:
-                        scene = await self._read(view)
-                    await self._read_around(view, scene)
-                    if scene.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
+                        shown = await self._read(workspace, view)
+                    await self._read_around(workspace, view, shown)
+                    if shown.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
                     run = self._engine.runs.live(view.conversation_id)
                     watched.turn_to(run)
-                    frame = await self._frame(view, scene, run, mine)
+                    frame = await self._frame(view, shown, run, mine)
                     if frame is None:
                         continue
                     painted = True
                     yield frame
-                    if not view.wake.is_set() and not self._waits(view, scene):
+                    if not view.wake.is_set() and not self._waits(view, shown):
                         return
-                    news = _WHILE_READING if self._readings(scene) else _KEEP_ALIVE
+                    news = _WHILE_READING if self._readings(shown) else _KEEP_ALIVE
                     await _until_next(view, apart(self._followers), news)
                 if painted:
                     yield None
@@ -154,107 +154,103 @@ class Frames:
             view.followers -= 1
             self._followers -= 1
 
-    async def _read_around(self, view: View, scene: _Scene) -> None:
+    async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
         listed = view.listed + 1  # one more tells whether there are more
-        scene.conversations = await self._histories.of(view.owner, listed)
-        scene.readiness = (await self._engine.chosen(view.owner)).readiness
-        scene.hears = await self._engine.hears(view.owner)
+        shown.conversations = await self._histories.of(view.owner, listed)
+        shown.readiness = (await workspace.model()).readiness
+        shown.hears = await workspace.hears()
 
-    async def _read(self, view: View) -> _Scene:
+    async def _read(self, workspace: Workspace, view: View) -> _Shown:
         """What stands in the tables: read when it may have changed, not for each frame."""
-        scene = await self._opened(view)
-        scene.speakers = await speakers(self._engine, view.owner, scene.conversation_id)
-        return scene
+        shown = await self._opened(workspace, view)
+        shown.speakers = await speakers(self._engine.program, workspace.conversation(shown.conversation_id))
+        return shown
 
-    async def _opened(self, view: View) -> _Scene:
+    async def _opened(self, workspace: Workspace, view: View) -> _Shown:
         view.stale = False
         engine, owner, wanted = self._engine, view.owner, view.conversation_id
-        scene = _Scene(wanted)
+        shown = _Shown(wanted)
         if not wanted:
             if view.libraries:  # chosen before the first question
-                scene.libraries = [one for one in await engine.libraries.list(owner) if one.id in view.libraries]
-            return scene
+                shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
+            return shown
         try:
             opened = await engine.documents.opened(owner, wanted)
-            scene.current, scene.thread, scene.documents = opened.conversation, opened.thread, opened.documents
-            scene.libraries, scene.versions = opened.libraries, opened.versions
-            for message in scene.thread[_anchor(view, scene.thread) :]:
+            shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
+            shown.libraries, shown.versions = opened.libraries, opened.versions
+            for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
-                    scene.replies[message.id] = await engine.runs.reply(owner, message)
+                    shown.replies[message.id] = await engine.runs.reply(owner, message)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
             if self._views.is_coming(owner, wanted):
-                return scene
+                return shown
             if view.conversation_id == wanted:
                 view.show("")
-            return _Scene()
-        return scene
+            return _Shown()
+        return shown
 
-    async def _frame(self, view: View, scene: _Scene, run: Run | None, mine: int) -> Frame | None:
+    async def _frame(self, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:
         """The next frame, or `None` where the follower is relieved or the tab turned to another conversation."""
         if mine != view.generation:  # reading took a while
             return None
-        chat = await self._chat(view, scene, run)
-        if mine != view.generation or scene.conversation_id != view.conversation_id:
+        chat = await self._chat(view, shown, run)
+        if mine != view.generation or shown.conversation_id != view.conversation_id:
             return None
-        return self._paint(view, scene, run, chat)
+        return self._paint(view, shown, run, chat)
 
-    async def _chat(self, view: View, scene: _Scene, run: Run | None) -> list[Any]:
+    async def _chat(self, view: View, shown: _Shown, run: Run | None) -> list[Any]:
         """The entries of the conversation, made in a thread where that takes so long that others would wait."""
         if run is not None:
-            scene.replies[run.message_id] = run.reply()
-        heavy = scene.seconds > _ON_LOOP or (scene.fresh and letters(scene.thread, scene.replies) > _LETTERS)
-        scene.fresh = False
-        replies = {one: reply.snapshot() if heavy else reply for one, reply in scene.replies.items()}
+            shown.replies[run.message_id] = run.reply()
+        heavy = shown.seconds > _ON_LOOP or (shown.fresh and text_length(shown.thread, shown.replies) > _LETTERS)
+        shown.fresh = False
+        replies = {one: reply.snapshot() if heavy else reply for one, reply in shown.replies.items()}
         make = partial(
-            shown,
-            scene.thread,
+            conversation_entries,
+            shown.thread,
             replies,
             words=view.words,
             window=view.window,
             anchor=view.anchor,
-            documents=scene.documents,
-            readings=self._readings(scene),
+            documents=shown.documents,
+            readings=self._readings(shown),
             preparing=dict(self._engine.intake.preparing(view.owner)),
-            versions=scene.versions,
+            versions=shown.versions,
             free=run is None,
-            cast=scene.speakers.cast if scene.speakers is not None else (),
+            cast=shown.speakers.cast if shown.speakers is not None else (),
             rendered=self._rendered,
         )
         make_timed = partial(_timed, make)
-        (chat, _), scene.seconds = (
+        (chat, _), shown.seconds = (
             await asyncio.get_running_loop().run_in_executor(self._threads, make_timed) if heavy else make_timed()
         )
         return chat
 
-    def _paint(self, view: View, scene: _Scene, run: Run | None, chat: list[Any]) -> Frame:
-        words, current = view.words, view.conversation_id
-        state, asking = self._state(view, scene, run), scene.replies[run.message_id].asking if run is not None else []
-        said = words("reply.queued") if run is not None and run.reply().queued else heard(asking, words)
-        live = self._engine.runs.live_conversations(view.owner)
+    def _paint(self, view: View, shown: _Shown, run: Run | None, chat: list[Any]) -> Frame:
+        current, live = view.conversation_id, self._engine.runs.live_conversations(view.owner)
         unread = self._views.unread(view.owner, current)
-        return Frame(
-            chat,
-            status_html(
-                state,
-                current,
-                lang=words.lang,
-                empty=not scene.thread,
-                ended=_ended(scene),
-                asks=said,
-                hears=scene.hears,
-            ),
-            self._history(view, scene, live, unread),
-            top_html(
-                scene.current.title if scene.current else "", scene.readiness, words, scene.libraries, scene.speakers
-            ),
-            ask_html(asking, words),
+        scene = Scene(
+            view.words,
+            shown.readiness,
+            current,
+            shown.current.title if shown.current else "",
+            empty=not shown.thread,
+            state=self._state(view, shown, run),
+            ended=_ended(shown),
+            queued=run is not None and run.reply().queued,
+            asking=shown.replies[run.message_id].asking if run is not None else (),
+            hears=shown.hears,
+            libraries=shown.libraries,
+            speakers=shown.speakers,
+            history=self._history(view, shown, live, unread),
         )
+        return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 
-    def _history(self, view: View, scene: _Scene, live: Collection[str], unread: Collection[str]) -> str:
+    def _history(self, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
-        listed, asking = scene.conversations, self._asking(live)
+        listed, asking = shown.conversations, self._asking(live)
         trouble = self._engine.toolbox.servers.trouble(view.owner)
         day = int(time.time() // _SLIDES)
         marks = (
@@ -294,26 +290,26 @@ class Frames:
         runs = ((one, self._engine.runs.live(one)) for one in live)
         return [one for one, run in runs if run is not None and run.reply().asking]
 
-    def _readings(self, scene: _Scene) -> dict[str, ReadingProgress]:
+    def _readings(self, shown: _Shown) -> dict[str, ReadingProgress]:
         """How far the documents are that are being read now."""
-        reading = (document.id for document in scene.documents if document.status == "reading")
+        reading = (document.id for document in shown.documents if document.status == "reading")
         found = ((one, self._engine.intake.progress(one)) for one in reading)
         return {one: progress for one, progress in found if progress is not None}
 
-    def _state(self, view: View, scene: _Scene, run: Run | None) -> State:
+    def _state(self, view: View, shown: _Shown, run: Run | None) -> State:
         if run is not None:
             return "stopping" if view.stopping else "running"
         view.stopping = False
-        return "error" if _ended(scene) == "error" else "idle"
+        return "error" if _ended(shown) == "error" else "idle"
 
-    def _waits(self, view: View, scene: _Scene) -> bool:
+    def _waits(self, view: View, shown: _Shown) -> bool:
         """Whether anything may still change by itself that this tab shows."""
         preparing = self._engine.intake.preparing(view.owner)
         return (
             bool(self._engine.runs.live_conversations(view.owner))
-            or scene.readiness["model"].state == "loading"
+            or shown.readiness["model"].state == "loading"
             or self._views.is_coming(view.owner, view.conversation_id)
-            or any(document.status == "reading" or document.id in preparing for document in scene.documents)
+            or any(document.status == "reading" or document.id in preparing for document in shown.documents)
         )
 
 
@@ -344,9 +340,9 @@ class _Watched:
         self._view.poke(urgent=urgent)
 
 
-def _ended(scene: _Scene) -> str:
+def _ended(shown: _Shown) -> str:
     """The status of the last reply; `complete` where there is none."""
-    last = scene.replies.get(scene.thread[-1].id) if scene.thread else None
+    last = shown.replies.get(shown.thread[-1].id) if shown.thread else None
     return last.status if last is not None else "complete"
 
 
@@ -382,3 +378,45 @@ async def _until_next(view: View, apart: float, latest: float) -> None:
     if rest > 0:
         with suppress(TimeoutError):
             await asyncio.wait_for(view.urgent.wait(), rest)
+
+
+_MOST_OWNERS = 1_000  # owners
+_LENGTHS = 8  # of lists of one owner: each tab may show more of it
+
+
+class Histories:
+    """Lists of conversations, kept until they change.
+
+    Args:
+        conversations: Where they are read.
+    """
+
+    def __init__(self, conversations: ConversationStore) -> None:
+        self._conversations = conversations
+        self._lists: OrderedDict[str, dict[int, asyncio.Task[list[Conversation]]]] = OrderedDict()
+
+    def changed(self, owner: str) -> None:
+        """Read the owner's list again when somebody wants it."""
+        self._lists.pop(owner, None)
+
+    async def of(self, owner: str, limit: int) -> Sequence[Conversation]:
+        """The owner's conversations, the one used last first; the same list for all who ask until it changes.
+
+        Args:
+            owner: Whose they are.
+            limit: How many at most.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        lists = self._lists.setdefault(owner, {})
+        reading = lists.get(limit)
+        if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
+            reading = lists[limit] = asyncio.create_task(self._conversations.list(owner, limit))
+            if len(lists) > _LENGTHS:
+                del lists[next(iter(lists))]
+            if len(self._lists) > _MOST_OWNERS:
+                self._lists.popitem(last=False)
+        if reading.done():
+            return reading.result()
+        return await asyncio.shield(reading)  # whoever leaves does not take it from the others

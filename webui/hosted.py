@@ -6,9 +6,9 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.agents.hub import MultiAgentHub, within
+from core.agents.hub import MultiAgentHub
+from core.agents.protocol import nested_agents
 from core.errors import NotFoundError
-from core.hosting import Hosted
 from webui.handlers.act import act
 from webui.handlers.send import start
 from webui.panels.top import Speakers
@@ -17,43 +17,44 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.agents.base import Agent
-    from core.engine import Engine
+    from core.workspace.conversation import Conversation
+    from core.workspace.program import Program
     from webui.handlers.desk import Desk
     from webui.page_look import Look, Suggestion
     from webui.views import View
 
 
-async def speakers(engine: Engine, owner: str, conversation_id: str) -> Speakers | None:
+async def speakers(program: Program | None, conversation: Conversation) -> Speakers | None:
     """The agents of the page and which of them answers; `None` on Parlour's own page. Raises StorageError."""
-    if not isinstance(engine, Hosted):
+    if program is None:
         return None
-    chosen = await engine.chosen_agent(owner, conversation_id) if conversation_id else 0
-    model = engine.agents[chosen].llm
+    chosen = await program.chosen(conversation) if conversation.id else 0
+    model = program.agents[chosen].llm
     return Speakers(
-        engine.names,
+        program.names,
         chosen,
-        brings_model=engine.brings_model or model is not None,  # what is chosen would answer nothing here
+        brings_model=program.brings_model or model is not None,  # what is chosen would answer nothing here
         model=model.label if model else "",
-        about=tuple(agent.description or "" for agent in engine.agents),
-        turns=engine.mention and len(engine.agents) > 1,
-        cast=_cast(engine),
-        mentions=_mentions(engine, engine.agents[chosen]),
+        about=tuple(agent.description or "" for agent in program.agents),
+        turns=program.mention and len(program.agents) > 1,
+        cast=_cast(program),
+        mentions=_mentions(program, program.agents[chosen]),
     )
 
 
-def _cast(engine: Hosted) -> tuple[str, ...]:
+def _cast(program: Program) -> tuple[str, ...]:
     """The names of all who may speak: the agents, and those that they lead or can call."""
-    inner = (getattr(one, "name", None) for agent in engine.agents for one in within(agent))
-    return tuple(dict.fromkeys([*engine.names, *(str(name) for name in inner if name)]))
+    inner = (getattr(one, "name", None) for agent in program.agents for one in nested_agents(agent))
+    return tuple(dict.fromkeys([*program.names, *(str(name) for name in inner if name)]))
 
 
-def _mentions(engine: Hosted, chosen: Agent) -> tuple[tuple[str, str], ...]:
+def _mentions(program: Program, chosen: Agent) -> tuple[tuple[str, str], ...]:
     """Whom a question can turn to: the page's agents, where the program lets it, and the members of a group."""
-    own = engine.agents if engine.mention and len(engine.agents) > 1 else ()
+    own = program.agents if program.mention and len(program.agents) > 1 else ()
     # What picks its speakers listens to whom they mention; a model that picks one agent does not.
     picks = isinstance(chosen, MultiAgentHub) and hasattr(chosen, "agent_selection_method")
     members = chosen.nonuser_agents if isinstance(chosen, MultiAgentHub) and picks else ()
-    named = [*zip(engine.names, own, strict=False), *((one.name or "", one) for one in members)]
+    named = [*zip(program.names, own, strict=False), *((one.name or "", one) for one in members)]
     return tuple({name: (name, one.description or "") for name, one in named}.values())
 
 
@@ -72,8 +73,9 @@ class HostedDesk:
     async def act(self, view: View, message: str) -> str:
         """Do what the script asks. Raises ParlourError."""
         asked = _read(message)
-        if asked.get("do") == "agent" and isinstance(self.desk.engine, Hosted):
-            await self._choose(self.desk.engine, view, asked.get("n"))
+        program = self.desk.engine.program
+        if asked.get("do") == "agent" and program is not None:
+            await self._choose(program, view, asked.get("n"))
             return view.evidence
         if asked.get("do") == "starter" and self.look.suggestions is not None:
             await self._suggested(view, self.look.suggestions, asked.get("n"))
@@ -84,15 +86,18 @@ class HostedDesk:
 
     async def begin(self, view: View) -> None:
         """Let a tab that shows no conversation begin with what every conversation begins with."""
-        engine = self.desk.engine
-        if isinstance(engine, Hosted) and engine.beginning and not view.conversation_id:
-            view.show(await engine.begun(view.owner))
+        program = self.desk.engine.program
+        if program is not None and program.beginning and not view.conversation_id:
+            async with self.desk.engine.workspaces.open(view.owner) as workspace:
+                view.show((await program.begun(workspace)).id)
 
-    async def _choose(self, engine: Hosted, view: View, number: object) -> None:
-        conversation = view.conversation_id or (await engine.conversations.create(view.owner)).id
-        await engine.choose_agent(view.owner, conversation, number - 1 if isinstance(number, int) else -1)
+    async def _choose(self, program: Program, view: View, number: object) -> None:
+        fresh = "" if view.conversation_id else (await self.desk.engine.conversations.create(view.owner)).id
+        async with self.desk.engine.workspaces.open(view.owner) as workspace:
+            conversation = workspace.conversation(view.conversation_id or fresh)
+            await program.choose(conversation, number - 1 if isinstance(number, int) else -1)
         if not view.conversation_id:
-            view.show(conversation)
+            view.show(conversation.id)
         view.poke(stale=True)
 
     async def _suggested(self, view: View, suggestions: Sequence[Suggestion], number: object) -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import gradio as gr
 
-from webui.render.delimiters import LATEX_DELIMITERS
-from webui.render.status import status_html
-from webui.words.fixed import fixed
+from webui.panels.catalog import PANELS
+from webui.panels.welcome import fixed
+from webui.render.markup import LATEX_DELIMITERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,15 +34,12 @@ PASTE_LIMIT = 8_000
 
 @dataclass(frozen=True, slots=True)
 class Handles:
-    """What handlers read and write. `chat`, `status`, `history`, `top` and `ask` take plain values, in every frame.
+    """What handlers read and write. `chat` and the panels take plain values, in every frame.
 
     Args:
         blocks: The page itself, for `load`.
         chat: The conversation, from `render.conversation`.
-        status: The run's state, from `render.status`.
-        history: The conversations, from `panels.history`.
-        top: Title and readiness, from `panels.top`.
-        ask: The question before a tool acts, from `panels.approval`.
+        panels: Those of `panels.catalog` by name, in its order.
         composer: The question; submit sends it, stop stops the run.
         bus: A JSON message of the page's own script; `go` says that one is there.
         evidence: The page a claim came from, from `panels.evidence`.
@@ -50,10 +47,7 @@ class Handles:
 
     blocks: gr.Blocks
     chat: gr.Chatbot
-    status: gr.Markdown
-    history: gr.Markdown
-    top: gr.Markdown
-    ask: gr.Markdown
+    panels: dict[str, gr.Markdown]
     composer: gr.MultimodalTextbox
     bus: gr.Textbox
     go: gr.Button
@@ -67,21 +61,26 @@ def build(context: WebContext, wire: Callable[[Handles], None]) -> gr.Blocks:
         with gr.Row(elem_id="room"):
             with gr.Column(elem_id="side", scale=0):
                 _panel("house", fixed("house"))
-                history = _panel("history")
+                panels = _painted("side")
             with gr.Column(elem_id="talk", scale=1):
-                top = _panel("top")
-                status = _panel("status", status_html("idle"))
+                panels |= _painted("above")
                 _panel("hello", fixed("hello"))
                 chat = _chat()
-                ask = _panel("ask")
+                panels |= _painted("below")
                 composer = _composer()
                 _panel("foot", fixed("foot.truth"))
                 bus = gr.Textbox(elem_id="bus", visible="hidden", show_label=False, container=False)
                 go = gr.Button("", elem_id="bus-go", visible="hidden")
             with gr.Column(elem_id="evidence", scale=0):
                 evidence = _panel("page")
-        wire(Handles(blocks, chat, status, history, top, ask, composer, bus, go, evidence))
+        ordered = {panel.name: panels[panel.name] for panel in PANELS}
+        wire(Handles(blocks, chat, ordered, composer, bus, go, evidence))
     return blocks
+
+
+def _painted(place: str) -> dict[str, gr.Markdown]:
+    """The panels of a place that frames paint."""
+    return {panel.name: _panel(panel.name, panel.first) for panel in PANELS if panel.place == place}
 
 
 def _panel(name: str, value: str | I18nData = "") -> gr.Markdown:

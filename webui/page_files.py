@@ -11,20 +11,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
+from gradio.route_utils import BUILD_PATH_LIB
 from starlette.responses import FileResponse, PlainTextResponse, Response
 from starlette.routing import Match, Route
 
 from webui import bundles
-from webui.assets_folder import assets_folder
-from webui.front_end import FRONT_END, front_end_file
-from webui.packing import coding_for, packed
+from webui.bundles import assets_folder, coding_for, packed
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
     from starlette.types import Scope
 
-    from webui.packing import Coding
+    from webui.bundles import Coding
 
 _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 _FOR_GOOD = {**_KEPT, "vary": "Accept-Encoding"}
@@ -114,3 +113,48 @@ def _asset_path(name: str) -> Path | None:
     folder = assets_folder().resolve()
     path = (folder / name).resolve()
     return path if path.is_relative_to(folder) and path.is_file() else None
+
+
+FRONT_END = Path(BUILD_PATH_LIB)
+
+_STREAMED_VIDEO = re.compile(r"hls-[\w-]{8}\.js")
+_EXPORTS = re.compile(rb"export\{([^{}]+)\};?\s*$")
+_PROGRESS = re.compile(r"statustracker-[\w-]{8}\.js")
+_EACH_FRAME = re.compile(
+    rb"(function (\w+)\(\)\{\w+\(\(\)=>\{\w+\(\w+,\(performance\.now\(\)-\w+\(\w+\)\)/1e3\),)(\w+&&\2\(\)\}\)\})"
+)
+_IS_PENDING = re.compile(rb"(\w+\.status===`pending`)\?\w+\(\):")
+
+
+def front_end_file(name: str) -> bytes:
+    """A file of the front end.
+
+    Args:
+        name: As it is called under `/assets/`.
+    """
+    body = (FRONT_END / name).read_bytes()
+    if _STREAMED_VIDEO.fullmatch(name):
+        return _without_player(body)
+    return _counting_while_pending(body) if _PROGRESS.fullmatch(name) else body
+
+
+def _without_player(body: bytes) -> bytes:
+    """In the place of the player for streamed video, which is never used, one that says that it can play nothing.
+
+    Gradio's video and audio import it wherever they are imported, and it is a quarter of all that the page would load.
+    """
+    exported = _EXPORTS.search(body)
+    if exported is None:
+        return body
+    names = [part.split(b" as ")[-1].strip() for part in exported[1].split(b",")]
+    return b"const no = () => false;\nexport { " + b", ".join(b"no as " + name for name in names) + b" };\n"
+
+
+def _counting_while_pending(body: bytes) -> bytes:
+    """The counter of seconds ends with what it counts.
+
+    That of the page's own loading goes on for ever, sixty times a second, since its component is taken away first:
+    three to five per cent of a core, for as long as the page is open.
+    """
+    pending = _IS_PENDING.search(body)
+    return _EACH_FRAME.sub(rb"\1" + pending[1] + rb"&&\3", body, count=1) if pending else body

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from core.errors import SettingsError
-from webui.render.faces import face_class
+from webui.render.entries import face_class
 
 _KEYS = ("user.name", "user.avatar", "agent.avatar", "input.placeholder", "prompt.suggestions", "verbose")
 _MOST_BYTES = 1024 * 1024  # of a picture: it travels with the page

@@ -20,7 +20,7 @@ from webui.handlers.models import ModelRoutes
 from webui.handlers.servers import ServerRoutes
 from webui.handlers.services import ServiceRoutes
 from webui.handlers.tools import ToolRoutes
-from webui.incoming import TooLargeError
+from webui.multipart import TooLargeError
 from webui.page_files import asset_routes
 from webui.uploads import size_of
 
@@ -109,7 +109,7 @@ class Routes:
             # Asked first: a library is opened for whoever has documents in it, not for whoever knows an address.
             if not await self._engine.documents.owns_library_document(owner, document):
                 raise NotFoundError("There is no such document.")
-            async with self._engine.index(owner) as library:
+            async with self._engine.workspaces.index(owner) as library:
                 picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
         except (NotFoundError, DocumentError) as error:
             return self._refused(request, 404, error)

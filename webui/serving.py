@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import os
+from contextlib import contextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
 from core.descriptors import raise_limit
 from core.errors import ParlourError
 from core.limits import TokenBuckets
 from core.net.own_server import serving
+from core.runs.worker import standing, this_worker
 from webui.app import open_house
-from webui.auth import Hosts, Owners
-from webui.door import Door
-from webui.listening import Server, address_of
+from webui.auth import Hosts, Owners, PageToken
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware
 from webui.middleware.proxy import ProxyMiddleware
-from webui.neighbour import opened_at
 from webui.page_look import Look
-from webui.page_token import PageToken
+from webui.server import Server, address_of
+from webui.startup_app import StartupApp
 from webui.terminal import Terminal
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
+    from pathlib import Path
 
     from starlette.types import ASGIApp
 
@@ -68,8 +71,8 @@ def serve(
         failures.append(error)
         server.should_exit = True
 
-    door = Door(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
-    server = Server(guarded(door, settings, secret, token), door.close)
+    app = StartupApp(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
+    server = Server(guarded(app, settings, secret, token), app.close)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)
@@ -81,11 +84,11 @@ def serve(
     return 1 if failures else 0
 
 
-def guarded(door: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyMiddleware:
-    """The door behind what looks at every request.
+def guarded(app: ASGIApp, settings: Settings, secret: str, token: str) -> ProxyMiddleware:
+    """The app behind what looks at every request.
 
     Args:
-        door: What answers.
+        app: What answers.
         settings: Where Parlour listens, and who may come how.
         secret: Signs cookies.
         token: Opens the page; "" where nobody is asked for one.
@@ -96,6 +99,49 @@ def guarded(door: ASGIApp, settings: Settings, secret: str, token: str) -> Proxy
     hosts = Hosts(settings.host, allowed, any_address=not settings.bound_to_this_machine)
     shown = PageToken(secret, token, for_everybody=settings.asks_everybody, cookies=owners.cookies)
     newcomers = TokenBuckets(settings.new_owners, 60.0, error="too_many_visitors", message="Too many new visitors.")
-    owned = OwnerMiddleware(door, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
+    owned = OwnerMiddleware(app, owners, hosts, shown, kept=not settings.asks_everybody, newcomers=newcomers)
     frames = HeadersMiddleware(owned, _SPACE_FRAMES if framed else ())
     return ProxyMiddleware(frames, settings.trusted_proxies)
+
+
+_NAME = "address"
+
+
+@contextmanager
+def opened_at(home: Path, address: str) -> Generator[str]:
+    """Note that this process is open at `address`, until the end; the first of several has the note.
+
+    Yields:
+        Where another process is open on the same folder; empty where there is none.
+    """
+    note, me = home / _NAME, this_worker()
+    other = _read(note)
+    there = standing(other.get("worker", "")) == "alive" and other.get("worker") != me
+    if not there:
+        try:
+            _write(note, json.dumps({"worker": me, "url": address}))
+        except OSError as error:  # no reason not to open
+            _log.debug("The address is not noted: %s", error)
+    try:
+        yield other.get("url", "") if there else ""
+    finally:
+        if _read(note).get("worker") == me:
+            with suppress(OSError):
+                note.unlink()
+
+
+def _write(note: Path, text: str) -> None:
+    """Write what nobody but the owner of the folder may read, whatever mode the folder and an older note have."""
+    note.unlink(missing_ok=True)
+    with os.fdopen(os.open(note, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+
+
+def _read(note: Path) -> dict[str, str]:
+    """What is noted; nothing where there is no note, or one that nobody here wrote."""
+    try:
+        found: Any = json.loads(note.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    noted = cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return {name: str(value) for name, value in noted.items()}

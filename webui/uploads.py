@@ -8,21 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import logging
 import shutil
 import time
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from secrets import token_hex
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from anyio import to_thread
 from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, UnsupportedFormatError
 from core.rag.parsers.catalog import HEAD, parser_for
+from core.runs.worker import standing, this_worker
 from core.storage.base import LOCAL_OWNER
 from core.storage.sniff import media_type_of_head
-from webui.incoming import Incoming, TooLargeError
-from webui.upload_folders import KEPT_SECONDS, give_up, own_folder
+from webui.multipart import Incoming, TooLargeError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
@@ -315,3 +317,60 @@ def _move(progress: _Progress, size: int, name: str) -> None:
 def _no_space(error: OSError) -> Exception:
     full = error.errno in {errno.ENOSPC, errno.EDQUOT}
     return NoSpaceError("The disk is full.") if full else error
+
+
+KEPT_SECONDS: Final = 6 * 3600.0
+"""How long an upload that is not used is kept."""
+
+_LOG = logging.getLogger(__name__)
+_NOTE = ".process"
+
+
+def own_folder(among: Path) -> Path:
+    """Make a folder of this process, and clear away those of processes that are gone.
+
+    Args:
+        among: The folder of all of them; made where it is missing.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    among.mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = among / token_hex(8)
+    _note_of(folder).write_text(this_worker(), "utf-8")  # first: a folder without a note is nobody's
+    folder.mkdir(mode=0o700)
+    for other in among.iterdir():
+        if other != folder and other.is_dir() and not other.is_symlink() and _is_left(other):
+            give_up(other)
+    return folder
+
+
+def give_up(folder: Path) -> None:
+    """Delete such a folder with its note; what cannot be deleted stays for the next start."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if folder.exists():
+        _LOG.warning("Uploads that nobody uses cannot be deleted: %s", folder)
+        return
+    _note_of(folder).unlink(missing_ok=True)
+
+
+def _is_left(folder: Path) -> bool:
+    try:
+        state = standing(_note_of(folder).read_text("utf-8"))
+    except (OSError, ValueError):
+        state = "unknown"
+    if state == "unknown":
+        return time.time() - _last_change(folder) > KEPT_SECONDS
+    return state == "dead"
+
+
+def _last_change(folder: Path) -> float:
+    """Unix seconds; now, where it cannot be told."""
+    try:
+        return max(path.stat().st_mtime for path in (folder, *folder.rglob("*")))
+    except OSError:  # somebody is at work there
+        return time.time()
+
+
+def _note_of(folder: Path) -> Path:
+    return folder.with_name(folder.name + _NOTE)

@@ -12,19 +12,71 @@ from urllib.parse import parse_qs, urlsplit
 
 from core.bridge.recent import Recent
 from core.errors import NotFoundError
+from core.rag.citations import cited_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
 
     import gradio as gr
 
-    from webui.handlers.evidence import Place
     from webui.words import Words
 
 WINDOW = 40
 LISTED = 200  # conversations
 _AGE = 12 * 3600.0
 _MOST = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ShownReply:
+    """A reply, or the result of a search, whose passages the panel of sources shows.
+
+    Args:
+        text: With its marks.
+        passages: With their numbers.
+        sought: The sentence that was searched for again; "" for a reply itself.
+        among: The documents that were searched then.
+        doubted: Unsupported sentences: nothing is marked as their evidence.
+    """
+
+    text: str
+    passages: list[dict[str, Any]]
+    sought: str = ""
+    among: tuple[str, ...] = ()
+    doubted: tuple[str, ...] = ()
+
+    @property
+    def uncited(self) -> frozenset[int]:
+        """Numbers of passages without a mark; none where the reply sets no marks at all."""
+        named = set(cited_numbers(self.text))
+        return frozenset(one["number"] for one in self.passages if one["number"] not in named) if named else frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the panel of sources of a tab shows.
+
+    Args:
+        message_id: The reply that it belongs to.
+        document_id: Of the owner's library.
+        page: From 1; `None` where it has none.
+        part: Of a long page; `None` for the part with the open passage.
+        number: The open passage of the reply; `None` where the reader turned to another page.
+        occurrence: Which of the reply's marks with this number was clicked, from 0.
+        chunk: The chunk that was chosen from the list of all.
+        listing: The first chunk that is listed; `None` where the list is folded.
+        found: The result of a search for one sentence of the reply, where that is shown.
+    """
+
+    message_id: str
+    document_id: str = ""
+    page: int | None = None
+    part: int | None = None
+    number: int | None = None
+    occurrence: int = 0
+    chunk: int | None = None
+    listing: int | None = None
+    found: ShownReply | None = None
 
 
 @dataclass(eq=False, slots=True, weakref_slot=True)

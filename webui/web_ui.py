@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.bridge.snapshots import as_messages
 from core.settings import Settings
-from webui.listening import bind
 from webui.page_look import Look
+from webui.server import bind
 from webui.serving import serve
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from core.agents.base import Agent
     from core.agents.hub import MultiAgentHub
-    from core.hosting import Hosted
+    from core.engine import Engine
     from core.messages.message import Message
 
 _log = logging.getLogger(__name__)
@@ -46,7 +46,7 @@ class WebUI:
     ) -> None:
         from core.agents.base import Agent
         from core.agents.hub import MultiAgentHub
-        from core.hosting import named
+        from core.workspace.program import named
 
         if isinstance(agent, MultiAgentHub) and not isinstance(agent, Agent):
             agent = agent.nonuser_agents
@@ -87,17 +87,18 @@ class WebUI:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)
         beginning, _ = as_messages(messages) if messages else ([], False)
 
-        def engine(settings: Settings) -> Hosted:
-            from core.hosting import Hosted
+        def engine(settings: Settings) -> Engine:
+            from core.engine import Engine
+            from core.workspace.program import Program
 
-            return Hosted(
-                settings,
+            program = Program(
                 self.agents,
                 mention=enable_mention,
                 beginning=beginning,
                 at_once=concurrency_limit,
                 options=kwargs,
             )
+            return Engine(settings, program=program)
 
         settings.make_home()
         sock = bind(settings.host, settings.port, next_free=settings.may_move_port)

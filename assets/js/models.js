@@ -5,7 +5,7 @@ import { hint } from './hint.js';
 import { fields, grouped, make } from './models_form.js';
 import { request as requested } from './request.js';
 import { tellOthers } from './tabs.js';
-import { lang, say } from './words.js';
+import { say, together } from './words.js';
 
 let open = null;
 
@@ -132,7 +132,8 @@ class Dialog {
     const goes = host ? [say('models_goes', { host })] : [];
     const mine = chosen && !this.menu.local ? [say('models_mine')] : [];
     const own = !chosen ? [say('models_default_note')] : chosen.key === 'none' ? [say('models_here_note')] : [];
-    parts.note.textContent = [...own, ...goes, ...mine, ...(parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')])].join(lang() === 'zh' ? '' : ' ');
+    const kept = parts.rows.key.hidden ? [] : [isSecure() ? say('models_key_note') : say('models_key_open')];
+    parts.note.textContent = together([...own, ...goes, ...mine, ...kept]);
   }
 
   // Which names the service has; nothing is asked before there is an address and, where one is needed, a key.

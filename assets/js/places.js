@@ -127,8 +127,7 @@ export function toggleTheme() {
 }
 
 function speak() {
-  const wanted = (status()?.lang || navigator.language || 'en').startsWith('zh') ? 'zh-CN' : 'en';
-  if (root.lang !== wanted) root.lang = wanted;
+  if (root.lang !== say('tag')) root.lang = say('tag');
 }
 
 function tellHour() {

@@ -1,7 +1,10 @@
 // What the script itself says: the server puts the table of its reader's language into the page.
 const table = JSON.parse(document.getElementById('p-words')?.textContent || '{}');
 
-export const lang = () => (document.documentElement.lang.startsWith('zh') ? 'zh' : 'en');
+export const lang = () => document.documentElement.lang || 'en';
+
+// Several sentences, as the language joins them.
+export const together = (said) => said.reduce((first, second) => (first ? say('sentences', { first, second }) : second), '');
 
 export function say(key, blanks = {}) {
   return (table[key] ?? key).replace(/\{(\w+)\}/g, (_, name) => blanks[name] ?? '…');

@@ -15,6 +15,7 @@ from typing import Any
 from core.engine import Engine
 from core.errors import NotFoundError, ParlourError
 from core.rag.library import Library
+from tests.core.talks import talk_of
 
 _SETTLED = 60.0
 _TAG = re.compile(r"\[([0-9a-f]{16})\]")
@@ -67,7 +68,7 @@ class Checking:
         """Questions that waited for an answer wait still, and can be answered."""
         for run_id, (owner, talk, call_id) in self.known["asked"].items():
             try:
-                await self.engine.decide(owner, talk, call_id, allowed=True)
+                await talk_of(self.engine, owner, talk).decide(call_id, allowed=True)
             except ParlourError as error:
                 self._say(f"approval of {run_id} cannot be given: {error}")
 
@@ -147,7 +148,7 @@ class Checking:
         rows = self._rows("SELECT id, owner_id, status, library_id FROM documents")
         status = {row[0]: row[2] for row in rows}
         for owner in {row[1] for row in rows} | {of[0] for of in self.known["documents"].values()}:
-            async with self.engine.index(owner) as library:
+            async with self.engine.workspaces.index(owner) as library:
                 held = {document.id for document in await asyncio.to_thread(library.documents)}
                 for document, whose, state, text in rows:
                     if whose == owner and state == "ready" and text not in held:

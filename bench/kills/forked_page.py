@@ -20,7 +20,7 @@ from typing import IO, Any, Self, cast
 import psutil
 
 from tests.e2e.app_process import ROOT, AppProcess
-from webui.gradio_environment import lean_import, prepare
+from webui.gradio_patches import lean_import, prepare
 
 _IMPORTED = (
     "webui.app",

@@ -12,6 +12,7 @@ from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.runs.run import Run
 from core.storage.owner_settings import OwnerSettings
+from tests.core.talks import talk_of
 
 Tell = Callable[..., None]
 OWNERS = 4
@@ -40,7 +41,7 @@ class Doing:
         """Send a question, and tell when it is acknowledged."""
         tag = secrets.token_hex(8)
         self.tell("begun", tag)
-        run = await self.engine.send(self.owner, talk, f"[{tag}] {words}", files)
+        run = await talk_of(self.engine, self.owner, talk).ask(f"[{tag}] {words}", files)
         self.tell("messages", tag, [self.owner, talk])
         return run
 
@@ -78,7 +79,7 @@ class Doing:
         self.tell("asked", run.id, [self.owner, talk, call.call_id])
         await asyncio.sleep(self.chance.random() * 0.2)
         self.tell("decided", run.id)  # begun, at least
-        await self.engine.decide(self.owner, talk, call.call_id, self.chance.random() < 0.7)
+        await talk_of(self.engine, self.owner, talk).decide(call.call_id, self.chance.random() < 0.7)
         await self.over(run)
 
     async def upload(self) -> None:
@@ -97,7 +98,7 @@ class Doing:
         parts = [f"## Part {number}\n\nThis part tells of {number} lighthouses and more.\n" for number in range(60)]
         parts.insert(self.chance.randrange(60), f"## The part\n\nThe {word} lives here and nowhere else.\n")
         file = await self.engine.files.put(self.owner, "parts.md", "\n".join(parts).encode())
-        document = await self.engine.add_document(self.owner, talk, file)
+        document = await self.engine.intake.add(self.owner, talk, file)
         self.tell("documents", document.id, [self.owner, talk, word])
         await self.over(await self.ask(talk, f"Where does the {word} live?"))
 
@@ -105,10 +106,10 @@ class Doing:
         """A conversation with a document, deleted while both are at work."""
         talk = await self.talk()
         file = await self.engine.files.put(self.owner, "gone.md", f"# {secrets.token_hex(8)}\n\nSoon gone.".encode())
-        await self.engine.add_document(self.owner, talk, file)
+        await self.engine.intake.add(self.owner, talk, file)
         await self.over(await self.ask(talk, "Soon gone."))
         self.tell("deleting", talk)
-        await self.engine.delete_conversation(self.owner, talk)
+        await talk_of(self.engine, self.owner, talk).delete()
         self.tell("deleted", talk)
 
     async def edit(self) -> None:
@@ -119,10 +120,11 @@ class Doing:
         thread = await self.engine.conversations.thread(self.owner, talk)
         tag = secrets.token_hex(8)
         self.tell("begun", tag)
-        edited = await self.engine.edit(self.owner, thread[-2].id, f"[{tag}] Say something else.")
+        conversation = talk_of(self.engine, self.owner, talk)
+        edited = await conversation.edit(thread[-2].id, f"[{tag}] Say something else.")
         self.tell("messages", tag, [self.owner, talk])
         await self.over(edited)
-        await self.over(await self.engine.regenerate(self.owner, edited.message_id))
+        await self.over(await conversation.regenerate(edited.message_id))
 
     async def two_tabs(self) -> None:
         """Three tabs, two of them in one conversation."""

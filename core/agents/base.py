@@ -8,21 +8,20 @@ from contextlib import aclosing
 from copy import copy
 from functools import partial
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast, overload
 
-from core.agents.given_tools import GivenTool, tools_from
-from core.agents.keywords import check_keywords
-from core.agents.language import language_of
-from core.agents.mapping import mapped
+from core.agents.arguments import check_keywords
+from core.agents.conversation import language_of, prepend_system
+from core.agents.mapping import map_questions
 from core.agents.seed_run import run_events
+from core.agents.tools import GivenTool, tools_from
 from core.bridge.endings import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError
-from core.llm.asking import nothing_asked
-from core.llm.batch import DEFAULT_CONCURRENCY
+from core.llm.concurrency import DEFAULT_CONCURRENCY
 from core.llm.open_model import get_chat_model
-from core.messages.content import ContentItem
+from core.llm.validation import no_messages
 from core.messages.events import ToolFinished
 from core.messages.message import SYSTEM, Message
 from core.messages.transcript import Transcript, call_message
@@ -33,11 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from core.agents.config import AgentConfig
+    from core.agents.config.schema import AgentConfig
     from core.agents.mapping import Answer, MapProgress, Question
     from core.errors import ParlourError
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
+    from core.messages.content import ContentItem
     from core.tools.approval import Ask, Guard, Policy
 
 Given: TypeAlias = Message | dict[str, Any]
@@ -57,8 +57,15 @@ class Agent:
         SettingsError: A tool or a model cannot be made of what was given, or what is a text is none.
     """
 
+    # What a configuration must know of a kind of agent.
+    calls_tools: ClassVar[bool] = True  # whether it may be given tools
+    leads_agents: ClassVar[bool] = False  # whether it must be given `agents`
+    needs_model: ClassVar[Literal["always", "if_named", "never"]] = "always"  # "always": else that of the settings
+    config_fields: ClassVar[frozenset[str]] = frozenset()
+    """Arguments of its constructor, beyond those of `AgentConfig`, that a configuration may give; it checks them."""
+
     prompt_messages: tuple[Message, ...] = ()  # examples between the system message and the conversation
-    _guard: Guard | None = None  # of the one reply that a copy of the agent makes
+    _guard: Guard | None = None  # set on the copy that makes a guarded reply
 
     def __init__(
         self,
@@ -94,9 +101,9 @@ class Agent:
         Raises:
             SettingsError: Something in it is wrong; the sentence names the field (`ConfigError`).
         """
-        from core.agents.config_build import agent_from  # it knows the agents, which know this class
+        from core.agents.config.build import agent_from  # few programs have files
 
-        return agent_from(cls, config, variables)
+        return agent_from(cls, config, variables, any_kind=cls is Agent)
 
     # -- asking ---------------------------------------------------------------------------------------------------
 
@@ -118,7 +125,7 @@ class Agent:
             SettingsError: An argument is misspelt, or there is no such language.
             ParlourError: The reply cannot be made; most such errors come while the events are read.
         """
-        asked, _ = self._asked(messages, kwargs)
+        asked, _ = self._checked(messages, kwargs)
         guard = guard_for(approval)
         make = self._seed_events if self._is_synchronous() else self._events
         events = make(asked, guard, **kwargs)
@@ -135,11 +142,11 @@ class Agent:
     def run(
         self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> Generator[Any, None, None]:
-        """The reply to `messages` so far, again and again; each item is whole and never changes. Dicts in, dicts out.
+        """Yields the growing reply to `messages`: each item is a complete snapshot. Dicts in, dicts out.
 
         Closing the iterator stops the reply. `approval` and the rest are as of `stream`.
         """
-        asked, as_dicts = self._asked(messages, kwargs)
+        asked, as_dicts = self._checked(messages, kwargs)
         guard = guard_for(approval)
         if self._is_synchronous():
             growing = self._run_seed(asked, guard, **kwargs)
@@ -159,14 +166,14 @@ class Agent:
         self, messages: Sequence[Given], *, approval: Guard | Policy | Ask | None = None, **kwargs: Any
     ) -> Any:
         """The whole reply to `messages`. `approval` and the rest are as of `stream`."""
-        asked, as_dicts = self._asked(messages, kwargs)
+        asked, as_dicts = self._checked(messages, kwargs)
         guard = guard_for(approval)
         if self._is_synchronous():
             reply: list[Message] = []
             for reply in self._run_seed(asked, guard, **kwargs):  # noqa: B007 - the last one is the whole
                 pass
         else:
-            reply = run(_whole(self._events(asked, guard, **kwargs)))
+            reply = run(_complete_reply(self._events(asked, guard, **kwargs)))
         return dumped(reply) if as_dicts else reply
 
     async def amap(
@@ -195,7 +202,7 @@ class Agent:
             ParlourError: What a reply ended with.
         """
         options: dict[str, Any] = {"progress": progress, "approval": approval, **kwargs}
-        return await mapped(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options)
+        return await map_questions(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options)
 
     def map(
         self,
@@ -209,21 +216,21 @@ class Agent:
     ) -> list[Answer | ParlourError]:
         """As `amap`, from synchronous code; interrupting it stops every reply."""
         options: dict[str, Any] = {"progress": progress, "approval": approval, **kwargs}
-        return run(mapped(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options))
+        return run(map_questions(self, questions, concurrency=concurrency, keep_errors=keep_errors, **options))
 
     # -- what a subclass implements -------------------------------------------------------------------------------
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
-        """The reply to `messages`, which begin with the system message; the list is the hook's own."""
+        """The reply to `messages`, which begin with the system message; the hook may change the list."""
         raise NotImplementedError(f"{type(self).__name__} must define _stream_reply or _run.")
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
-        """The seed's hook: the whole reply so far, again and again. `super()._run(...)` is the async hook's reply."""
+        """The seed's hook: yields the growing reply. `super()._run(...)` is the async hook's reply."""
         kwargs.setdefault("lang", language_of(messages))
         return snapshots(partial(self._stream_reply, list(messages), **kwargs))
 
     def _system_message(self, lang: Lang) -> str:
-        """What the agent is told first."""
+        """The system prompt."""
         del lang
         return self.system_message or ""
 
@@ -236,7 +243,7 @@ class Agent:
         stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Iterator[list[Message]]:
-        """Ask the model; the iterator gives the reply so far, or only the whole one."""
+        """Ask the model; yields the growing reply, or only the complete one."""
         extra = {**self.extra_generate_cfg, **(extra_generate_cfg or {})}
         asked, _ = as_messages(messages)
         model = self._model()
@@ -247,11 +254,11 @@ class Agent:
     def _call_tool(
         self, tool_name: str, tool_args: str | dict[str, Any] = "{}", **kwargs: Any
     ) -> str | list[ContentItem]:
-        """Run one tool and wait; an error is a sentence like any result."""
+        """Run one tool and wait; an error comes as a sentence, like a result."""
         text = tool_args if isinstance(tool_args, str) else json.dumps(tool_args, ensure_ascii=False)
         guard = guard_for(kwargs.pop("approval", None) or self._guard)
         call = call_message(f"call_{token_hex(8)}", tool_name, text)
-        return run(_ran(ToolRunner(self.function_map, guard=guard), call, kwargs))
+        return run(_tool_result(ToolRunner(self.function_map, guard=guard), call, kwargs))
 
     def _detect_tool(self, message: Message) -> tuple[bool, str, str, str]:
         """Whether the message is a call, its tool and arguments, and the message's text."""
@@ -260,12 +267,12 @@ class Agent:
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
-    def _asked(self, messages: Sequence[Given], kwargs: Mapping[str, Any]) -> tuple[list[Message], bool]:
-        """What a program asks, checked, and whether it is dicts throughout."""
+    def _checked(self, messages: Sequence[Given], kwargs: Mapping[str, Any]) -> tuple[list[Message], bool]:
+        """The checked messages, and whether all were given as dicts."""
         check_keywords(self, self.function_map.values(), kwargs)
         asked, as_dicts = as_messages(messages)
         if not asked:
-            raise nothing_asked()
+            raise no_messages()
         return asked, as_dicts
 
     def _model(self) -> BaseChatModel:
@@ -283,8 +290,8 @@ class Agent:
         return self._stream_reply(self._prompted(asked, lang), lang=lang, **kwargs)
 
     def _prompted(self, asked: list[Message], lang: Lang) -> list[Message]:
-        """The conversation as the agent answers it: what it is told, its examples, and what was said."""
-        messages = with_system(asked, self._system_message(lang))
+        """The conversation with the system prompt and the examples."""
+        messages = prepend_system(asked, self._system_message(lang))
         if not self.prompt_messages:
             return messages
         first = 1 if messages[0].role == SYSTEM else 0
@@ -300,13 +307,13 @@ class Agent:
         return False
 
     def _guarded(self, guard: Guard) -> Self:
-        """The same agent for one reply, with every call decided about: whatever a subclass passes on, or does not."""
+        """A copy for one reply whose every call the guard decides about, whatever a subclass passes on."""
         own = copy(self)
         own._guard = guard  # noqa: SLF001 - its own copy
         return own
 
-    def _asking(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """What a loop or another agent is called with, so that its calls are decided about, too."""
+    def _with_guard(self, kwargs: dict[str, Any]) -> dict[str, Any]:
+        """The keywords for a loop or another agent, with this reply's guard."""
         return {"approval": self._guard, **kwargs}
 
     def _run_seed(
@@ -324,7 +331,7 @@ class Agent:
             yield [self._signed(message) for message in self._read(reply)]
 
     def _read(self, reply: Any) -> list[Message]:
-        """What `_run` gave, which may be anything."""
+        """The messages that `_run` yielded, checked."""
         try:
             return as_messages(reply)[0]
         except BadMessagesError as error:
@@ -332,7 +339,7 @@ class Agent:
             raise ModelMisbehavedError(message=said, hint="Yield lists of messages.") from error
 
     async def _seed_events(self, asked: list[Message], guard: Guard | None, **kwargs: Any) -> Stream:
-        here = None if guard is None else OnThisLoop(guard)  # the hook works in a thread
+        here = None if guard is None else OnThisLoop(guard)  # the hook runs in a thread
         async with aclosing(run_events(partial(self._run_seed, asked, here, **kwargs), self.name)) as events:
             async for event in events:
                 yield event
@@ -343,18 +350,7 @@ class Agent:
         return message
 
 
-def with_system(messages: list[Message], text: str) -> list[Message]:
-    """A new list that begins with `text` as system message, before what the conversation's own one says."""
-    if not text:
-        return list(messages)
-    if not messages or messages[0].role != SYSTEM:
-        return [Message(SYSTEM, text), *messages]
-    said = messages[0].content
-    content = f"{text}\n\n{said}" if isinstance(said, str) else [ContentItem(text=f"{text}\n\n"), *said]
-    return [messages[0].model_copy(update={"content": content}), *messages[1:]]
-
-
-async def _whole(events: Stream) -> list[Message]:
+async def _complete_reply(events: Stream) -> list[Message]:
     transcript = Transcript()
     async with aclosing(events) as source:
         async for event in source:
@@ -362,7 +358,7 @@ async def _whole(events: Stream) -> list[Message]:
     return transcript.messages()
 
 
-async def _ran(runner: ToolRunner, call: Message, context: dict[str, Any]) -> str | list[ContentItem]:
+async def _tool_result(runner: ToolRunner, call: Message, context: dict[str, Any]) -> str | list[ContentItem]:
     content: str | list[ContentItem] = ""
     async with aclosing(runner.run([call], **context)) as events:
         async for event in events:

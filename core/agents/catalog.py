@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Any
 
 from core.registry import Entry, Registry
 
-if TYPE_CHECKING:
-    from core.agents.base import Agent
-
-AGENTS: Registry[type[Agent]] = Registry(
+AGENTS: Registry[type[Any]] = Registry(
     "agent",
     {
         "BasicAgent": Entry("core.agents.basic:BasicAgent"),
-        "FnCallAgent": Entry("core.agents.fn_call:FnCallAgent"),
+        "FnCallAgent": Entry("core.agents.basic:FnCallAgent"),
         "Assistant": Entry("core.agents.assistant:Assistant"),
         "ReActChat": Entry("core.agents.react:ReActChat"),
-        "ArticleAgent": Entry("core.agents.article:ArticleAgent"),
-        "ContinueWriting": Entry("core.agents.writing:ContinueWriting"),
-        "DialogueRetrievalAgent": Entry("core.agents.dialogue_retrieval:DialogueRetrievalAgent"),
-        "ExpandWriting": Entry("core.agents.writing:ExpandWriting"),
+        "ArticleAgent": Entry("core.agents.compat.articles:ArticleAgent"),
+        "ContinueWriting": Entry("core.agents.compat.writing_steps:ContinueWriting"),
+        "DialogueRetrievalAgent": Entry("core.agents.compat.dialogue_retrieval:DialogueRetrievalAgent"),
+        "ExpandWriting": Entry("core.agents.compat.writing_steps:ExpandWriting"),
         "GroupChat": Entry("core.agents.group_chat:GroupChat"),
-        "GroupChatCreator": Entry("core.agents.group_chat_creator:GroupChatCreator"),
+        "GroupChatCreator": Entry("core.agents.compat.group_chat_creator:GroupChatCreator"),
         "Memory": Entry("core.agents.memory:Memory"),
-        "OutlineWriting": Entry("core.agents.writing:OutlineWriting"),
-        "ParallelDocQA": Entry("core.agents.parallel_doc_qa:ParallelDocQA"),
+        "OutlineWriting": Entry("core.agents.compat.writing_steps:OutlineWriting"),
+        "ParallelDocQA": Entry("core.agents.compat.parallel_doc_qa:ParallelDocQA"),
         "Router": Entry("core.agents.router:Router"),
-        "TIRMathAgent": Entry("core.agents.tir_math:TIRMathAgent"),
-        "UserAgent": Entry("core.agents.user_agent:UserAgent"),
-        "VirtualMemoryAgent": Entry("core.agents.virtual_memory:VirtualMemoryAgent"),
-        "WriteFromScratch": Entry("core.agents.write_from_scratch:WriteFromScratch"),
+        "TIRMathAgent": Entry("core.agents.compat.tir_math:TIRMathAgent"),
+        "UserAgent": Entry("core.agents.hub:UserAgent"),
+        "VirtualMemoryAgent": Entry("core.agents.compat.virtual_memory:VirtualMemoryAgent"),
+        "WriteFromScratch": Entry("core.agents.compat.articles:WriteFromScratch"),
     },
 )

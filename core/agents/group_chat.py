@@ -1,4 +1,4 @@
-"""Several agents, and persons, in one conversation."""
+"""`GroupChat`: several agents, and persons, in one conversation."""
 
 from __future__ import annotations
 
@@ -6,27 +6,25 @@ from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from core.agents.arguments import whole_number
+from core.agents.assistant import Assistant
 from core.agents.base import Agent
-from core.agents.bounds import whole
-from core.agents.budget import Budget
-from core.agents.group_config import group_of
-from core.agents.group_view import as_dialogue, read_by, speaker_of
-from core.agents.hub import MultiAgentHub, checked_members, said, speech
-from core.agents.leading_prompts import (
-    CALL_SOMEBODY,
-    GROUP,
-    HOST,
-    NOBODY_SPOKE,
-    OVER,
-    WHO_NEXT,
-    in_a_row,
-    listed,
+from core.agents.conversation import this_turn, unanswered_calls
+from core.agents.group_view import as_dialogue, member_view, speaker_of
+from core.agents.hub import (
+    MultiAgentHub,
+    UserAgent,
+    checked_members,
+    chosen_name,
+    joined_names,
+    member_events,
+    member_list,
+    mentioned,
+    sentence_events,
 )
-from core.agents.mentions import mentioned, named
-from core.agents.pending import this_turn, without_result
-from core.agents.user_agent import UserAgent
+from core.agents.limits import Budget
 from core.errors import BadMessagesError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted
@@ -36,30 +34,54 @@ from core.messages.transcript import Transcript
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.agents.given_tools import GivenTool
+    from core.agents.tools import GivenTool
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
     from core.messages.message import Usage
 
 Method: TypeAlias = Literal["auto", "round_robin", "random", "manual"]
-
+GROUP: Mapping[Lang, str] = {
+    "en": "You are {name}, one of several who talk with each other. The others:\n{others}\n\n"
+    "What they say comes with their name in front. Speak for yourself alone, and put no name in front of it.",
+    "zh": "你是{name}，正在和其他人一起交谈。其他人：\n{others}\n\n"
+    "他们的话前面带有名字。请只以你自己的身份发言，发言前不要加名字。",
+}
+HOST: Mapping[Lang, str] = {
+    "en": "You lead a conversation between these members:\n{members}\n\n"
+    "Read it and decide who speaks next; what was said last counts most. Answer with one of these names and nothing "
+    "else: {names}. If the user wants to stop, or all has been said, answer [STOP].",
+    "zh": "你主持以下成员之间的对话：\n{members}\n\n请阅读对话，决定下一位由谁发言；越靠后的话越重要。"
+    "只回答其中一个名字，不要写别的：{names}。如果用户想结束，或者话已说完，就回答 [STOP]。",
+}
+WHO_NEXT: Mapping[Lang, str] = {
+    "en": "{dialogue}\n\nWho speaks next? One of {names}, or [STOP].",
+    "zh": "{dialogue}\n\n下一位由谁发言？从 {names} 中选一个，或回答 [STOP]。",
+}
+NOBODY_SPOKE: Mapping[Lang, str] = {"en": "Nobody had anything to say.", "zh": "没有人发言。"}
+OVER: Mapping[Lang, str] = {"en": "The conversation has come to its end.", "zh": "对话已经结束。"}
+CALL_SOMEBODY: Mapping[Lang, str] = {
+    "en": "Say who is to answer, with an @ in front of the name: {names}.",
+    "zh": "请用 @ 加名字指明由谁回答：{names}。",
+}
 _METHODS = ("auto", "round_robin", "random", "manual")
 _MOST_ROUNDS = 99
 _STOP = "[STOP]"
+_TEXTS = ("name", "description", "instructions")
+_LISTS = ("selected_tools", "knowledge_files")
 
 
 @dataclass(slots=True)
-class _Talk:
-    """One reply of the group."""
+class _State:
+    """The state of one reply of the group."""
 
     messages: list[Message]
     lang: Lang
     random: Random
     last: str | None  # who spoke last, where that is a member
-    called: list[str]  # who was mentioned and has not spoken yet
+    called: list[str]  # mentioned members that have not spoken yet
     only_called: bool  # whether nobody else speaks
     usage: Usage | None = None  # of the last choice of a speaker
-    over: bool = False  # whether whoever picks has ended it
+    over: bool = False  # whether the model has ended it
     turns: int = 0
     spoke: bool = False  # whether there was a word in one of them
 
@@ -92,6 +114,9 @@ class GroupChat(Agent, MultiAgentHub):
         SettingsError: No such method, `auto` without a model, no members, or members without a name of their own.
     """
 
+    calls_tools = False  # those in `function_list` are its members'
+    leads_agents = True
+
     def __init__(  # noqa: PLR0913 - the seed's arguments, and one of our own by name
         self,
         agents: Sequence[Agent] | Mapping[str, Any] = (),
@@ -122,7 +147,7 @@ class GroupChat(Agent, MultiAgentHub):
 
     def _system_message(self, lang: Lang) -> str:
         del lang
-        return ""  # each member is told: see `_told`
+        return ""  # each member is told: see `_group_prompt`
 
     def _stream_reply(
         self,
@@ -152,15 +177,15 @@ class GroupChat(Agent, MultiAgentHub):
             raise BadMessagesError(
                 code="400", message="Nobody has said anything to the group.", hint="Ask it something."
             )
-        most = whole("max_round", len(self._agents) if max_round is None else max_round, 1, _MOST_ROUNDS)
+        most = whole_number("max_round", len(self._agents) if max_round is None else max_round, 1, _MOST_ROUNDS)
         wanted = list(mentioned_agents_name or ())
         if unknown := [one for one in wanted if one not in self.agent_names]:
             hint = f"Members: {', '.join(self.agent_names)}."
             raise SettingsError(f"There is no member named {unknown[0]!r}.", hint=hint)
-        talk = self._begun(messages, lang, wanted)
-        return self._talked(talk, most if need_batch_response else 1, self._asking(kwargs))
+        talk = self._first_state(messages, lang, wanted)
+        return self._rounds(talk, most if need_batch_response else 1, self._with_guard(kwargs))
 
-    def _begun(self, messages: list[Message], lang: Lang, wanted: list[str]) -> _Talk:
+    def _first_state(self, messages: list[Message], lang: Lang, wanted: list[str]) -> _State:
         since = this_turn(messages)  # of a reply that goes on
         question = messages[-1 - len(since)]
         spoke = {speaker_of(question, self._person), *(one.name for one in since)}
@@ -169,12 +194,12 @@ class GroupChat(Agent, MultiAgentHub):
         speaker = speaker_of(messages[-1], self._person)
         random = Random() if self._seed is None else Random(f"{self._seed}/{len(messages)}")  # noqa: S311 - no secret
         last = speaker if speaker in self.agent_names else None
-        return _Talk(messages, lang, random, last, called, bool(called) or self.agent_selection_method == "manual")
+        return _State(messages, lang, random, last, called, bool(called) or self.agent_selection_method == "manual")
 
-    async def _talked(self, talk: _Talk, most: int, context: dict[str, Any]) -> Stream:
+    async def _rounds(self, talk: _State, most: int, context: dict[str, Any]) -> Stream:
         begun = context.pop("begun", None)
         context.setdefault("evidence", [])  # the numbers of passages go on from member to member
-        interrupted = without_result(talk.messages) if begun is not None else []
+        interrupted = unanswered_calls(talk.messages) if begun is not None else []
         budget: Budget = context.get("budget") or Budget()
         for _ in range(most):
             if talk.turns:
@@ -190,21 +215,21 @@ class GroupChat(Agent, MultiAgentHub):
                 yield MessageFinished("stop", talk.usage)
             if member is None:
                 break
-            async with aclosing(self._spoken(member, talk, {**context, **also})) as events:
+            async with aclosing(self._member_turn(member, talk, {**context, **also})) as events:
                 async for event in events:
                     yield event
             if isinstance(member, UserAgent):
                 return
         if not talk.spoke:
-            for event in said(self.name, self._why_silent(talk)):
+            for event in sentence_events(self.name, self._why_silent(talk)):
                 yield event
 
-    async def _spoken(self, member: Agent, talk: _Talk, context: dict[str, Any]) -> Stream:
-        """What one member says; the others hear it from then on."""
+    async def _member_turn(self, member: Agent, talk: _State, context: dict[str, Any]) -> Stream:
+        """One member's messages; they become part of the group's conversation."""
         name, turn, budget = member.name or "", Transcript(), context.get("budget")
         spent = budget.spent if budget is not None else 0.0
-        view = read_by(name, talk.messages, self._told(member, talk.lang), talk.lang, self._person)
-        async with aclosing(speech(member, view, talk.lang, **context)) as events:
+        view = member_view(name, talk.messages, self._group_prompt(member, talk.lang), talk.lang, self._person)
+        async with aclosing(member_events(member, view, talk.lang, **context)) as events:
             async for event in events:
                 turn.apply(event)
                 yield event
@@ -220,7 +245,7 @@ class GroupChat(Agent, MultiAgentHub):
             others = [one for one in mentioned(text, self.agent_names) if one != name and one not in talk.called]
             talk.called += others
 
-    async def _next(self, talk: _Talk) -> Agent | None:
+    async def _next(self, talk: _State) -> Agent | None:
         """Who speaks next; None where nobody does."""
         talk.usage = None
         if talk.called:
@@ -229,20 +254,20 @@ class GroupChat(Agent, MultiAgentHub):
             return None
         match self.agent_selection_method:
             case "auto":
-                return await self._picked(talk)
+                return await self._model_choice(talk)
             case "random":
                 others = [agent for agent in self._agents if agent.name != talk.last]
                 return talk.random.choice(others or self._agents)
             case _:
                 return self._after(talk.last, self._agents)
 
-    async def _picked(self, talk: _Talk) -> Agent | None:
-        """Whom the model picks; None where it ends the conversation."""
+    async def _model_choice(self, talk: _State) -> Agent | None:
+        """The member that the model picks; None where it ends the conversation."""
         names, lang = self.agent_names, talk.lang
-        told = HOST[lang].format(members=listed(self._agents, lang), names=in_a_row(names, lang))
+        told = HOST[lang].format(members=member_list(self._agents, lang), names=joined_names(names, lang))
         told = f"{self._topic()}\n\n{told}".strip()
         dialogue = as_dialogue(talk.messages, lang, self._person)
-        question = WHO_NEXT[lang].format(dialogue=dialogue, names=in_a_row(names, lang))
+        question = WHO_NEXT[lang].format(dialogue=dialogue, names=joined_names(names, lang))
         asked = (Message(SYSTEM, told), Message(USER, question))
         answer = Transcript()
         async with aclosing(self._model().stream(ChatRequest(asked, (), self.extra_generate_cfg, lang))) as events:
@@ -250,7 +275,7 @@ class GroupChat(Agent, MultiAgentHub):
                 answer.apply(event)
         talk.usage = answer.usage
         text = "\n".join(message.get_text_content() for message in answer.messages())
-        name = named(text, names)
+        name = chosen_name(text, names)
         if name is None and _STOP in text.upper():
             talk.over = True
             return None
@@ -267,15 +292,80 @@ class GroupChat(Agent, MultiAgentHub):
     def _topic(self) -> str:
         return "\n\n".join(filter(None, (self._background, self.system_message)))
 
-    def _told(self, member: Agent, lang: Lang) -> str:
-        """What a member is told of the group."""
+    def _group_prompt(self, member: Agent, lang: Lang) -> str:
+        """A member's system prompt: the topic, and the other members."""
         others = [agent for agent in self._agents if agent is not member]
-        group = GROUP[lang].format(name=member.name, others=listed(others, lang)) if others else ""
+        group = GROUP[lang].format(name=member.name, others=member_list(others, lang)) if others else ""
         return f"{self._topic()}\n\n{group}".strip()
 
-    def _why_silent(self, talk: _Talk) -> str:
+    def _why_silent(self, talk: _State) -> str:
         if talk.over:
             return OVER[talk.lang]
         if not talk.turns and talk.only_called:
-            return CALL_SOMEBODY[talk.lang].format(names=in_a_row([f"@{one}" for one in self.agent_names], talk.lang))
+            return CALL_SOMEBODY[talk.lang].format(
+                names=joined_names([f"@{one}" for one in self.agent_names], talk.lang)
+            )
         return NOBODY_SPOKE[talk.lang]
+
+
+def group_of(
+    config: Mapping[str, Any],
+    llm: BaseChatModel | Mapping[str, Any] | str | None,
+    tools: Sequence[GivenTool] = (),
+) -> tuple[str, list[Agent]]:
+    """The topic and the members.
+
+    Args:
+        config: `{"background": topic, "agents": [member, ...]}`; a member is `{"name", "description", "instructions",
+            "selected_tools": [...], "knowledge_files": [...]}`, or `{"name", "description", "is_human": true}`.
+        llm: The members' model; a member's own `llm` comes before it. One of nothing but a `generate_cfg` says how the
+            members' model writes for it.
+        tools: What each member that is no person has besides its own.
+
+    Raises:
+        SettingsError: A field has the wrong type, or a tool or model cannot be made; the error names the field.
+    """
+    background, rows = config.get("background") or "", config.get("agents")
+    if not isinstance(background, str):
+        raise SettingsError("The field 'background' of a group must be text.")
+    if not isinstance(rows, list):
+        raise SettingsError("The field 'agents' of a group must be a list.", hint='Write {"agents": [{"name": ...}]}.')
+    members = cast("list[Any]", rows)
+    return background.strip(), [_member(place, row, llm, tools) for place, row in enumerate(members, start=1)]
+
+
+def _member(
+    place: int, row: Any, llm: BaseChatModel | Mapping[str, Any] | str | None, tools: Sequence[GivenTool]
+) -> Agent:
+    if not isinstance(row, dict):
+        raise SettingsError(f"Member {place} of the group must be a dict.")
+    fields = cast("dict[str, Any]", row)
+    for names, kind, what in ((_TEXTS, str, "text"), (_LISTS, list, "a list"), (("is_human",), bool, "true or false")):
+        for name in names:
+            if fields.get(name) is not None and not isinstance(fields[name], kind):
+                raise SettingsError(f"The field {name!r} of member {place} of the group must be {what}.")
+    name, description, instructions = ((fields.get(field) or "").strip() for field in _TEXTS)
+    if not name:
+        raise SettingsError(f"Member {place} of the group has no name.")
+    if fields.get("is_human"):
+        return UserAgent(name=name, description=description)
+    own, how = _own_model(fields.get("llm"))
+    member = Assistant(
+        [*tools, *(fields.get("selected_tools") or ())],
+        own or llm,
+        "\n\n".join(filter(None, (description, instructions))) or None,
+        name,
+        description,
+        fields.get("knowledge_files") or None,
+    )
+    member.extra_generate_cfg.update(how)
+    return member
+
+
+def _own_model(given: Any) -> tuple[Any, Mapping[str, Any]]:
+    """A member's own model, if any, and generate settings for the group's model otherwise."""
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", given) if isinstance(given, Mapping) else {}
+    how = fields.get("generate_cfg")
+    if len(fields) == 1 and isinstance(how, Mapping):
+        return None, cast("Mapping[str, Any]", how)
+    return cast("Any", given), {}

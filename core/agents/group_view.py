@@ -1,34 +1,40 @@
-"""A conversation among several, as one of them reads it: its own words are its own, the others' come with a name."""
+"""A group's conversation as one member reads it: others' messages become user messages with a name."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from core.agents.base import with_system
-from core.agents.hub import as_private, with_taken
-from core.agents.leading_prompts import GO_ON, HEARD, SOMEBODY
-from core.agents.pending import call_id
-from core.agents.user_agent import is_pending
+from core.agents.conversation import HEARD, call_id, mark_private, prepend_system, reserve_call_ids
+from core.agents.hub import is_pending
 from core.llm.request import call_ids
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 from core.tools.seen import Seen
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from core.llm.request import Lang
+
+SOMEBODY: Mapping[Lang, Mapping[str, str]] = {
+    "en": {"user": "User", "assistant": "Assistant"},
+    "zh": {"user": "用户", "assistant": "助手"},
+}
+GO_ON: Mapping[Lang, str] = {"en": "(It is your turn again.)", "zh": "（又轮到你发言了。）"}
+
 
 _LONGEST = 1000  # letters of one message that whoever picks the next speaker reads
 _NEWEST = 40  # messages of that
 
 
 def speaker_of(message: Message, person: str | None) -> str | None:
-    """Who said it; a user's message without a name is the person's, where one person belongs to the group."""
+    """The speaker; a user message without a name is the person's, if the group has exactly one."""
     return message.name or (person if message.role == USER else None)
 
 
-def read_by(name: str, messages: Sequence[Message], told: str, lang: Lang, person: str | None = None) -> list[Message]:
+def member_view(
+    name: str, messages: Sequence[Message], told: str, lang: Lang, person: str | None = None
+) -> list[Message]:
     """The conversation as the member `name` reads it.
 
     Its own messages, calls and results stay as they are. What others say becomes a user message with the name in
@@ -37,9 +43,9 @@ def read_by(name: str, messages: Sequence[Message], told: str, lang: Lang, perso
     Args:
         name: The member.
         messages: The conversation, which ends with what was said last.
-        told: What it is told first.
-        lang: The language of what stands in for a missing name.
-        person: The name of the one person in the group.
+        told: Its system prompt.
+        lang: The language of names like "User".
+        person: The name of the group's only person.
     """
     own = {call_id(one) for one in messages if one.function_call is not None and one.name == name}
     view: list[Message] = []
@@ -54,9 +60,9 @@ def read_by(name: str, messages: Sequence[Message], told: str, lang: Lang, perso
             view.append(said)
     if view and view[-1].role == ASSISTANT and view[-1].function_call is None:
         view.append(Message(USER, GO_ON[lang], extra={"heard": True}))
-    view = with_system(view, told)
-    view = as_private(view) if Seen.of(messages).private else view
-    return with_taken(view, call_ids(tuple(messages)) - call_ids(tuple(view)))
+    view = prepend_system(view, told)
+    view = mark_private(view) if Seen.of(messages).private else view
+    return reserve_call_ids(view, call_ids(tuple(messages)) - call_ids(tuple(view)))
 
 
 def as_dialogue(messages: Sequence[Message], lang: Lang, person: str | None = None) -> str:
@@ -71,7 +77,7 @@ def as_dialogue(messages: Sequence[Message], lang: Lang, person: str | None = No
 
 
 def _heard(message: Message, speaker: str | None, lang: Lang) -> Message | None:
-    """What somebody else said; None where there is nothing to hear."""
+    """Another speaker's message; None if it has no content."""
     if is_pending(message) or message.function_call is not None:
         return None
     text = message.get_text_content()
@@ -80,6 +86,6 @@ def _heard(message: Message, speaker: str | None, lang: Lang) -> Message | None:
         return None
     label = HEARD[lang].format(name=speaker or SOMEBODY[lang][message.role], text=text)
     content = [ContentItem(text=label), *media] if media else label
-    # Addresses that a person wrote are known; those that a model wrote are not.
+    # Addresses that a person wrote are trusted; those that a model wrote are not.
     extra = {**(message.extra or {}), "heard": True} if message.role == ASSISTANT else message.extra
     return Message(USER, content, extra=extra)

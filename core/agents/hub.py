@@ -1,16 +1,17 @@
-"""Agents that lead other agents: who belongs to them, and how one of them is let speak."""
+"""What `Router` and `GroupChat` share: their members, persons among them, and the members' names in text."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, cast
 
+from core.agents.arguments import accepted_keywords
 from core.agents.base import Agent
-from core.agents.keywords import handed_on
+from core.agents.protocol import nested_agents
 from core.errors import SettingsError
 from core.messages.events import CallStarted, MessageFinished, MessageStarted, TextDelta
-from core.messages.message import SYSTEM, USER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -19,9 +20,34 @@ if TYPE_CHECKING:
     from core.messages.events import Event
     from core.messages.message import Message
 
+PENDING_USER_INPUT = "<!-- parlour: waiting for a person to speak -->"
+"""What a `UserAgent` says: it is that person's turn. As Markdown it shows as nothing."""
+
+
+class UserAgent(Agent):
+    """Stands for a person in a group: at its turn the group's reply ends, so that the person can speak.
+
+    It has no model and never fails: its whole reply is `PENDING_USER_INPUT`. The person's answer is the next user
+    message, under the member's name or, where the group has one person only, without a name.
+    """
+
+    calls_tools = False
+    needs_model = "never"
+
+    async def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
+        del messages, lang, kwargs
+        yield MessageStarted(self.name)
+        yield TextDelta(PENDING_USER_INPUT)
+        yield MessageFinished("stop")
+
+
+def is_pending(message: Message) -> bool:
+    """Whether the message is nothing but `PENDING_USER_INPUT`."""
+    return message.get_text_content().strip() == PENDING_USER_INPUT
+
 
 class MultiAgentHub:
-    """What has several agents. A subclass keeps them in `self._agents`, which `checked_members` makes."""
+    """An agent with members. A subclass keeps them in `self._agents`, as `checked_members` returns them."""
 
     _agents: list[Agent]
 
@@ -41,18 +67,15 @@ class MultiAgentHub:
 
     @property
     def nonuser_agents(self) -> list[Agent]:
-        """Those that are no persons."""
-        from core.agents.user_agent import UserAgent  # is an agent itself
-
+        """The members that are no `UserAgent`."""
         return [agent for agent in self.agents if not isinstance(agent, UserAgent)]
 
 
 def checked_members(owner: object, given: object) -> list[Agent]:
-    """The agents that somebody leads, in a list of its own.
+    """The members of `owner`, as a new list.
 
     Raises:
-        SettingsError: It is no list, there are none, one is no agent, has no name or the owner's or another one's, or
-            is the owner.
+        SettingsError: There is no list or none in it, one is no agent or the owner itself, or has no name of its own.
     """
     what = type(owner).__name__
     if not isinstance(given, Iterable):
@@ -64,7 +87,7 @@ def checked_members(owner: object, given: object) -> list[Agent]:
     for member in members:
         if not isinstance(member, Agent):
             raise SettingsError(f"{what} cannot lead this, which is no agent: {member!r}.")
-        if member is owner or owner in within(member):
+        if member is owner or owner in nested_agents(member):
             raise SettingsError(f"{what} cannot be one of its own agents.", hint="Leave it out of agents=[...].")
         if not (member.name or "").strip():
             raise SettingsError(f"An agent of {what} has no name.", hint="Pass name=... to each of them.")
@@ -74,86 +97,79 @@ def checked_members(owner: object, given: object) -> list[Agent]:
     return members
 
 
-def within(agent: object) -> list[object]:
-    """Every agent that this one leads or can call, and those that they lead or can call; each once."""
-    found: list[object] = []
-    waiting = list(_directly_within(agent))
-    while waiting:
-        one = waiting.pop()
-        if not any(one is known for known in found):
-            found.append(one)
-            waiting += _directly_within(one)
-    return found
-
-
-def circle(agent: object) -> list[object]:
-    """The way from an agent over those that it leads or can call back to itself; empty where there is none."""
-    ways: list[list[object]] = [[agent]]
-    seen: list[object] = []
-    while ways:
-        way = ways.pop(0)
-        for one in _directly_within(way[-1]):
-            if one is agent:
-                return [*way, agent]
-            if not any(one is known for known in seen):
-                seen.append(one)
-                ways.append([*way, one])
-    return []
-
-
-def _directly_within(agent: object) -> Iterator[object]:
-    yield from getattr(agent, "_agents", ())
-    for tool in getattr(agent, "function_map", {}).values():
-        if (called := getattr(tool, "agent", None)) is not None:
-            yield called
-
-
-async def speech(agent: Agent, messages: Sequence[Message], lang: Lang, **kwargs: Any) -> Stream:
-    """What one agent says, under its own name; leaving early stops it."""
-    async with aclosing(agent.stream(messages, lang=lang, **handed_on(agent, kwargs))) as events:
+async def member_events(agent: Agent, messages: Sequence[Message], lang: Lang, **kwargs: Any) -> Stream:
+    """A member's reply as events under its own name; closing the stream stops it."""
+    async with aclosing(agent.stream(messages, lang=lang, **accepted_keywords(agent, kwargs))) as events:
         async for event in events:
             unnamed = isinstance(event, MessageStarted) and event.name is None
             yield MessageStarted(agent.name) if unnamed else event
 
 
-def with_taken(messages: Sequence[Message], ids: Iterable[str]) -> list[Message]:
-    """The conversation for one more agent of the same reply, whose calls must not be taken for those there were.
-
-    Args:
-        messages: What it reads.
-        ids: The calls that other agents have made and it does not read of.
-    """
-    taken = sorted(ids)
-    if not taken or not messages:
-        return list(messages)
-    last = messages[-1]
-    return [*messages[:-1], last.model_copy(update={"extra": {**(last.extra or {}), "taken": taken}})]
-
-
-class CallIds:
-    """The calls of a reply so far."""
-
-    def __init__(self) -> None:
-        self.taken: set[str] = set()
-
-    def note(self, event: object) -> None:
-        """Take one event in."""
-        if isinstance(event, CallStarted):
-            self.taken.add(event.call_id)
-
-
-def said(speaker: str | None, text: str) -> Iterator[Event]:
-    """A sentence that no model wrote."""
+def sentence_events(speaker: str | None, text: str) -> Iterator[Event]:
+    """A message with one sentence of Parlour's own, as events."""
     yield MessageStarted(speaker)
     yield TextDelta(text)
     yield MessageFinished("stop")
 
 
-def as_private(messages: list[Message]) -> list[Message]:
-    """What was left out may have been private: whoever decides about a call must know."""
-    marked = next((at for at, one in enumerate(messages) if one.role in {SYSTEM, USER}), None)
-    if marked is None:
-        return messages
-    extra = messages[marked].extra or {}
-    extra = {**extra, "files": extra.get("files") or [""]}
-    return [*messages[:marked], messages[marked].model_copy(update={"extra": extra}), *messages[marked + 1 :]]
+class CallIds:
+    """Collects the ids of a reply's calls."""
+
+    def __init__(self) -> None:
+        self.taken: set[str] = set()
+
+    def note(self, event: object) -> None:
+        """Remember the id, if the event starts a call."""
+        if isinstance(event, CallStarted):
+            self.taken.add(event.call_id)
+
+
+def member_list(agents: Sequence[Agent], lang: Lang) -> str:
+    """A line for each agent: its name and description."""
+    colon = "：" if lang == "zh" else ": "
+    rows = ((agent.name or "", " ".join((agent.description or "").split())) for agent in agents)
+    return "\n".join(f"- {name}{colon}{description}" if description else f"- {name}" for name, description in rows)
+
+
+def joined_names(names: Sequence[str], lang: Lang) -> str:
+    """The names in one line."""
+    return ("、" if lang == "zh" else ", ").join(names)
+
+
+_WORD = "[A-Za-z0-9_\u00c0-\u024f]"  # letters of words that spaces separate; Chinese has no spaces
+_AROUND = " \t\r\n*_`'\"“”‘’「」『』《》<>()（）[]【】@＠"
+_AFTER = ".,;:!?。，；：！？、"
+
+
+def mentioned(text: str, names: Sequence[str]) -> list[str]:
+    """The names after an @ in the text, in order, each once.
+
+    Of names with the same beginning the longest counts; case does not matter. An address such as `ada@example.org`
+    mentions nobody.
+    """
+    if not names or not ("@" in text or "＠" in text):
+        return []
+    known = {name.casefold(): name for name in names}
+    pattern = f"(?<!{_WORD})[@＠](?P<name>{_any_of(names)})"
+    found = (known[match["name"].casefold()] for match in re.finditer(pattern, text, re.IGNORECASE))
+    return list(dict.fromkeys(found))
+
+
+def chosen_name(text: str, names: Sequence[str]) -> str | None:
+    """The name that a model's answer chooses: alone, quoted, with a full stop, or the only one in a sentence."""
+    known = {name.casefold(): name for name in names}
+    plain = text.strip(_AROUND).casefold()
+    for one in (plain, plain.rstrip(_AFTER).strip(_AROUND)):
+        if one in known:
+            return known[one]
+    if not names:
+        return None
+    pattern = f"(?<!{_WORD})(?P<name>{_any_of(names)})"
+    found = {known[match["name"].casefold()] for match in re.finditer(pattern, text, re.IGNORECASE)}
+    return found.pop() if len(found) == 1 else None
+
+
+def _any_of(names: Sequence[str]) -> str:
+    """A pattern of all names, longest first, none of which ends within a word."""
+    longest = sorted(names, key=len, reverse=True)
+    return "|".join(re.escape(name) + (f"(?!{_WORD})" if re.search(f"{_WORD}$", name) else "") for name in longest)

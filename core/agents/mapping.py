@@ -1,4 +1,4 @@
-"""Many questions to one agent: asked under one limit, answered in order."""
+"""Asks one agent many questions, a limited number at a time; the answers come in order."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from core.agents.keywords import check_keywords
+from core.agents.arguments import check_keywords
 from core.bridge.endings import released
 from core.bridge.snapshots import as_messages, dumped
 from core.errors import BadMessagesError, ParlourError
-from core.llm.batch import in_order
+from core.llm.concurrency import in_order
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript
 from core.tools.approval import Guard
@@ -22,7 +22,7 @@ from core.tools.approval import Guard
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from core.agents.base import Agent
+    from core.agents.protocol import AgentProtocol
     from core.tools.approval import Ask, Policy
 
 _OF_MAP = ("concurrency", "keep_errors")
@@ -60,13 +60,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class MapProgress:
-    """How far many questions have come.
+    """Progress of `Agent.map`, reported after each question.
 
     Args:
-        place: Of the question that is over now, from 0.
-        done: How many are over.
+        place: The index of the question that has just ended, from 0.
+        done: How many questions have ended.
         total: How many there are.
-        result: What came of it.
+        result: Its answer, or the error.
     """
 
     place: int
@@ -76,11 +76,11 @@ class MapProgress:
 
 
 class AgentFailedError(ParlourError):
-    """An agent's own code raised something that it did not mean to; the log has the traceback."""
+    """An agent's own code raised an unexpected exception; the log has the traceback."""
 
 
-async def mapped(
-    agent: Agent,
+async def map_questions(
+    agent: AgentProtocol,
     questions: Sequence[Question],
     *,
     concurrency: int,
@@ -91,7 +91,7 @@ async def mapped(
 ) -> list[Answer | ParlourError]:
     """The answers, in the order of the questions; `Agent.amap` says what the arguments are."""
     check_keywords(agent, agent.function_map.values(), kwargs, _OF_MAP)
-    conversations = [conversation_of(question) for question in _listed(questions)]
+    conversations = [conversation_of(question) for question in _question_list(questions)]
     guard = Guard.of(approval)
     over = 0
 
@@ -99,7 +99,7 @@ async def mapped(
         nonlocal over
         result: Answer | ParlourError
         try:
-            result = await answered(agent, conversations[place], approval=guard, **kwargs)
+            result = await ask_agent(agent, conversations[place], approval=guard, **kwargs)
         except ParlourError as error:
             result = error
         over += 1
@@ -113,11 +113,11 @@ async def mapped(
         return await in_order(ask, range(len(conversations)), concurrency, keep_errors=keep_errors)
 
 
-async def answered(agent: Agent, messages: list[Message], **kwargs: Any) -> Answer:
-    """One reply.
+async def ask_agent(agent: AgentProtocol, messages: list[Message], **kwargs: Any) -> Answer:
+    """One reply of the agent.
 
     Raises:
-        ParlourError: It cannot be made; whatever else an agent raises comes as `AgentFailedError`.
+        ParlourError: The reply failed; any other exception of the agent's comes as `AgentFailedError`.
     """
     start, transcript = monotonic(), Transcript()
     try:
@@ -132,7 +132,7 @@ async def answered(agent: Agent, messages: list[Message], **kwargs: Any) -> Answ
     return Answer(transcript.messages(), transcript.usage, monotonic() - start)
 
 
-def _listed(questions: Sequence[Question]) -> list[Question]:
+def _question_list(questions: Sequence[Question]) -> list[Question]:
     given: Any = questions
     if isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Message):
         return list(cast("Iterable[Question]", given))
@@ -142,7 +142,7 @@ def _listed(questions: Sequence[Question]) -> list[Question]:
 
 
 def conversation_of(question: Question) -> list[Message]:
-    """The conversation that a question stands for: a text, a message, or a list of messages.
+    """A question as a conversation: it may be a text, a message, or a list of messages.
 
     Raises:
         BadMessagesError: It is none of these.

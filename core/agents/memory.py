@@ -1,4 +1,4 @@
-"""Files in, passages out: what an agent finds in its documents, without a model that answers."""
+"""`Memory`: an agent that returns passages of its files, without a model that answers."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from core.agents.base import Agent
-from core.agents.follow_up import asked_together
-from core.agents.own_library import OwnLibrary, files_here
+from core.agents.file_library import FileLibrary, conversation_files
 from core.agents.retrieval import Finder, NoModel
-from core.agents.search_words import SearchWords
+from core.agents.search_query import KeywordQuery, with_earlier_questions
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.rag.config import RAGConfig
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.agents.given_tools import GivenTool
+    from core.agents.tools import GivenTool
     from core.llm.base import BaseChatModel
     from core.llm.request import Lang, Stream
     from core.messages.message import Message
@@ -45,6 +44,9 @@ class Memory(Agent):
         SettingsError: `rag_cfg` or the model makes no sense.
     """
 
+    calls_tools = False
+    needs_model = "if_named"
+
     def __init__(  # noqa: PLR0913, PLR0917 - the peer's arguments
         self,
         function_list: Sequence[GivenTool] | None = None,
@@ -57,8 +59,8 @@ class Memory(Agent):
     ) -> None:
         super().__init__(function_list, llm, system_message, name, description)
         self._rag = RAGConfig.of(rag_cfg)
-        self._own = OwnLibrary(files or (), self._rag)
-        self._words = SearchWords(self._rag.rag_keygen_strategy)
+        self._own = FileLibrary(files or (), self._rag)
+        self._words = KeywordQuery(self._rag.rag_keygen_strategy)
 
     async def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
         del kwargs
@@ -73,8 +75,8 @@ class Memory(Agent):
         Raises:
             DocumentError: A file cannot be read.
         """
-        questions = asked_together(messages)
-        library, documents = await asyncio.to_thread(self._own.with_files, files_here(messages))
+        questions = with_earlier_questions(messages)
+        library, documents = await asyncio.to_thread(self._own.with_files, conversation_files(messages))
         if not questions or not documents:
             return []
         model = self.llm or NoModel()

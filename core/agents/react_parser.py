@@ -1,4 +1,4 @@
-"""Reads a reply that thinks in text: Thought, Action, Action Input, and a Final Answer at the end."""
+"""Parses a streamed ReAct reply: Thought, Action, Action Input, and a Final Answer at the end."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from core.agents.react_actions import (
     FINAL,
     NONE,
     JsonEnd,
-    Said,
+    Label,
+    LabelName,
+    LabelScanner,
+    ToolUse,
     is_object,
     may_be_untagged,
     read_action,
     read_untagged,
 )
-from core.agents.react_labels import Label, LabelName, LabelScanner
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,14 +29,14 @@ _LONGEST_CALL: Final = 20_000  # characters of one that may be a call without a 
 
 @dataclass(frozen=True, slots=True)
 class Thought:
-    """More of what the model thinks."""
+    """More of the thought."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """More of what it answers."""
+    """More of the answer."""
 
     text: str
 
@@ -49,7 +51,7 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What was meant for an action and is none, as it was written."""
+    """The text of an action that cannot be read."""
 
     text: str
 
@@ -59,7 +61,7 @@ _Mode: TypeAlias = Literal["opening", "thought", "answer", "final", "action", "i
 
 
 class OutputParser(Protocol):
-    """Reads one reply while it comes. After an `Action` or `Unreadable` there is nothing more to read."""
+    """Parses one reply as it streams. After an `Action` or `Unreadable` nothing more is read."""
 
     def feed(self, text: str) -> list[Piece]:
         """What is certain after `text`, the next piece of the reply."""
@@ -71,14 +73,14 @@ class OutputParser(Protocol):
 
 
 class StepParser:
-    """The parser of `ReActChat`. Any split of a reply gives the same.
+    """The parser of `ReActChat`; the result does not depend on how the reply is split into chunks.
 
-    Mended: labels in bold, in lists, as headings, with numbers, in Chinese; an action as `f({...})`, as a JSON object,
-    on one line with its input, in a tag, bare, or without input; answers without a label; observations that a model
-    makes up and what it builds on them, which are left out. An action that stays unreadable is said to be so.
+    Understood: labels in bold, lists or headings, numbered, in Chinese; an action as `f({...})`, as a JSON object, on
+    one line with its input, in a tag, bare, or without input; answers without a label. Observations that the model
+    invents are left out, with all that follows. Any other action becomes `Unreadable`.
 
     Args:
-        tools: The names there are; with them an action is understood that only mentions one of them.
+        tools: The known names; with them an action that only mentions one is understood.
     """
 
     def __init__(self, tools: Collection[str] = ()) -> None:
@@ -106,7 +108,7 @@ class StepParser:
         return self._given()
 
     def close(self, *, cut: bool = False) -> list[Piece]:
-        """The rest. An action that was cut off is never mended."""
+        """The rest. An action that was cut off is never repaired."""
         if self._mode != "done":
             for token in self._scanner.close():
                 self._take(token)
@@ -116,7 +118,7 @@ class StepParser:
             self._end_section(None)
         acted = any(not isinstance(piece, Thought) for piece in self._pieces) or self._mode == "done"
         if not acted and not self._said and (thought := "".join(self._thoughts).strip()):
-            self._pieces.append(Answer(thought))  # it has thought, and said nothing: that is its answer
+            self._pieces.append(Answer(thought))  # a thought alone is the answer
         self._mode = "done"
         return self._given()
 
@@ -136,14 +138,14 @@ class StepParser:
             self._text(token.written)
 
     def _counts(self, name: LabelName) -> bool:
-        """Whether a label is one here; in an answer that was announced none is."""
+        """Whether a label counts in this section; within a final answer none does."""
         if self._mode in {"final", "done"}:
             return False
         if name == "input":
             return self._mode == "action"
         if name == "answer":
             return self._mode in {"opening", "thought", "skipped"}
-        if name == "observation":  # one that the model makes up; in an answer it is a word like any other
+        if name == "observation":  # an invented one; in an answer it is an ordinary word
             return not self._said and not (self._mode == "opening" and self._held.strip())
         return name != "action_input" or self._mode != "input"
 
@@ -167,7 +169,7 @@ class StepParser:
         self._space = ["\n"] if again else []
 
     def _end_section(self, following: LabelName | None) -> None:
-        """What the section amounts to, now that it is whole; `following` is the label after it."""
+        """Emit the section, now that it is complete; `following` is the label after it."""
         match self._mode:
             case "opening":
                 if (found := read_untagged(self._held, self._tools)) is not None:
@@ -186,7 +188,7 @@ class StepParser:
             case _:
                 pass
 
-    def _resolve(self, found: Said | None, following: LabelName | None) -> None:
+    def _resolve(self, found: ToolUse | None, following: LabelName | None) -> None:
         if found is None:
             self._not_read(at_end=following in {None, "observation"})
         elif found.name == FINAL:
@@ -198,7 +200,7 @@ class StepParser:
             self._mode = "done"
 
     def _not_read(self, *, at_end: bool) -> None:
-        """An action that is none: words of an answer or a thought, or a failure that the model is to hear of."""
+        """An action that cannot be read: text of an answer or a thought, or an error for the model."""
         if at_end and not self._said:
             self._pieces.append(Unreadable(self._written()))
             self._mode = "done"
@@ -239,7 +241,7 @@ class StepParser:
         self._length += len(text)
 
     def _opening(self, text: str) -> None:
-        """Text before any label: an answer, when it becomes too long for a call or a thought."""
+        """Text before any label: an answer, as soon as it is too long for a call or a thought."""
         self._hold(text)
         if not text.strip() and self._length <= _LONGEST_CALL:
             return
@@ -249,10 +251,10 @@ class StepParser:
             self._mode = "answer"
             self._say(self._held, thought=False)
         elif not held:
-            self._kept, self._length = [], 0  # white space that an answer begins with says nothing
+            self._kept, self._length = [], 0  # leading white space of an answer
 
     def _input(self, text: str) -> None:
-        """An input that is JSON is known to be whole at its last brace."""
+        """Input that is a JSON object ends at its last brace."""
         end = self._json.feed(text)
         if end is not None and is_object(whole := self._held + text[:end]):
             found = read_action(self._action, whole, self._tools)

@@ -1,4 +1,4 @@
-"""What an assistant looks up before it asks its model, and how much of it the model is given."""
+"""Retrieval for one reply: which passages are found, and how many of them fit the model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from functools import partial
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
-from core.agents.follow_up import names_something
-from core.agents.search_words import SearchWords
-from core.llm.calling.plain_needs import needed
+from core.agents.search_query import KeywordQuery, has_content_words
+from core.llm.calling.json_schema_prompts import needed
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.document import numbered_as
@@ -51,46 +50,46 @@ _FOR_TOOLS = ("calculator", "current_time")
 
 
 def is_small_talk(question: str) -> bool:
-    """Whether it is a greeting or thanks, for which nobody looks anything up."""
+    """Whether it is a greeting or thanks, which needs no search."""
     return bool(_SMALL_TALK.match(question))
 
 
 def stands_alone(question: str) -> bool:
-    """Whether it is plain what is meant though hardly anything is named: a greeting, a summary, a sum, the time."""
+    """Whether it is clear without earlier questions though it has few content words: a greeting, a summary, a sum."""
     return is_small_talk(question) or bool(_OVERVIEW.search(question) or needed(question, _FOR_TOOLS))
 
 
 class NoModel:
-    """Stands for a model where there is none: nobody is asked for words, and tokens are estimated."""
+    """Takes the place of a model where there is none: no keywords are generated, and tokens are estimated."""
 
     small = False
 
     def count_tokens(self, text: str) -> int:
-        """How many tokens the text takes, roughly."""
+        """The estimated number of tokens."""
         return estimate_tokens(text)
 
 
 @dataclass(slots=True)
 class Finder:
-    """Searches for a model, in one reply.
+    """Finds passages for one reply of a model.
 
     Args:
-        library: Where to.
-        documents: The ids of the documents that count.
-        model: Whose share of passages it is.
-        config: That share, and how the question becomes a search.
-        words: Asks the model for words to search with, where the config wishes it.
-        lang: The language of what it is asked.
-        question: What the user asked last, in their own words; "" where nobody knows.
-        attached: The files of the conversation, where somebody knows more of them than the library.
-        read: After a search that gave nothing but beginnings: what they are of, where a document has more.
+        library: The library to search.
+        documents: The ids of the documents to search.
+        model: Reads the passages; its size decides how many it is given.
+        config: The token limit of the passages, and how the question becomes a query.
+        words: Asks the model for keywords, if the config says so.
+        lang: The language of that prompt.
+        question: The user's last question, unchanged; "" where it is unknown.
+        attached: Returns the conversation's files, with those that are not in the library yet.
+        read: After a search that returned only the beginnings of documents: which parts they are.
     """
 
     library: Library
     documents: Collection[str]
     model: BaseChatModel | NoModel
     config: RAGConfig
-    words: SearchWords = field(default_factory=lambda: SearchWords("none"))
+    words: KeywordQuery = field(default_factory=lambda: KeywordQuery("none"))
     lang: Lang = "en"
     question: str = ""
     attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None
@@ -111,7 +110,7 @@ class Finder:
         if _OVERVIEW.search(question):
             return await self._beginnings(k)
         found = await self._found(question, k, is_first=is_first)
-        if self.model.small and not _speak_of(question, found):
+        if self.model.small and not _cover(question, found):
             if needed(question, _FOR_TOOLS):  # a small model given passages would not reckon, but read
                 return []
             known = {(passage.document_id, passage.chunk_id) for passage in found}
@@ -120,7 +119,7 @@ class Finder:
         return await self._fitting(found)
 
     async def unsearched(self) -> list[Attached]:
-        """The files that no search looks through whole: not read, not to the end, or not all known by meaning yet."""
+        """The files that are not fully searchable: not read, not to the end, or without vectors for all of it yet."""
         if self.attached is not None:
             files = await asyncio.to_thread(with_meaning, await self.attached(), self.library)
         else:
@@ -140,27 +139,27 @@ class Finder:
         if not self.config.whole_documents or self.model.small or is_small_talk(question):
             return []
         most = self.config.max_ref_token
-        whole = await asyncio.to_thread(self.library.gathering.whole, self.documents, most)
+        whole = await asyncio.to_thread(self.library.context.full_text, self.documents, most)
         return whole if whole and sum(self.model.count_tokens(one.text) for one in whole) <= most else []
 
     async def _found(self, question: str, k: int, *, is_first: bool) -> list[Passage]:
-        """What a search finds; of a question that goes on from others also what it finds by itself."""
+        """The passages for the query; for a follow-up also those for the question alone."""
         searched = [question]
         if is_first and not stands_alone(question):
             known = partial(self.library.afind, question, _KNOWN, documents=self.documents)
             if not isinstance(self.model, NoModel):
                 searched = [await self.words.searched(question, self.model, self.lang, known)]
-            if self.question and self.question != question and names_something(self.question):
+            if self.question and self.question != question and has_content_words(self.question):
                 searched.insert(0, self.question)
         found = [await self.library.afind(one, k, documents=self.documents) for one in searched]
-        return found[0] if len(found) == 1 else _in_turns(found, k)
+        return found[0] if len(found) == 1 else _interleaved(found, k)
 
     async def _fitting(self, found: list[Passage]) -> list[Passage]:
-        """As many as there is room for, neighbours together; a first one that is too long is cut."""
+        """As many passages as fit, neighbours joined; the first is cut if it is too long."""
         most = self.config.max_ref_token
         room = min(_SMALL_MODEL_TOKENS, most) if self.model.small else most
         fitting: list[Passage] = []
-        for passage in await asyncio.to_thread(self.library.gathering.joined, found):
+        for passage in await asyncio.to_thread(self.library.context.merged, found):
             tokens = self.model.count_tokens(passage.text)
             if tokens > room and not fitting:
                 fitting.append(replace(passage, text=passage.text[: len(passage.text) * room // tokens]))
@@ -172,7 +171,7 @@ class Finder:
 
 
 def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passage]) -> list[ReadPart]:
-    """What was read of those documents that have more than that.
+    """Which parts were read of the documents that are longer than these.
 
     Args:
         library: Says how much there is.
@@ -193,14 +192,14 @@ def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passa
     return parts
 
 
-def _in_turns(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:
-    """The best of each search, then the second of each, and so on; each once."""
+def _interleaved(found: Sequence[Sequence[Passage]], k: int) -> list[Passage]:
+    """The best passage of each search, then the second of each, and so on; without duplicates."""
     mixed = {one.chunk_id: one for rank in zip_longest(*found) for one in rank if one is not None}
     return list(mixed.values())[:k]
 
 
-def _speak_of(question: str, passages: list[Passage]) -> bool:
-    """Whether the passages hold enough of the question's words: a small model believes whatever it is given."""
+def _cover(question: str, passages: list[Passage]) -> bool:
+    """Whether the passages have enough of the question's words: a small model trusts whatever it is given."""
     asked = {term for term in terms(question) if len(term) > (2 if term.isdigit() else 1)}
     there = {term for passage in passages for term in terms(f"{passage.document}\n{passage.heading}\n{passage.text}")}
     return len(asked & there) >= _SHARE * len(asked) if asked else bool(passages)

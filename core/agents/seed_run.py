@@ -1,4 +1,4 @@
-"""Lets an agent that implements the seed's synchronous `_run` speak in events."""
+"""Turns the growing replies of the seed's synchronous `_run` into events."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING
 
-from core.llm.blocking import from_blocking
+from core.llm.concurrency import from_blocking
 from core.llm.seed_hooks import Growth
 from core.messages.events import (
     CallDelta,
@@ -37,7 +37,7 @@ async def run_events(make: Callable[[], Iterable[list[Message]]], speaker: str |
         ModelMisbehavedError: What was said before changed.
     """
     yield MessageStarted(speaker)
-    told = _Told(speaker)
+    told = _ReplyDiff(speaker)
     async with aclosing(from_blocking(partial(_replies, make))) as replies:
         async for reply in replies:
             for event in told.events(reply):
@@ -46,15 +46,15 @@ async def run_events(make: Callable[[], Iterable[list[Message]]], speaker: str |
 
 
 def _replies(make: Callable[[], Iterable[list[Message]]]) -> Iterator[list[Message]]:
-    """What `make` gives; an agent that would end the program fails for its own question alone."""
+    """The replies that `make` yields; `SystemExit` fails this reply alone."""
     try:
         yield from make()
     except SystemExit as error:
         raise RuntimeError("The program was told to end in the middle of a reply.") from error
 
 
-class _Told:
-    """What of the reply was told already."""
+class _ReplyDiff:
+    """The events for what each reply adds to the one before."""
 
     def __init__(self, speaker: str | None) -> None:
         self.waiting: dict[str, str] = {}  # call id to tool, for calls without a result
@@ -84,7 +84,7 @@ class _Told:
 
     def _result(self, message: Message) -> Iterator[Event]:
         call_id = self._call_of(message)
-        if call_id not in self.waiting:  # a result nobody asked for: it gets a call, so that it can be shown
+        if call_id not in self.waiting:  # a result without a call: it gets one, so that it can be shown
             yield CallStarted(call_id, message.name or "tool")
             yield CallDelta(call_id, "{}")
         self.waiting.pop(call_id, None)

@@ -1,4 +1,4 @@
-"""The one loop: ask the model, run the tools it calls, ask again, until it answers."""
+"""The tool loop of every agent: ask the model, run the tools it calls, ask again, until it answers."""
 
 from __future__ import annotations
 
@@ -9,21 +9,9 @@ from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.agents.bounds import whole
-from core.agents.budget import Budget
-from core.agents.citing import cited
-from core.agents.pending import call_id, found_before, has_called, without_result
-from core.agents.prompts import (
-    CANNOT_BE_READ,
-    CUT_OFF,
-    LAST_CALL,
-    NO_NAME,
-    NOT_RUN,
-    REPEATED,
-    STOPPED_AT_LIMIT,
-    STOPPED_UNREADABLE,
-)
-from core.agents.repeats import Repeats
+from core.agents.arguments import whole_number
+from core.agents.conversation import call_id, has_called, passages_found, unanswered_calls
+from core.agents.limits import Budget, Repeats
 from core.errors import BadArgumentsError
 from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
@@ -40,6 +28,7 @@ from core.messages.events import (
 )
 from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import Transcript, call_message, edited_call, spent
+from core.rag.citations import CitingStream
 from core.tools.approval import Guard, Policy
 from core.tools.arguments import read_arguments
 from core.tools.guarded import guard_for
@@ -52,12 +41,53 @@ if TYPE_CHECKING:
     from core.tools.approval import Ask
     from core.tools.base import BaseTool
 
+LAST_CALL: Mapping[Lang, str] = {
+    "en": "You have used all the tool calls of this reply. Answer now with what you have found, "
+    "and say what is still open.",
+    "zh": "本次回复的工具调用次数已用完。请根据已有结果直接作答，并说明还有哪些没有查清。",
+}
+NOT_RUN: Mapping[Lang, str] = {
+    "en": "This call was not run: the reply has used all its model calls.",
+    "zh": "该调用未执行：本次回复的模型调用次数已用完。",
+}
+STOPPED_AT_LIMIT: Mapping[Lang, str] = {
+    "en": "I stopped here: after {calls} model calls there was still no answer. "
+    "Ask me to go on, or make the question smaller.",
+    "zh": "我在这里停下了：调用模型 {calls} 次后仍没有得出答案。可以让我继续，或者把问题缩小一些。",
+}
+STOPPED_UNREADABLE: Mapping[Lang, str] = {
+    "en": "I stopped here: the model wrote tool calls that cannot be read, also after it was told twice. "
+    "Try again, or choose another model.",
+    "zh": "我在这里停下了：模型写出的工具调用无法解析，提醒两次后仍然如此。请重试，或换一个模型。",
+}
+CANNOT_BE_READ: Mapping[Lang, str] = {
+    "en": "This call cannot be read, so nothing was run ({why}). "
+    "Write it once more: the tool's name, and its arguments as one JSON object.",
+    "zh": "无法解析该调用，因此没有执行（{why}）。请重新写一次：工具名称，以及一个 JSON 对象形式的参数。",
+}
+NO_NAME: Mapping[Lang, str] = {
+    "en": "This call names no tool, so nothing was run. "
+    "Write it once more: the tool's name, and its arguments as one JSON object.",
+    "zh": "该调用没有给出工具名称，因此没有执行。请重新写一次：工具名称，以及一个 JSON 对象形式的参数。",
+}
+REPEATED: Mapping[Lang, str] = {
+    "en": "This call was not run: you have made the same call with the same arguments twice already, and its result is "
+    "above. Use that, call with other arguments, or answer now.",
+    "zh": "该调用未执行：你已用相同的参数调用过两次，结果就在上文。请直接使用该结果、换用其他参数，或现在作答。",
+}
+CUT_OFF: Mapping[Lang, str] = {
+    "en": "The call was cut off: it may or may not have been carried out, and was not run a second time. "
+    "Find out what is so, or ask the user, before you call it again.",
+    "zh": "该调用被中断：可能已执行，也可能没有，因此未再次执行。再次调用之前，请先查明情况或询问用户。",
+}
+
+
 MOST_MODEL_CALLS = 20
 _MOST_ITERATIONS = 99
 _MOST_UNREADABLE = 2
 
 
-class Asked(Protocol):
+class LoopModel(Protocol):
     """What the loop needs of a model."""
 
     @property
@@ -71,15 +101,14 @@ class Asked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OpeningCall:
     """A call that the agent makes before the model is asked.
 
     Args:
         name: The tool.
-        arguments: For it.
+        arguments: The call's arguments.
         quiet: Whether the call is shown only if it found passages.
-        told_if_empty: Whether the model is told of a call that found nothing; a small one then loses sight of the
-            question and its tools.
+        told_if_empty: Whether the model sees a call that found nothing; it distracts a small model.
     """
 
     name: str
@@ -90,7 +119,7 @@ class Opening:
 
 @dataclass(slots=True)
 class _State:
-    """What one reply has gathered."""
+    """The state of one reply."""
 
     history: list[Message]
     lang: Lang
@@ -108,16 +137,16 @@ class ToolLoop:
     """A model, its tools, and how often it may be asked.
 
     Args:
-        model: Who answers.
-        tools: What may be run, by name.
-        offered: The tools the model is told of; all of them by default.
-        speaker: The agent's name, put on its messages.
-        generate: Over the model's `generate_cfg`.
-        most_calls: Model calls in one reply; the last one is asked to answer without tools, or, within a budget, the
-            reply pauses after it.
+        model: The model, or a wrapper of one.
+        tools: The tools that may run, by name.
+        offered: The names of those that the model may call; all by default.
+        speaker: The agent's name, for its messages.
+        generate: Overrides the model's `generate_cfg`.
+        most_calls: The most model calls in one reply. The last one must answer without tools; with a budget, the reply
+            pauses after it instead.
     """
 
-    model: Asked
+    model: LoopModel
     tools: Mapping[str, BaseTool]
     offered: Sequence[str] | None = None
     speaker: str | None = None
@@ -129,27 +158,27 @@ class ToolLoop:
         messages: Iterable[Message],
         *,
         lang: Lang,
-        opening: Opening | None = None,
+        opening: OpeningCall | None = None,
         approval: Guard | Policy | Ask | None = None,
         budget: Budget | None = None,
         begun: Collection[str] | None = None,
         evidence: list[Passage] | None = None,
         **context: Any,
     ) -> Stream:
-        """The whole reply as events; leaving early stops the model and the tools.
+        """The whole reply as events; closing the stream stops the model and the tools.
 
         Args:
             messages: The conversation, system message included; not changed.
-            lang: The language of what Parlour itself says.
-            opening: A call to make first.
+            lang: The language of Parlour's own sentences.
+            opening: A call to make before the model is asked.
             approval: Decides about every call; without it the tools run as they are called. Within a guarded reply its
                 guard decides as well.
-            budget: Lets the reply pause where it would be ended else.
-            begun: Set where the reply goes on in the middle of its calls: those without a result are made first. The
-                calls named here may have begun before: of these, what cannot be done twice is not.
-            evidence: What other agents have found in the same reply; numbers go on from there, and what is found here
-                is added.
-            context: Handed to the tools that take it; `progress` follows their progress.
+            budget: Lets the reply pause where it would otherwise end.
+            begun: Given where an interrupted reply is resumed: calls without a result are run first. Those with these
+                ids may have started before the interruption; they run again only if their tool is idempotent.
+            evidence: Passages that other agents found in the same reply: numbering continues, and this reply's are
+                added.
+            context: For the tools that take it; `progress` follows their progress.
 
         Raises:
             ModelServiceError: The model failed.
@@ -158,7 +187,7 @@ class ToolLoop:
         state = _State(list(messages), lang, context, budget or Budget(), [] if evidence is None else evidence)
         guard = guard_for(approval)
         runner = ToolRunner(self.tools, guard=guard)
-        async with aclosing(self._before(opening, begun, runner, guard, state)) as events:
+        async with aclosing(self._before_model(opening, begun, runner, guard, state)) as events:
             async for event in events:
                 if isinstance(event, ToolFinished):
                     state.budget.pay(spent(event.message))
@@ -168,49 +197,51 @@ class ToolLoop:
                 budget.check(calls=asked - 1, most_calls=self.most_calls)
             last = budget is None and asked == self.most_calls
             turn = Transcript()
-            async with aclosing(self._asked(state, last=last)) as events:
+            async with aclosing(self._model_turn(state, last=last)) as events:
                 async for event in events:
                     kind = type(event)
                     if kind is MessageStarted or kind is CallStarted:
-                        event = self._named(event)  # noqa: PLW2901 - the same event, with a name
+                        event = self._with_name(event)  # noqa: PLW2901 - the same event, with a name
                     turn.apply(event)
                     yield event
             if calls := turn.unanswered():
                 state.called = True
-                async with aclosing(self._answered(calls, turn, runner, state, last=last)) as events:
+                async with aclosing(self._run_calls(calls, turn, runner, state, last=last)) as events:
                     async for event in events:
                         yield event
             state.budget.pay(turn.usage)
             if state.over or not calls:
                 return
 
-    async def _before(
+    async def _before_model(
         self,
-        opening: Opening | None,
+        opening: OpeningCall | None,
         begun: Collection[str] | None,
         runner: ToolRunner,
         guard: Guard | None,
         state: _State,
     ) -> Stream:
-        """What comes before the model is asked."""
+        """Resumed calls and the opening call."""
         if begun is not None:
-            async with aclosing(self._caught_up(begun, runner, state)) as events:
+            async with aclosing(self._resume_calls(begun, runner, state)) as events:
                 async for event in events:
                     yield event
         if opening is not None:
-            async with aclosing(self._open(opening, ToolRunner(self.tools, guard=_unasked(guard)), state)) as events:
+            async with aclosing(
+                self._make_opening_call(opening, ToolRunner(self.tools, guard=_without_asking(guard)), state)
+            ) as events:
                 async for event in events:
                     yield event
 
-    async def _caught_up(self, begun: Collection[str], runner: ToolRunner, state: _State) -> Stream:
-        """Make the calls that a broken off reply was in the middle of."""
-        state.evidence += found_before(state.history)
-        calls = without_result(state.history)
+    async def _resume_calls(self, begun: Collection[str], runner: ToolRunner, state: _State) -> Stream:
+        """Run the unanswered calls of an interrupted reply."""
+        state.evidence += passages_found(state.history)
+        calls = unanswered_calls(state.history)
         state.called = has_called(state.history)
         state.repeats.take(calls)
         spent = [call for call in calls if call_id(call) in begun and not self._may_run_twice(call)]
         results: list[Message] = []
-        for event in _answers(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
+        for event in _failed_results(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
             results += [event.message] if isinstance(event, ToolFinished) else []
             yield event
         again = [call for call in calls if call not in spent]
@@ -226,22 +257,22 @@ class ToolLoop:
         tool = self.tools.get(call.function_call.name) if call.function_call is not None else None
         return tool is None or tool.idempotent
 
-    async def _answered(
+    async def _run_calls(
         self, calls: Sequence[Message], turn: Transcript, runner: ToolRunner, state: _State, *, last: bool
     ) -> Stream:
-        """Run the calls of a turn, or say why the reply ends here."""
+        """Run the calls of a turn, or end the reply with a sentence that says why."""
         if last:
             state.over = True
-            for event in self._refused(calls, state):
+            for event in self._refuse_calls(calls, state):
                 yield event
             return
         cut_off = turn.reason == "length"
         lost = [call for call in calls if _is_lost(call, cut_off=cut_off)]
-        for event in _answers(lost, lambda call: _what_is_wrong(call, state.lang), "bad_arguments"):
+        for event in _failed_results(lost, lambda call: _why_unreadable(call, state.lang), "bad_arguments"):
             turn.apply(event)
             yield event
         repeated = [call for call in state.repeats.take(calls) if call not in lost]
-        for event in _answers(repeated, lambda _: REPEATED[state.lang], "repeated"):
+        for event in _failed_results(repeated, lambda _: REPEATED[state.lang], "repeated"):
             turn.apply(event)
             yield event
         readable = [call for call in calls if call not in lost and call not in repeated]
@@ -253,16 +284,16 @@ class ToolLoop:
         state.unreadable += bool(lost) or any(_is_unreadable(call) for call in calls)
         if state.unreadable > _MOST_UNREADABLE:
             state.over = True
-            for event in self._said(STOPPED_UNREADABLE[state.lang]):
+            for event in self._sentence(STOPPED_UNREADABLE[state.lang]):
                 yield event
 
-    def _asked(self, state: _State, *, last: bool) -> Stream:
+    def _model_turn(self, state: _State, *, last: bool) -> Stream:
         """The model's next turn."""
         names = self.tools if self.offered is None else self.offered
         functions = tuple(self.tools[name].function for name in names)
         generate, messages = self.generate, state.history
         if state.called and named_choice(ChatRequest((), generate={**self.model.generate_cfg, **generate})):
-            generate = {**generate, "function_choice": "auto"}  # it was called; now the model may answer
+            generate = {**generate, "function_choice": "auto"}  # the forced call was made; now the model may answer
         if last and functions:
             generate = {**generate, "function_choice": "none"}
             messages = [*messages, Message(USER, LAST_CALL[state.lang])]
@@ -270,10 +301,10 @@ class ToolLoop:
         if not state.evidence:
             return events
         question = next((one.get_text_content() for one in reversed(state.history) if one.role == USER), "")
-        return cited(events, state.evidence, question)
+        return with_citations(events, state.evidence, question)
 
-    async def _open(self, opening: Opening, runner: ToolRunner, state: _State) -> Stream:
-        """Make the first call as if the model had made it."""
+    async def _make_opening_call(self, opening: OpeningCall, runner: ToolRunner, state: _State) -> Stream:
+        """Make the opening call as if the model had made it."""
         new_id, arguments = f"call_{token_hex(8)}", json.dumps(dict(opening.arguments), ensure_ascii=False)
         turn = Transcript()
         held: list[Event] = [
@@ -300,31 +331,31 @@ class ToolLoop:
         if found or (opening.told_if_empty and not opening.quiet):
             state.history += turn.messages()
 
-    def _named(self, event: Event) -> Event:
+    def _with_name(self, event: Event) -> Event:
         if isinstance(event, CallStarted) and not event.name.strip():
             return CallStarted(event.call_id, UNREADABLE)
         if isinstance(event, MessageStarted) and event.name is None:
             return MessageStarted(self.speaker)
         return event
 
-    def _refused(self, calls: Sequence[Message], state: _State) -> Iterator[Event]:
-        """Calls that come when no more may: none stays unanswered, and the user is told."""
-        yield from _answers(calls, lambda _: NOT_RUN[state.lang], "call_limit")
-        yield from self._said(STOPPED_AT_LIMIT[state.lang].format(calls=self.most_calls))
+    def _refuse_calls(self, calls: Sequence[Message], state: _State) -> Iterator[Event]:
+        """Answer calls beyond the limit with a refusal, and tell the user."""
+        yield from _failed_results(calls, lambda _: NOT_RUN[state.lang], "call_limit")
+        yield from self._sentence(STOPPED_AT_LIMIT[state.lang].format(calls=self.most_calls))
 
-    def _said(self, text: str) -> Iterator[Event]:
+    def _sentence(self, text: str) -> Iterator[Event]:
         yield MessageStarted(self.speaker)
         yield TextDelta(text)
         yield MessageFinished("stop")
 
 
-def most_model_calls(wanted: int) -> int:
-    """How often a model may be asked for one reply. Raises SettingsError."""
-    return whole("max_iteration", wanted, 1, _MOST_ITERATIONS)
+def checked_model_calls(wanted: int) -> int:
+    """The most model calls of a reply, as an agent is given it. Raises SettingsError."""
+    return whole_number("max_iteration", wanted, 1, _MOST_ITERATIONS)
 
 
-def _unasked(guard: Guard | None) -> Guard | None:
-    """For what the agent does of itself to answer at all: what is forbidden stays so, but nobody is asked."""
+def _without_asking(guard: Guard | None) -> Guard | None:
+    """The guard of the opening call: denied tools stay denied, but nobody is asked."""
     if guard is None:
         return None
     free = Guard(Policy("never", deny=guard.policy.deny))
@@ -336,8 +367,8 @@ def _context(state: _State) -> dict[str, Any]:
     return {**state.context, "lang": state.lang, "messages": state.history, "evidence": state.evidence}
 
 
-def _answers(calls: Iterable[Message], text: Callable[[Message], str], failed: str) -> Iterator[Event]:
-    """Results for calls that are not run."""
+def _failed_results(calls: Iterable[Message], text: Callable[[Message], str], failed: str) -> Iterator[Event]:
+    """Results, as failures, for calls that are not run."""
     for call in calls:
         name = call.function_call.name if call.function_call else UNREADABLE
         extra = {"function_id": call_id(call), "failed": failed}
@@ -346,15 +377,15 @@ def _answers(calls: Iterable[Message], text: Callable[[Message], str], failed: s
 
 
 def _is_lost(call: Message, *, cut_off: bool) -> bool:
-    """Whether nobody can run a call: what might have been mended in it was. Of one cut off the runner tells."""
+    """Whether a call cannot be run even after repair; the runner reports one that was cut off."""
     requested = call.function_call
     if requested is None or requested.name == UNREADABLE:
         return True
     return is_marked(requested.arguments) and not cut_off
 
 
-def _what_is_wrong(call: Message, lang: Lang) -> str:
-    """What a model is told of a call that cannot be read."""
+def _why_unreadable(call: Message, lang: Lang) -> str:
+    """The result of a call that cannot be read."""
     written = json.loads(call.function_call.arguments) if call.function_call else ""
     if isinstance(written, str):
         try:
@@ -374,3 +405,21 @@ def _is_unreadable(call: Message) -> bool:
     except BadArgumentsError:
         return True
     return False
+
+
+async def with_citations(events: Stream, passages: Sequence[Passage], question: str = "") -> Stream:
+    """The events with citation marks in their text; held back text is flushed before any other event."""
+    citing = CitingStream(passages, question)
+    speaking = False
+    async with aclosing(events) as source:
+        async for event in source:
+            if isinstance(event, TextDelta):
+                speaking = True
+                if text := citing.feed(event.text):
+                    yield TextDelta(text)
+                continue
+            if speaking:
+                if rest := citing.close():
+                    yield TextDelta(rest)
+                citing, speaking = CitingStream(passages, question), False
+            yield event

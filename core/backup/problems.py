@@ -13,6 +13,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "backup_no_data": ("There is no database in {home}.", "Name the data folder with --home."),
     "backup_exists": ("{file} is there already.", "Choose another name, or move it away."),
     "backup_no_write": ("The backup {file} cannot be written: {why}.", ""),
+    "backup_no_read": ("The file {file} cannot be read: {why}.", "Let this user read it, then make the backup."),
     "backup_no_file": ("There is no file {file}.", ""),
     "backup_not_one": ("{file} is no backup of Parlour, or was cut short.", "Use another backup."),
     "backup_damaged": ("The backup {file} is damaged at {name}.", "Use another backup; nothing was changed."),

@@ -9,6 +9,7 @@ import time
 import zipfile
 from contextlib import closing, suppress
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
@@ -42,7 +43,7 @@ def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tupl
 
     Raises:
         NoSpaceError: The disk is full.
-        StorageError: key `backup_no_data`, `backup_exists`, `backup_no_write`, or the database's own.
+        StorageError: key `backup_no_data`, `backup_exists`, `backup_no_read`, `backup_no_write`, or the database's own.
     """
     database = home / DATABASE
     if not database.is_file():
@@ -51,7 +52,7 @@ def write_backup(home: Path, target: Path, *, with_secret: bool = False) -> tupl
         target = target / f"parlour-{time.strftime('%Y%m%d-%H%M%S')}.zip"
     if target.exists():
         raise problem("backup_exists", file=str(target))
-    draft = target.with_name(f".{target.name}.part")
+    draft = target.with_name(f".{target.name}.{token_hex(4)}.part")  # another backup may be on its way to this name
     try:
         with (
             os.fdopen(os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600), "w+b") as file,
@@ -123,7 +124,13 @@ class _Writing:
 
     def _add(self, name: str, path: Path) -> None:
         digest, size = hashlib.sha256(), 0
-        with path.open("rb") as source:
+        try:
+            source = path.open("rb")
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise problem("backup_no_read", file=str(path), why=error.strerror or str(error)) from error
+        with source:
             about = zipfile.ZipInfo(name, time.localtime()[:6])
             about.compress_type = zipfile.ZIP_DEFLATED
             about.external_attr = 0o600 << 16

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from core.agents.mapping import Answer, answered
+from core.agents.mapping import Answer, ask_agent
 from core.errors import ParlourError
-from core.llm.batch import in_order
+from core.llm.concurrency import in_order
 from core.messages.message import FUNCTION, Usage
 from core.tools.approval import Guard
 
@@ -78,7 +78,7 @@ async def run_batch(  # noqa: PLR0913 - four things, and by name how
 
     async def ask(question: BatchQuestion) -> None:
         try:
-            answer = await answered(agent, question.messages, approval=guard)
+            answer = await ask_agent(agent, question.messages, approval=guard)
         except ParlourError as error:
             file.add(_failed(question, error))
             tally.failed += 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from core.agents.config_problems import plain
+from core.agents.config.problems import one_line
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -27,12 +27,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "batch_same_file": "Questions and answers cannot be the same file.",
     "batch_in_use": "Another batch is writing to {file}: wait for its end, or choose another file with --out.",
 }
-"""Keys to English; `webui/words/batch_zh.py` says the same in Chinese."""
+"""Keys to English; the other languages are in `webui/words`."""
 
 
 class BatchError(SettingsError, ValueError):
     """A file of questions or answers is wrong."""
 
     def __init__(self, key: str, **details: Any) -> None:
-        told = {name: plain(value) if isinstance(value, str) else value for name, value in details.items()}
+        told = {name: one_line(value) if isinstance(value, str) else value for name, value in details.items()}
         super().__init__(SENTENCES[key].format_map(told), key=key, **told)

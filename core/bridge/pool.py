@@ -41,6 +41,7 @@ class Pool(Generic[_T]):
         end: Closes one.
         intact: Whether one that is open can still be used; where it says no, that one is closed, whoever uses it, and
             another is opened in its place.
+        kept: Whether one that nobody uses any more is worth keeping; where it says no, it is closed at once.
         idle: Seconds that one stays open unused.
         most: How many stay open unused.
     """
@@ -51,12 +52,14 @@ class Pool(Generic[_T]):
         end: Callable[[_T], Awaitable[None]],
         *,
         intact: Callable[[_T], bool] = lambda _: True,
+        kept: Callable[[_T], bool] = lambda _: True,
         idle: float,
         most: int,
     ) -> None:
         self._make = make
         self._end = end
         self._intact = intact
+        self._kept = kept
         self._idle = idle
         self._most = most
         self._entries: dict[str, _Entry[_T]] = {}
@@ -126,6 +129,9 @@ class Pool(Generic[_T]):
             return
         if entry.failed:
             del self._entries[key]
+            return
+        if entry.opening.done() and not self._kept(entry.opening.result()):
+            self._close(key)
             return
         entry.idle_since = asyncio.get_running_loop().time()
         self._unused[key] = entry

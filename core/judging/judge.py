@@ -7,7 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Final
 
 from core.agents.basic import BasicAgent
-from core.agents.mapping import answered
+from core.agents.mapping import ask_agent
 from core.errors import ParlourError
 from core.judging.checks import Outcome
 from core.judging.problems import suite_problem
@@ -64,7 +64,7 @@ class Judge:
         agent = BasicAgent(llm=self.model, system_message=_TOLD[lang])
         agent.extra_generate_cfg.update(self._generate)
         try:
-            reply = await answered(agent, [Message(USER, asked)], lang=lang)
+            reply = await ask_agent(agent, [Message(USER, asked)], lang=lang)
         except ParlourError as error:
             raise suite_problem("suite_judge", why=str(error)) from error
         return verdict(reply.text), reply.usage

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
-from core.agents.config import AgentConfig
-from core.agents.config_build import agent_from, model_of, problems_in
-from core.agents.config_parts import GenerateConfig, LLMConfig
-from core.agents.config_problems import ConfigError
-from core.agents.language import language_of
+from core.agents.config.build import model_of, problems_in
+from core.agents.config.problems import ConfigError
+from core.agents.config.schema import AgentConfig, GenerateConfig, LLMConfig
+from core.agents.conversation import language_of
 from core.judging.judge import Judge
 from core.judging.problems import suite_problem, within
 from core.judging.row import Row
@@ -173,7 +172,7 @@ class Plan:
         model = self._model(config)
         made = config.model_copy(update={"llm": LLMConfig.of_model(model), "model": None, "provider": None})
         try:
-            agent = agent_from(Agent, made, self.variables)
+            agent = Agent.from_config(made, variables=self.variables)
         except ConfigError as error:
             raise ConfigError(within(place, error)) from error
         if self.cache_dir is not None and not model.generate_cfg.get("cache_dir") and not model.cfg.get("cache_dir"):

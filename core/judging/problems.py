@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from core.agents.config_problems import ConfigError, plain
+from core.agents.config.problems import ConfigError, one_line
 from core.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -26,12 +26,12 @@ SENTENCES: Final[Mapping[str, str]] = {
     "suite_none_left": "No task has the tag {tag}.",
     "suite_judge": "The judge failed: {why}",
 }
-"""Keys to English; `webui/words/judging_zh.py` says the same in Chinese."""
+"""Keys to English; the other languages are in `webui/words`."""
 
 
 def suite_problem(key: str, **details: Any) -> SettingsError:
     """One thing that is wrong with a suite."""
-    told = {name: plain(value) if isinstance(value, str) else value for name, value in details.items()}
+    told = {name: one_line(value) if isinstance(value, str) else value for name, value in details.items()}
     return SettingsError(SENTENCES[key].format_map(told), key=key, **told)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from core.agents.mapping import answered
+from core.agents.mapping import ask_agent
 from core.batch.answers import AnswerFile
 from core.batch.job import Tally
 from core.batch.questions import BatchQuestion
@@ -22,7 +22,7 @@ from core.judging.problems import suite_problem
 from core.judging.result import SuiteRun
 from core.judging.row import Row, answer_row, said_error
 from core.judging.suite import Suite
-from core.llm.batch import in_order
+from core.llm.concurrency import in_order
 from core.messages.message import Usage
 from core.tools.approval import Guard, Policy
 
@@ -135,7 +135,7 @@ class _Examiner:
 
     async def _row(self, asked: Asked) -> Row:
         try:
-            answer = await answered(asked.agent, asked.messages, approval=self._guard, lang=asked.lang)
+            answer = await ask_agent(asked.agent, asked.messages, approval=self._guard, lang=asked.lang)
             outcomes: list[Outcome] = []
             usage = Usage()
             for check in asked.task.checks:

@@ -14,12 +14,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, PrivateAttr, ValidationError
 
-from core.agents.config import AgentConfig
-from core.agents.config_file import placed, read_file
-from core.agents.config_parts import Part, Text, Whole
-from core.agents.config_problems import ConfigError, problem, problems_of
+from core.agents.config.problems import ConfigError, problem, problems_of
+from core.agents.config.reading import read_file, with_absolute_paths
+from core.agents.config.schema import AgentConfig, ConfigPart, NonEmptyText, StrictInt
 from core.judging.problems import suite_problem
-from core.rag.web import is_web_address
+from core.rag.sources import is_web_address
 
 if TYPE_CHECKING:
     from core.errors import ParlourError
@@ -34,7 +33,7 @@ def _section(name: str) -> BeforeValidator:
     return BeforeValidator(lambda given: {name: given} if isinstance(given, str) else given)
 
 
-class Place(Part):
+class Place(ConfigPart):
     """A place that an answer must cite.
 
     Args:
@@ -42,11 +41,11 @@ class Place(Part):
         page: Counted from 1; left out, any will do.
     """
 
-    document: Text
-    page: Annotated[Whole | None, Field(ge=1)] = None
+    document: NonEmptyText
+    page: Annotated[StrictInt | None, Field(ge=1)] = None
 
 
-class Called(Part):
+class Called(ConfigPart):
     """A call that must have been made.
 
     Args:
@@ -54,14 +53,14 @@ class Called(Part):
         arguments: Regular expressions that are found in the values of these arguments.
     """
 
-    tool: Text
+    tool: NonEmptyText
     arguments: dict[str, str] = Field(default_factory=dict)
 
 
 _Place = Annotated[Place, _section("document")]
 
 
-class Check(Part):
+class Check(ConfigPart):
     """One thing that a right answer has; exactly one of these is given.
 
     Args:
@@ -73,14 +72,16 @@ class Check(Part):
         judged: What a model must find of the answer, in a sentence or more.
     """
 
-    contains: Annotated[list[Text], BeforeValidator(_listed, json_schema_input_type=str | list[str])] | None = None
-    regex: Text | None = None
+    contains: Annotated[list[NonEmptyText], BeforeValidator(_listed, json_schema_input_type=str | list[str])] | None = (
+        None
+    )
+    regex: NonEmptyText | None = None
     cites: (
         Annotated[list[_Place], BeforeValidator(_listed, json_schema_input_type=str | Place | list[Place])] | None
     ) = None
     called: Annotated[Called, _section("tool")] | None = None
     no_tool: Literal[True] | None = None
-    judged: Text | None = None
+    judged: NonEmptyText | None = None
 
     @property
     def kind(self) -> str:
@@ -88,7 +89,7 @@ class Check(Part):
         return next((name for name in type(self).model_fields if getattr(self, name) is not None), "")
 
 
-class Task(Part):
+class Task(ConfigPart):
     """A question, and the checks of its answer. All must be met.
 
     Args:
@@ -102,20 +103,20 @@ class Task(Part):
         lang: Its language, where it is not plain from the question.
     """
 
-    id: Text
-    question: Text
+    id: NonEmptyText
+    question: NonEmptyText
     checks: list[Check] = Field(min_length=1)
-    agent: Text | None = None
-    files: list[Text] = Field(default_factory=list[str])
-    library: Text | None = None
-    tags: list[Text] = Field(default_factory=list[str])
+    agent: NonEmptyText | None = None
+    files: list[NonEmptyText] = Field(default_factory=list[str])
+    library: NonEmptyText | None = None
+    tags: list[NonEmptyText] = Field(default_factory=list[str])
     lang: Literal["en", "zh"] | None = None
 
 
 _Agent = Annotated[str | dict[str, Any] | None, Field(json_schema_extra={"description": "An agent, or its file."})]
 
 
-class Suite(Part):
+class Suite(ConfigPart):
     """Tasks, and who they are for.
 
     Args:
@@ -128,7 +129,7 @@ class Suite(Part):
     """
 
     tasks: list[Task] = Field(min_length=1)
-    name: Text | None = None
+    name: NonEmptyText | None = None
     description: str = ""
     agent: _Agent = None
     agents: dict[str, dict[str, Any]] = Field(default_factory=dict)
@@ -230,4 +231,4 @@ def section(suite: Suite, given: str | Mapping[str, Any] | None) -> str | dict[s
     """A section of a suite that stands for an agent, ready for `AgentConfig.of`: its paths are absolute."""
     if isinstance(given, str):
         return suite.file(given)
-    return None if given is None else placed(given, suite.folder)
+    return None if given is None else with_absolute_paths(given, suite.folder)

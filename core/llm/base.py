@@ -12,9 +12,7 @@ from core.bridge.endings import released
 from core.bridge.snapshots import are_dicts, as_messages, deltas, dumped, in_dicts, listed, snapshots
 from core.bridge.sync import run
 from core.errors import ModelServiceError, ParlourError, SettingsError
-from core.llm.asking import check_messages, read_settings
-from core.llm.batch import DEFAULT_CONCURRENCY, in_order
-from core.llm.language import language_of
+from core.llm.concurrency import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.request import (
@@ -25,19 +23,21 @@ from core.llm.request import (
     Progress,
     Source,
     Stream,
+    language_of,
     merge_generate,
 )
 from core.llm.seed_hooks import Hooks, hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
-from core.llm.wire.functions import checked
+from core.llm.validation import check_messages, read_settings
+from core.llm.wire.tools import checked_functions
 from core.messages.message import Message, ModelResponse
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
-    from core.llm.record import OnCall
+    from core.llm.telemetry import OnCall
 
 __all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
 
@@ -69,12 +69,14 @@ class BaseChatModel:
     in_process: bool = False
     tokens_per_message: int = 0
     default_model: ClassVar[str] = ""
+    service_address: ClassVar[str] = ""
+    """Where its service is if the settings do not say; empty if that is unknown, or there is none."""
     call_listeners: tuple[OnCall, ...] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "_chat_with_functions" in vars(cls) and "native_calls" not in vars(cls):
-            cls.native_calls = True  # its calls are its own
+            cls.native_calls = True  # it has calls of its own
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         self.cfg: dict[str, Any] = dict(cfg or {})
@@ -83,16 +85,16 @@ class BaseChatModel:
         generate: Any = self.cfg.get("generate_cfg") or {}
         if not isinstance(generate, Mapping):
             raise SettingsError("The model's 'generate_cfg' must be a dict.", hint="Give names and values.")
-        said = cast("Mapping[str, Any]", generate).items()
-        self.generate_cfg = read_settings({name: value for name, value in said if value is not None})
+        given_settings = cast("Mapping[str, Any]", generate).items()
+        self.generate_cfg = read_settings({name: value for name, value in given_settings if value is not None})
         self.label: str = self.model or self.model_type
 
     def __getstate__(self) -> dict[str, Any]:
-        """What a copy keeps: not the layers, which belong to this very model."""
-        return {name: value for name, value in vars(self).items() if name not in {"_whole", "_counter"}}
+        """A copy makes layers and a counter of its own."""
+        return {name: value for name, value in vars(self).items() if name not in {"_stacked", "_counter"}}
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """A copy of a back end of Parlour's is made from its settings: connections and weights stay where they are."""
+        """Parlour's own back ends are copied by their settings, without connections and weights."""
         maker = next(cls for cls in type(self).__mro__ if "__init__" in vars(cls))
         if maker.__module__.startswith("core.llm.backends."):
             return type(self), (self.cfg,)
@@ -100,17 +102,17 @@ class BaseChatModel:
 
     @property
     def service(self) -> Service:
-        """Where the model is, as logs and traces name it; a back end that knows better says so."""
-        found = service_of(self.cfg, self.model_type)
+        """Where the model is, as logs and traces name it; a back end may know better."""
+        found = service_of(self.cfg, self.model_type, self.service_address)
         return replace(found, here=True) if self.in_process and not found.address else found
 
     async def account(self) -> str:
-        """A mark of the service and the key that a call will use, which tells neither: the cache tells them apart."""
+        """A digest of the service and key that a call will use, part of the cache's keys."""
         return account_mark(self.service.address, key_of(self.cfg))
 
     @property
     def max_retries(self) -> int:
-        """How often a call is tried again where it says nothing else: 0 unless `generate_cfg` says so."""
+        """The default number of retries, from `generate_cfg`; else 0."""
         return self.generate_cfg.get("max_retries") or 0
 
     @property
@@ -126,17 +128,17 @@ class BaseChatModel:
         Leaving early (`async with aclosing(...)`) stops the model.
 
         Raises:
-            ModelServiceError: The model failed; the class says whether trying again may help.
+            ModelServiceError: The model failed; the class says whether a retry may help.
             BadMessagesError: There is nothing to answer, or the order of the messages is wrong.
-            ModelRefusedError: A tool has no name, or no proper schema.
+            ModelRefusedError: A tool has no name, or an invalid schema.
             SettingsError: A limit in `generate_cfg` makes no sense.
         """
         generate = read_settings(merge_generate(self.generate_cfg, request.generate))
         if "use_raw_api" not in request.generate:
-            generate.pop("use_raw_api", None)  # the model's own wish is its `native_calls` by now
+            generate.pop("use_raw_api", None)  # the model's own setting is in `native_calls`
         check_messages(request.messages)
-        checked(request.functions)
-        return self._whole(replace(request, generate=generate))
+        checked_functions(request.functions)
+        return self._stacked(replace(request, generate=generate))
 
     @overload
     def chat(
@@ -320,16 +322,16 @@ class BaseChatModel:
         return counter_for(self.model)
 
     async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
-        """Fetch and load what the model needs, once; `progress` is told how far it is. A service needs nothing."""
+        """Fetch and load what the model needs, once, reporting to `progress`; nothing for a service."""
 
     def warm_up(self, progress: Callable[[Progress], None] | None = None) -> None:
         """Load the weights, or open the connection to the service, before the first question is asked.
 
         Args:
-            progress: Told how far the weights are.
+            progress: Called with bytes while weights are fetched.
 
         Raises:
-            ModelServiceError: The service cannot be reached, or the weights cannot be had.
+            ModelServiceError: The service cannot be reached, or the weights cannot be fetched.
         """
         run(self.awarm_up(progress))
 
@@ -339,23 +341,23 @@ class BaseChatModel:
         await self._connect()
 
     def on_call(self, listen: OnCall) -> Callable[[], None]:
-        """Be told of each call of this model when it is over, with its four stages (`ModelCall`).
+        """Listen to the calls of this model: each is reported when it is over, with its four stages (`ModelCall`).
 
-        The four: the messages given, those sent after fitting and templates, the raw reply, the parsed reply.
-        While nobody listens nothing is kept.
+        The four: the messages given, those sent after fitting and templates, the raw reply, the parsed reply. They
+        are kept only while there are listeners.
 
         Args:
             listen: Called on the loop that ran the call; it must be quick, and must not fail.
 
         Returns:
-            A function that ends it.
+            A function that removes the listener.
         """
         self.call_listeners = (*self.call_listeners, listen)
 
-        def leave() -> None:
+        def remove() -> None:
             self.call_listeners = tuple(each for each in self.call_listeners if each is not listen)
 
-        return leave
+        return remove
 
     async def aclose(self) -> None:
         """Close connections and free memory; the next question opens them again."""
@@ -368,7 +370,7 @@ class BaseChatModel:
         return hooks_stream(hooks, request, type(self).__name__)
 
     async def _connect(self) -> None:
-        """Open the connection that the first question will use. A model in this process needs none."""
+        """Open the connection that the first request will use; nothing for a model in this process."""
 
     def _chat_stream(
         self,
@@ -392,16 +394,16 @@ class BaseChatModel:
         generate_cfg: dict[str, Any],
         lang: Lang,
     ) -> list[Message] | Iterable[list[Message]]:
-        """Synchronous hook: a reply that may call `functions`. A model that has it is asked for calls by it alone.
+        """Synchronous hook: a reply that may call `functions`. If it exists, it handles all requests with functions.
 
-        Without it Parlour writes the functions into the prompt and reads calls from the text, by the two hooks above.
+        Without it Parlour puts the functions into the prompt and parses calls from the text of the two hooks above.
         """
         raise NotImplementedError
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _whole(self) -> Source:
+    def _stacked(self) -> Source:
         return stacked(self, self._stream)
 
     def _request(
@@ -422,7 +424,7 @@ class BaseChatModel:
                 async for event in events:
                     transcript.apply(event)
         except ModelServiceError as error:
-            if said := transcript.messages():  # what had come is not lost with the rest
-                error.extra = {**(error.extra or {}), "partial": dumped(said)}
+            if reply := transcript.messages():  # what had come is kept
+                error.extra = {**(error.extra or {}), "partial": dumped(reply)}
             raise
         return transcript.messages()

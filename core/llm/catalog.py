@@ -1,4 +1,4 @@
-"""The table of models: name, class, and the extra that brings what it needs."""
+"""The table of back ends: model type, class, and the extra with its packages."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ if TYPE_CHECKING:
 LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
     "model type",
     {
-        "openai": Entry("core.llm.backends.openai:OpenAIModel"),
-        "oai": Entry("core.llm.backends.openai:OpenAIModel"),
-        "openai_public": Entry("core.llm.backends.openai_public:PublicOpenAIModel"),
-        "qwenvl_oai": Entry("core.llm.backends.openai_qwen:VisionModel"),
-        "qwenomni_oai": Entry("core.llm.backends.openai_qwen:OmniModel"),
-        "azure": Entry("core.llm.backends.azure:AzureModel"),
-        "qwen_dashscope": Entry("core.llm.backends.dashscope:DashScopeModel"),
-        "qwenvl_dashscope": Entry("core.llm.backends.dashscope:DashScopeVisionModel"),
-        "qwenaudio_dashscope": Entry("core.llm.backends.dashscope:DashScopeAudioModel"),
-        "transformers": Entry("core.llm.backends.transformers:TransformersModel", extra="transformers"),
-        "llama_cpp": Entry("core.llm.backends.llama_cpp:LlamaCppModel"),
+        "openai": Entry("core.llm.backends.openai.model:OpenAIModel"),
+        "oai": Entry("core.llm.backends.openai.model:OpenAIModel"),
+        "openai_public": Entry("core.llm.backends.openai.variants:PublicOpenAIModel"),
+        "qwenvl_oai": Entry("core.llm.backends.openai.variants:VisionModel"),
+        "qwenomni_oai": Entry("core.llm.backends.openai.variants:OmniModel"),
+        "azure": Entry("core.llm.backends.openai.variants:AzureModel"),
+        "qwen_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeModel"),
+        "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
+        "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),
+        "transformers": Entry("core.llm.backends.transformers.model:TransformersModel", extra="transformers"),
+        "llama_cpp": Entry("core.llm.backends.llama_cpp.model:LlamaCppModel"),
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),
     },
 )
-"""The model types, by name: a mapping. Naming them imports nothing; `register_llm` adds one."""
+"""Model types by name; a class is imported when it is first used. `register_llm` adds one."""
 
 Model = TypeVar("Model", bound=type[BaseChatModel])
 

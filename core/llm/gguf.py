@@ -1,4 +1,4 @@
-"""The head of a GGUF file: what the model is, and whether the file is whole. The weights themselves are not read."""
+"""The header of a GGUF file: what the model is, and whether the file is complete."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _VERSIONS: Final = (2, 3)
 _NUMBERS: Final = {0: "B", 1: "b", 2: "H", 3: "h", 4: "I", 5: "i", 6: "f", 7: "?", 10: "Q", 11: "q", 12: "d"}
 _STRING, _ARRAY = 8, 9
 _LONGEST_TEXT: Final = 16 * 1024 * 1024
-_MOST: Final = 10_000_000  # entries of a table or a list: more is no model but a damaged number
+_MOST: Final = 10_000_000  # entries of a table or list: more is a damaged number
 _DEEPEST: Final = 4
-# Weights in a block, and bytes of a block, by the number of the packing; one that is not here is not measured.
+# Weights and bytes per block, by quantization type; other types are not measured.
 _BLOCKS: Final = {
     0: (1, 4),
     1: (1, 2),
@@ -41,12 +41,12 @@ _NO_CHAT: Final = ("bert", "clip", "t5encoder", "gte", "wavtokenizer")
 
 @dataclass(frozen=True, slots=True)
 class GgufFacts:
-    """What the head says.
+    """Facts in the header.
 
     Args:
         architecture: As llama.cpp names it: `llama`, `qwen2` …
-        name: What its makers call it; empty where they do not say.
-        context: How many tokens it was made to read at once; 0 where it does not say.
+        name: The makers' name; empty if there is none.
+        context: Longest context in tokens; 0 if it is not given.
     """
 
     architecture: str
@@ -59,10 +59,10 @@ def read_gguf(path: Path, *, whole: bool = False) -> GgufFacts:
 
     Args:
         path: The file.
-        whole: Look through all of the head, and whether the weights that it lists are there. Takes about 0.2 s.
+        whole: Read all of the header, and check that no weights are missing. Takes about 0.2 s.
 
     Raises:
-        ModelServiceError: It is no GGUF file, is damaged or cut off, or no model that writes (`weights_not_loaded`).
+        ModelServiceError: It is no GGUF file, is damaged or cut off, or no chat model (`weights_not_loaded`).
         OSError: It cannot be read.
     """
     with path.open("rb") as file:
@@ -87,7 +87,7 @@ def read_gguf(path: Path, *, whole: bool = False) -> GgufFacts:
 
 
 class _DamagedError(Exception):
-    """A number that no model has."""
+    """An implausible number."""
 
 
 @dataclass(slots=True)
@@ -97,7 +97,7 @@ class _Head:
     values: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def read(self, *, whole: bool) -> int:
-        """Read the table of values, up to the vocabulary unless the `whole` is wanted. Returns how many weights."""
+        """Read the metadata, up to the vocabulary unless `whole`; returns the number of tensors."""
         tensors, count = self._count(), self._count()
         for _ in range(count):
             key, kind = self._text(), self.number("I")
@@ -107,7 +107,7 @@ class _Head:
         return tensors
 
     def missing(self, tensors: int) -> int:
-        """How many bytes the file is too short for the weights that it lists."""
+        """The bytes that the file lacks for its tensors."""
         end = 0
         for _ in range(tensors):
             self._text()
@@ -147,7 +147,7 @@ class _Head:
         else:
             for _ in range(count):
                 self._skip(self.number("Q")) if inner == _STRING else self._value(inner, depth + 1)
-        return None  # lists hold vocabularies, which nobody asks for
+        return None  # lists hold vocabularies, which are not needed
 
     def _text(self) -> str:
         size = self._at_most(self.number("Q"), _LONGEST_TEXT)

@@ -1,31 +1,33 @@
-"""Whatever lies on this machine, put into the request itself: pictures, recordings, videos and their frames."""
+"""Local pictures, recordings and videos, inlined into the request as `data:` URIs."""
 
 from __future__ import annotations
 
 import asyncio
 from base64 import b64encode
 from binascii import a2b_base64
+from io import BytesIO
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from core.errors import ModelRefusedError
 from core.llm.local_files import path_of
-from core.llm.pictures import data_uri, kind_of, unreadable
 from core.messages.content import ContentItem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from PIL.Image import Image as Picture
+
     from core.messages.message import Message
 
-Heard: TypeAlias = Literal["audio", "video"]
+MediaKind: TypeAlias = Literal["audio", "video"]
 
 LARGEST: Final = 20 * 1024 * 1024
-"""Bytes of a recording or video that goes into a request; base64 makes it a third larger."""
+"""Bytes of an inlined recording or video, before base64, which adds a third."""
 
 _WORDS: Final = {"audio": "recording", "video": "video"}
 _KEYS: Final = {"audio": "recording_unreadable", "video": "video_unreadable"}
 _ELSEWHERE: Final = ("http://", "https://", "oss://")
-_STARTS: Final[dict[Heard, dict[bytes, str]]] = {
+_STARTS: Final[dict[MediaKind, dict[bytes, str]]] = {
     "audio": {
         b"ID3": "mpeg",
         b"\xff\xfb": "mpeg",
@@ -50,14 +52,14 @@ _STARTS: Final[dict[Heard, dict[bytes, str]]] = {
 
 
 async def inlined(messages: Iterable[Message], takes: Callable[[ContentItem], bool]) -> tuple[Message, ...]:
-    """The messages, what is local as `data:` URIs; a message without any stays the same object.
+    """The messages with local media as `data:` URIs; unaffected messages stay the same objects.
 
     Args:
         messages: Never changed.
         takes: Whether the model takes an item; others stay as they are.
 
     Raises:
-        ModelRefusedError: A file cannot be read, is not what it should be, or is too large.
+        ModelRefusedError: A file cannot be read, has an unknown format, or is too large.
     """
     return tuple([await _inlined(message, takes) for message in messages])
 
@@ -75,11 +77,11 @@ def _item(item: ContentItem) -> ContentItem:
         case "image":
             return _replaced(item, _picture(str(item.image)))
         case "audio" if isinstance(item.audio, str):
-            return _replaced(item, _heard("audio", item.audio))
+            return _replaced(item, _media_uri("audio", item.audio))
         case "video" if isinstance(item.video, list):
             return ContentItem(video=[_picture(str(frame)) for frame in item.video])
         case "video":
-            return _replaced(item, _heard("video", str(item.video)))
+            return _replaced(item, _media_uri("video", str(item.video)))
         case _:
             return item
 
@@ -98,8 +100,8 @@ def _picture(address: str) -> str:
     return _nameless(address)
 
 
-def _heard(kind: Heard, address: str) -> str:
-    """A recording or a video as a `data:` URI; an address elsewhere stays one."""
+def _media_uri(kind: MediaKind, address: str) -> str:
+    """A recording or video as a `data:` URI; a remote address stays."""
     if address.startswith(_ELSEWHERE):
         return address
     if address.startswith("data:"):
@@ -113,7 +115,7 @@ def _heard(kind: Heard, address: str) -> str:
         if path.stat().st_size > LARGEST:
             raise refused(kind, path.name, f"is larger than {LARGEST >> 20} MB")
         raw = path.read_bytes()
-    except (OSError, ValueError) as error:  # there is none, or its name has a zero in it
+    except (OSError, ValueError) as error:  # missing, or a NUL in its name
         raise refused(kind, path.name, "cannot be read") from error
     subtype = subtype_of(kind, raw[:16])
     if not subtype:
@@ -122,7 +124,7 @@ def _heard(kind: Heard, address: str) -> str:
 
 
 def _nameless(address: str) -> str:
-    """A `data:` URI without the name that tools put into it; services take none but the plainest form."""
+    """A `data:` URI without the `name=` that tools add, which services refuse."""
     head, comma, data = address.partition(",")
     parts = [part for part in head.split(";") if not part.startswith("name=")]
     plain = ";".join(parts)
@@ -130,18 +132,18 @@ def _nameless(address: str) -> str:
 
 
 def _beginning(address: str) -> bytes:
-    """The first bytes of a `data:` URI in base64; none where it is in no such form."""
+    """The first bytes of a base64 `data:` URI; empty for any other form."""
     head, _, data = address.partition(",")
     if not head.endswith("base64"):
         return b""
     try:
         return a2b_base64(data[:24])
-    except ValueError:  # no base64, or not even ASCII
+    except ValueError:  # not base64, or not even ASCII
         return b""
 
 
-def subtype_of(kind: Heard, start: bytes) -> str:
-    """The second half of the media type of a file that begins so; empty where it is no such file."""
+def subtype_of(kind: MediaKind, start: bytes) -> str:
+    """The media subtype of a file by its first bytes; empty if it is unknown."""
     if start[:4] == b"RIFF":
         return {("audio", b"WAVE"): "wav", ("video", b"AVI "): "x-msvideo"}.get((kind, start[8:12]), "")
     if start[4:8] in {b"ftyp", b"moov", b"mdat"}:
@@ -149,8 +151,85 @@ def subtype_of(kind: Heard, start: bytes) -> str:
     return next((subtype for begins, subtype in _STARTS[kind].items() if start.startswith(begins)), "")
 
 
-def refused(kind: Heard, name: str, why: str) -> ModelRefusedError:
+def refused(kind: MediaKind, name: str, why: str) -> ModelRefusedError:
     """The error for a recording or video that cannot be sent."""
     about = f"The {_WORDS[kind]} {name!r}" if name else f"The {_WORDS[kind]}"
     hint = "Choose another file, cut it to a shorter one, or ask without it."
     return ModelRefusedError(message=f"{about} {why}.", hint=hint, key=_KEYS[kind])
+
+
+_FITS = 4 * 1024 * 1024
+_LARGEST = 64 * 1024 * 1024
+_LONG_SIDE = 2048
+_MOST_PIXELS = 100_000_000  # a decompression bomb unpacks to gigabytes
+_KINDS = {
+    b"\x89PNG\r\n\x1a\n": "image/png",
+    b"\xff\xd8\xff": "image/jpeg",
+    b"GIF8": "image/gif",
+    b"BM": "image/bmp",
+}
+
+
+def data_uri(address: str) -> str:
+    """A picture file as a `data:` URI, downscaled if it is large.
+
+    Args:
+        address: A path, or a `file:` URL.
+
+    Raises:
+        ModelRefusedError: It cannot be read, is not a picture, or is larger than 64 MB.
+    """
+    path = path_of(address)
+    try:
+        if path.stat().st_size > _LARGEST:
+            raise unreadable(path.name, "is larger than 64 MB")
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # missing, or a NUL in its name
+        raise unreadable(path.name, "cannot be read") from error
+    kind = kind_of(raw)
+    if not kind:
+        raise unreadable(path.name, "is not a PNG, JPEG, WebP, GIF or BMP picture")
+    if len(raw) > _FITS or kind == "image/bmp":
+        raw, kind = _smaller(path.name, raw), "image/jpeg"
+    return f"data:{kind};base64,{b64encode(raw).decode('ascii')}"
+
+
+def kind_of(start: bytes) -> str:
+    """The media type of a picture by its first bytes; empty if models do not take it."""
+    if start[:4] == b"RIFF" and start[8:12] == b"WEBP":
+        return "image/webp"
+    return next((kind for begins, kind in _KINDS.items() if start.startswith(begins)), "")
+
+
+def _smaller(name: str, raw: bytes) -> bytes:
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(BytesIO(raw)) as opened:
+            opened.draft("RGB", (_LONG_SIDE, _LONG_SIDE))  # decodes a large JPEG at about its final size
+            check_pixels(name, opened)
+            picture = ImageOps.exif_transpose(opened)  # applied, as saving drops EXIF
+            picture.thumbnail((_LONG_SIDE, _LONG_SIDE))
+            if picture.has_transparency_data:
+                seen = picture.convert("RGBA")
+                picture = Image.new("RGB", seen.size, "white")
+                picture.paste(seen, mask=seen.getchannel("A"))
+            out = BytesIO()
+            picture.convert("RGB").save(out, "JPEG", quality=85)
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise unreadable(name, "is damaged") from error
+    return out.getvalue()
+
+
+def check_pixels(name: str, opened: Picture) -> None:
+    """Refuse a picture that would fill the memory, before it is decoded."""
+    width, height = opened.size
+    if width * height > _MOST_PIXELS:
+        raise unreadable(name, f"has {width} × {height} pixels, which is too many")
+
+
+def unreadable(name: str, why: str) -> ModelRefusedError:
+    """The error for a picture that cannot be sent."""
+    hint = "Choose another picture, or ask without it."
+    about = f"The picture {name!r}" if name else "The picture"
+    return ModelRefusedError(message=f"{about} {why}.", hint=hint, key="picture_unreadable")

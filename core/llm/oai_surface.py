@@ -1,4 +1,4 @@
-"""`quick_chat_oai`: messages and tools as OpenAI has them, answered in chunks of the same shape."""
+"""`quick_chat_oai`: OpenAI's messages and tools in, chunks of OpenAI's form out."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _REASONS = {"calls": "tool_calls"}
 
 
 def chunks(model: str, make: Callable[[], Stream]) -> Generator[Json, None, None]:
-    """The reply as chunks. Each holds the whole message so far, what is new as `delta`; the last one the usage.
+    """The reply as chunks, each with the whole message so far and its `delta`; the last has the usage.
 
     Args:
         model: The model's name, for the chunks.
@@ -79,7 +79,7 @@ class _Writer:
 
 
 def oai_reply(messages: Iterable[Message]) -> Json:
-    """A reply as one assistant message of OpenAI's."""
+    """A reply as one assistant message in OpenAI's form."""
     said: Json = {"role": ASSISTANT, "content": ""}
     for message in messages:
         said["content"] += message.get_text_content()
@@ -110,13 +110,13 @@ def from_oai(messages: Iterable[Json]) -> list[Message]:
     A tool's result finds its name by the id of its call, else by the order of the calls.
 
     Raises:
-        BadMessagesError: It is no list of messages; the error names what is wrong with the first that is none.
+        BadMessagesError: It is not a list of messages; the error names the first fault.
     """
     ours = OpenAIReader()
     return [message for place, given in enumerate(listed(messages)) for message in read(place, given, ours.read)]
 
 
 def functions_of(tools: Iterable[Json] | None) -> list[Json]:
-    """The functions that OpenAI's `tools` wrap; bare functions are taken as they are, and so is what is none."""
+    """The functions in OpenAI's `tools`; anything else is passed through."""
     each: Iterable[Any] = tools or ()
     return [cast("Json", tool).get("function", tool) if isinstance(tool, dict) else tool for tool in each]

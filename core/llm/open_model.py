@@ -1,4 +1,4 @@
-"""From a name or a dict to a model that answers."""
+"""`get_chat_model`: a model from its name or settings."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from difflib import get_close_matches
 from typing import Any, Final
 
 from core.errors import SettingsError, UnknownNameError
-from core.llm.at_hand import BUILT_IN
 from core.llm.base import BaseChatModel
 from core.llm.catalog import LLM_REGISTRY
-from core.llm.local_files import user_path
-from core.llm.meant_names import check_model_names
+from core.llm.local_files import BUILT_IN, user_path
+from core.llm.validation import check_model_names
 
 SERVER_KEYS = ("model_server", "base_url", "api_base")
 _DECIDE: Final = ("azure_endpoint", "weights")
@@ -24,7 +23,7 @@ _FAMILIES: Final = {
     "qwen": "qwen_dashscope",
     "qwq": "qwen_dashscope",
 }
-"""What a part of a model's name says about who serves it, where no server is named; the first that fits counts."""
+"""The model type by a part of the model's name, if no server is given; the first match counts."""
 
 
 def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatModel:
@@ -54,14 +53,14 @@ def get_chat_model(cfg: str | Mapping[str, Any] | BaseChatModel) -> BaseChatMode
 
 
 def deduced_type(settings: Mapping[str, Any]) -> str:
-    """The model type that the rest of the settings point to.
+    """The model type that the rest of the settings imply.
 
     An Azure endpoint decides first, then the address of a server (`dashscope` is no address but the service itself),
     then what the model is: a GGUF file, a folder of weights, a model type, or a model that DashScope serves. A name
-    that says nothing is a model of OpenAI's, or of the server that its usual variables name.
+    that matches nothing is a model of OpenAI's, or of the server in its environment variables.
 
     Raises:
-        SettingsError: They point nowhere.
+        SettingsError: They imply none.
         UnknownNameError: The name is almost that of a model type.
     """
     name = str(settings.get("model") or "").strip()

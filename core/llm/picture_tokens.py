@@ -1,4 +1,4 @@
-"""How many tokens a picture, recording or video takes: by the rule of the service that will see it."""
+"""The tokens of a picture, recording or video, by the rules of the services."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 Size: TypeAlias = tuple[int, int]
 
-_UNKNOWN: Final = (1024, 1024)  # a picture whose size nobody can tell without fetching it
-_HEAD: Final = 256 * 1024  # bytes in which every usual format has said its size
+_UNKNOWN: Final = (1024, 1024)  # the size of a remote picture
+_HEAD: Final = 256 * 1024  # bytes that hold the size in every usual format
 _FRAMES: Final = 16  # of a video that is one file
 _AUDIO_BYTES: Final = 16_000  # a second of compressed sound, roughly
 _AUDIO_TOKENS: Final = 25  # a second
-_AUDIO_SECONDS: Final = 30  # of a recording that lies elsewhere
+_AUDIO_SECONDS: Final = 30  # of a remote recording
 
 
 def item_tokens(item: ContentItem, model: str) -> int:
-    """The tokens of an item that the model sees or hears; text is not for this.
+    """The tokens of an item that is not text.
 
     Args:
         item: A picture, video or recording.
@@ -50,7 +50,7 @@ def picture_tokens(size: Size, model: str) -> int:
 
 
 def size_of(address: str) -> Size:
-    """Width and height of a picture that is here: a `data:` URI or a file. Elsewhere it is taken for 1024 × 1024."""
+    """Width and height of a `data:` URI or a file, in pixels; 1024 × 1024 for a remote picture."""
     try:
         raw = _first_bytes(address)
     except (OSError, ValueError):
@@ -62,7 +62,7 @@ def size_of(address: str) -> Size:
     try:
         with Image.open(BytesIO(raw)) as picture:
             return picture.size
-    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # what it is will be said when it is sent
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError):  # reported when it is sent
         return _UNKNOWN
 
 

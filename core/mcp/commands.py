@@ -25,14 +25,6 @@ _INHERITED = (
     *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE"),
     *("SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
 )
-# Variables by which a program loads code that its command line does not show.
-_LOADING = frozenset(
-    {"BASH_ENV", "ENV", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "GCONV_PATH", "NODE_OPTIONS", "NODE_REPL_EXTERNAL_MODULE"}
-    | {"PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "PERL5OPT", "PERL5DB", "PERL5LIB", "RUBYOPT"}
-    | {"RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"}
-    | {"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "DOTNET_STARTUP_HOOKS", "BROWSER", "EDITOR", "VISUAL", "PAGER"}
-)
-_LOADING_BEGINNINGS = ("LD_", "DYLD_", "BASH_FUNC_")
 _SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "cmd", "powershell", "pwsh", "busybox"})
 _INTERPRETERS = re.compile(r"(python|pypy|node|nodejs|deno|bun|ruby|perl|php|lua|osascript|tclsh)[\d.]*w?")
 _FETCHING = frozenset({"npx", "uvx", "pipx", "bunx", "pnpx", "docker", "podman", "npm", "pnpm", "yarn", "uv"})
@@ -92,12 +84,6 @@ def risks_of(command: str, args: Collection[str]) -> tuple[Risk, ...]:
     if name in _FETCHING:
         found.append("fetches")
     return tuple(found)
-
-
-def refused_variables(names: Collection[str]) -> list[str]:
-    """Those variables that would make a program load other code than its command line shows."""
-    loud = {name: name.upper() for name in names}
-    return [name for name, upper in loud.items() if upper in _LOADING or upper.startswith(_LOADING_BEGINNINGS)]
 
 
 def environment_of(settings: ServerSettings) -> dict[str, str]:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Literal, Self, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
 from core.errors import SettingsError
-from core.mcp.commands import refused_variables
 from core.mcp.spellings import plainly
 
 _PLACEHOLDER = re.compile(r"\$\{(?:[a-zA-Z]+:)?[A-Za-z_][\w.-]*(?::-(?P<default>[^}]*))?\}")
+# Variables by which a program loads code that its command line does not show.
+_LOADING = frozenset(
+    {"BASH_ENV", "ENV", "SHELLOPTS", "PROMPT_COMMAND", "PS4", "GCONV_PATH", "NODE_OPTIONS", "NODE_REPL_EXTERNAL_MODULE"}
+    | {"PYTHONSTARTUP", "PYTHONHOME", "PYTHONINSPECT", "PYTHONBREAKPOINT", "PERL5OPT", "PERL5DB", "PERL5LIB", "RUBYOPT"}
+    | {"RUBYLIB", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS", "GIT_SSH", "GIT_SSH_COMMAND", "GIT_ASKPASS"}
+    | {"GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "DOTNET_STARTUP_HOOKS", "BROWSER", "EDITOR", "VISUAL", "PAGER"}
+)
+_LOADING_BEGINNINGS = ("LD_", "DYLD_", "BASH_FUNC_")
 
 
 class StaticClient(BaseModel):
@@ -168,3 +175,9 @@ def _filled(value: object, field: str) -> object:
         return found["default"]
 
     return _PLACEHOLDER.sub(default, value)
+
+
+def refused_variables(names: Collection[str]) -> list[str]:
+    """Those variables that would make a program load other code than its command line shows."""
+    loud = {name: name.upper() for name in names}
+    return [name for name, upper in loud.items() if upper in _LOADING or upper.startswith(_LOADING_BEGINNINGS)]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from core.errors import ConflictError, ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
-from core.llm.at_hand import BUILT_IN, check_at_hand
+from core.llm.local_files import BUILT_IN, check_local_model
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
 from core.models.menu import checked_address, checked_key, checked_model, same_place, service_named
@@ -153,7 +153,7 @@ class Choosing:
             return [*WEIGHTS]
         found: list[str] = []
         if choice.service.model_type == "openai" and self._listing < _AT_ONCE:
-            from core.llm.backends.offered_models import offered_models
+            from core.llm.backends.openai.service import offered_models
 
             stranger = choice.service.typed and not is_local(owner)
             self._listing += 1
@@ -237,9 +237,9 @@ class Choosing:
 
 
 async def _look_for(choice: Choice) -> None:
-    """See whether a model of this process can be there at all. Raises as `check_at_hand`."""
+    """See whether a model of this process can be there at all. Raises as `check_local_model`."""
     if choice.service.inside:
-        await asyncio.to_thread(check_at_hand, choice.service.model_type, choice.model)
+        await asyncio.to_thread(check_local_model, choice.service.model_type, choice.model)
 
 
 async def _loaded_tried(loader: ModelLoader) -> tuple[str, float]:

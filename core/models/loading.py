@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from core.errors import ParlourError
-from core.llm.at_hand import BUILT_IN
+from core.llm.local_files import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator

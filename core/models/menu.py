@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from core.errors import SettingsError
-from core.llm.at_hand import BUILT_IN
+from core.llm.local_files import BUILT_IN
 from core.settings import DASHSCOPE_ADDRESS, DASHSCOPE_DEFAULT_MODEL, NO_KEY, OPENAI_DEFAULT_MODEL
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:
 
 def _usual_scheme(given: str, *, local: bool) -> str:
     """What is meant where none was typed: what is not of the owner's own network gets no key in the open."""
-    from core.llm.public_addresses import is_public
+    from core.llm.backends.public_http import is_public
 
     try:
         host = urlsplit(f"//{given}").hostname or ""
@@ -211,7 +211,7 @@ def _parts(address: str) -> SplitResult | None:
 
 def _refuse_what_is_here(parts: SplitResult, service: MenuService) -> None:
     """What can be seen without looking a name up; the rest is seen when it is called."""
-    from core.llm.public_addresses import is_public, refused
+    from core.llm.backends.public_http import is_public, refused
 
     host = parts.hostname or ""
     if service.model_type == "azure" and not host.endswith(_AZURE):

@@ -1,4 +1,4 @@
-"""The files of a conversation as a model is told of them: what there is, and what of it cannot be searched yet."""
+"""What a model is told of a conversation's files: which there are, and which cannot be searched completely yet."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from core.rag.citations import harmless
 from core.rag.document import numbered_as
-from core.rag.evidence import harmless
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -73,12 +73,12 @@ class Attached:
     """A file of a conversation.
 
     Args:
-        name: What its owner calls it.
-        status: How its reading went; `locked` is one that failed for want of a password.
-        pages: Of it, so far; or all.
-        total: All of them; `None` where nobody knows, or it has none.
-        library_id: In the index, if a search finds any of it.
-        made: The passages that search by meaning knows, and all; `None` where it knows the file.
+        name: For display.
+        status: How its reading went; `locked` failed for lack of a password.
+        pages: Those read so far.
+        total: All of them; `None` if that is not known, or it has none.
+        library_id: Its id in the index, if any of it can be found.
+        made: The passages that have vectors, and all; `None` if all have.
     """
 
     name: str
@@ -90,11 +90,11 @@ class Attached:
 
     @property
     def is_whole(self) -> bool:
-        """Whether every search looks through all of it."""
+        """Whether all of it can be searched, by words and by meaning."""
         return self.status == "ready" and self.made is None
 
     def as_dict(self) -> dict[str, Any]:
-        """What the page is told of one that was not searched whole."""
+        """The form in which the page gets one that was not searched completely."""
         if self.status == "ready" and self.made is not None:
             return {"name": self.name, "status": "preparing", "pages": self.made[0], "total": self.made[1]}
         status = {"locked": "failed", "stopped": "cancelled"}.get(self.status, self.status)
@@ -103,7 +103,7 @@ class Attached:
 
 
 def in_library(library: Library, documents: Collection[str]) -> list[Attached]:
-    """The documents with these ids as the library itself knows them.
+    """The documents with these ids, with the status that the library has.
 
     Raises:
         StorageError: The library cannot be read.
@@ -117,7 +117,7 @@ def in_library(library: Library, documents: Collection[str]) -> list[Attached]:
 
 
 def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:
-    """The same, each with how far search by meaning has come.
+    """The same files, each with how many of its passages have vectors.
 
     Raises:
         StorageError: The library cannot be read.
@@ -128,12 +128,12 @@ def with_meaning(files: Sequence[Attached], library: Library) -> list[Attached]:
 
 
 def listed(files: Sequence[Attached], lang: Lang, *, brief: bool = False) -> str:
-    """What a model is told of the files at the beginning; "" where there are none.
+    """The list of files for a model's prompt; "" if there are none.
 
     Args:
-        files: All that it may be asked about.
-        lang: The language.
-        brief: In one line, for a model that copies what it does not need.
+        files: All files of the conversation.
+        lang: The prompt's language.
+        brief: In one line, for small models, which copy what they do not need.
     """
     if not files:
         return ""
@@ -147,7 +147,7 @@ def listed(files: Sequence[Attached], lang: Lang, *, brief: bool = False) -> str
 
 
 def unfinished(files: Iterable[Attached], lang: Lang) -> str:
-    """What a model is told in place of "nothing matches" where not all could be searched; "" where all was."""
+    """The result of a search without hits if not all files could be searched completely; "" if all could."""
     parts = [one for one in files if not one.is_whole]
     if not parts:
         return ""

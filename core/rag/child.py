@@ -1,4 +1,4 @@
-"""What a child process is given of its parent: where modules are, and nothing else."""
+"""The environment of child processes: the module search path, and nothing else of the parent's."""
 
 from __future__ import annotations
 

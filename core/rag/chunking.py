@@ -1,4 +1,4 @@
-"""Documents are cut into chunks: whole paragraphs where they fit, whole sentences where not.
+"""Chunking: whole paragraphs where they fit, whole sentences where not.
 
 A chunk never crosses a heading, a page or a table, so that it has one address. Nothing is lost: what a chunk holds
 after its `overlap` follows what the chunk before it holds.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.rag.document import Block, Chunk, Rectangle, row_text
-from core.rag.sentences import count_tokens, ideographs, sentence_spans
+from core.rag.prose import count_tokens, ideographs, sentence_spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""How a library cuts and searches: the keys of the seed and of Qwen-Agent's `rag_cfg`."""
+"""The settings of a library: how it chunks and searches, with the keys of Qwen-Agent's `rag_cfg`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The values that documents are made of: what a parser gives, what is kept, and what a search finds.
+"""The values of this package: what a parser gives, what is stored, and what a search finds.
 
 Pages count from 1. Rectangles are `(x0, y0, x1, y1)` in points (1/72 inch) from the top left corner of the page as it
 is displayed, so rotation and crop box are already taken into account.
@@ -30,7 +30,7 @@ def union(rectangles: tuple[Rectangle, ...]) -> Rectangle | None:
 
 
 def strokes(lines: Iterable[Rectangle]) -> tuple[Rectangle, ...]:
-    """Printed lines as a marker would go over them: none over another, close lines of the same width in one."""
+    """Printed lines as highlights: without overlaps, close lines of the same width joined."""
     found: list[Rectangle] = []
     for left, top, right, bottom in lines:
         start = top
@@ -112,7 +112,7 @@ class PageShape:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a parser knows of the whole document; given before its blocks, and again after them if it proved damaged."""
+    """What a parser knows of the whole document; given before its blocks, and again at the end if it is damaged."""
 
     pages: int | None = None
     title: str = ""
@@ -222,3 +222,30 @@ class Passage:
 def _rectangle(corners: Any) -> Rectangle:
     x0, y0, x1, y1 = corners
     return (float(x0), float(y0), float(x1), float(y1))
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingProgress:
+    """The progress of reading a document.
+
+    Args:
+        document_id: The document's id in its library, the hash of its bytes.
+        pages: Read so far; 0 where the format has none.
+        total: How many it has, as soon as that is known; `None` where the format has none.
+        scanned: Pages or pictures in which words were recognised.
+        tables: Found so far.
+        chunks: Those that a search finds already.
+        seconds: Since reading began.
+        fetching: Whether it is still being downloaded.
+        invisible: Invisible characters removed.
+    """
+
+    document_id: str
+    pages: int = 0
+    total: int | None = None
+    scanned: int = 0
+    tables: int = 0
+    chunks: int = 0
+    seconds: float = 0.0
+    fetching: bool = False
+    invisible: int = 0

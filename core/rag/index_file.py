@@ -84,7 +84,7 @@ class DamagedIndexError(StorageError):
 
 
 class IndexFile:
-    """Connections to the file, handed out for as long as one piece of work takes.
+    """The index file, with a pool of connections.
 
     Args:
         path: The file; made where there is none.
@@ -115,14 +115,14 @@ class IndexFile:
             raise
 
     def is_intact(self) -> bool:
-        """Whether it is open, and the path still leads to the file that was opened, with something in it.
+        """Whether it is open, and the path still leads to the opened file, not empty.
 
-        A file that was deleted while it was open would go on to work, and be gone when it is closed.
+        A file that is deleted while it is open would work on, and be gone once it is closed.
         """
         return not self._closed and self._identity in {None, _identity(self.path)}
 
     def _is_ready(self, db: sqlite3.Connection) -> bool:
-        """Whether the tables are there; asked without writing, for another process may be at that."""
+        """Whether the tables exist; checked without writing, as another process may be creating them."""
         (version,) = db.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             raise StorageError(
@@ -176,11 +176,11 @@ class IndexFile:
                 raise
 
     def give_up(self) -> None:
-        """Note that the file is damaged beyond mending, so that the next to open it starts anew."""
+        """Record that the file is damaged beyond repair, so that the next opening starts anew."""
         self._given_up.touch()
 
     def close(self) -> None:
-        """Close all connections; those at work close when their work is done."""
+        """Close all connections; those in use close after use."""
         with self._guard:
             self._closed = True
             idle, self._idle = self._idle, []
@@ -222,7 +222,7 @@ class IndexFile:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
-    """What tells the file from another of the same name; `None` where there is none, or an empty one."""
+    """The identity of a file, apart from its name; `None` if it is missing or empty."""
     try:
         found = path.stat()
     except OSError:
@@ -243,7 +243,7 @@ def _log_ahead(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def _translated() -> Generator[None]:
-    """SQLite's errors in our words."""
+    """Raise SQLite's errors as ours."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -251,7 +251,7 @@ def _translated() -> Generator[None]:
 
 
 def translated(error: sqlite3.DatabaseError | OSError) -> ParlourError:
-    """What an error of the disk or the database means for the user."""
+    """Our error for an error of the disk or the database."""
     code = getattr(error, "sqlite_errorcode", None)
     if code == sqlite3.SQLITE_FULL or (isinstance(error, OSError) and error.errno in {errno.ENOSPC, errno.EDQUOT}):
         return NoSpaceError("The disk is full: the document was not kept.", hint="Free some space and try again.")
@@ -265,7 +265,7 @@ def translated(error: sqlite3.DatabaseError | OSError) -> ParlourError:
 
 
 def move_aside(path: Path) -> Path:
-    """Put a damaged file, with what belongs to it, under another name; nothing is deleted."""
+    """Rename a damaged file and its companions; nothing is deleted."""
     number = 1
     while (kept := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
         number += 1

@@ -1,4 +1,4 @@
-"""A service that is asked with JSON and answers with JSON: what can go wrong is told in the same words for all."""
+"""A client for JSON services, with one mapping of failures to errors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BUSY = {408, 409, 429}
 
 
 class JsonService:
-    """One address, one key, and connections that are kept until `close`.
+    """One address with its key, and a connection pool that lives until `close`.
 
     Args:
         what: What to call it in errors: "embedding service".
@@ -72,7 +72,7 @@ class JsonService:
         return cast("dict[str, Any]", said)
 
     def misbehaved(self) -> ModelMisbehavedError:
-        """The error for an answer that is none."""
+        """The error for an unusable answer."""
         return ModelMisbehavedError(f"The {self._what} answered with something else.")
 
     def close(self) -> None:

@@ -15,34 +15,29 @@ import asyncio
 import hashlib
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
 from core.rag import records
 from core.rag.config import RAGConfig
-from core.rag.finding import Finder
-from core.rag.gathering import Gathering
-from core.rag.keeping import Keeping, Parts
-from core.rag.originals import Known, Originals, Taken
-from core.rag.pages import Pages
+from core.rag.context_builder import ContextBuilder
+from core.rag.document_locks import DocumentLocks, ReadRequest
+from core.rag.draft import display_name
+from core.rag.ingest import Ingestor, Parts, open_index
+from core.rag.originals import FileInfo, Originals
+from core.rag.pages import Pages, Pictures
 from core.rag.parsers.catalog import HEAD
 from core.rag.parsers.process import Limits
-from core.rag.paths import path_given
-from core.rag.pictures import Pictures
-from core.rag.reading import display_name, progress_of
-from core.rag.readings import Readings, Wish
-from core.rag.restoring import opened, restore
-from core.rag.web import file_here
+from core.rag.retriever import Retriever
+from core.rag.sources import file_here, path_given
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from types import TracebackType
 
     from core.rag.config import RetrievalType
-    from core.rag.document import Document, PageShape, Passage, Rectangle
-    from core.rag.progress import ReadingProgress
+    from core.rag.document import Document, PageShape, Passage, ReadingProgress, Rectangle
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -55,8 +50,8 @@ class Library:
     """Documents in one folder, safe in many threads and processes. Use `Library.open`.
 
     Args:
-        folder: Where everything is.
-        config: How to cut and search.
+        folder: The library's folder.
+        config: How to chunk and search.
         limits: What one file may cost.
     """
 
@@ -65,17 +60,17 @@ class Library:
         self._limits = limits or Limits()
         self._originals = Originals(folder / "originals")
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
-        self._file = opened(folder / "library.sqlite")
+        self._file = open_index(folder / "library.sqlite")
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
-        self._finder = Finder(self._file, config)
-        self.gathering = Gathering(self._file)
-        self._readings = Readings(folder / "reading")
-        parts = Parts(self._file, self._originals, self._pictures, self.pages, self._finder)
-        self._keeping = Keeping(parts, config, self._limits)
+        self._retriever = Retriever(self._file, config)
+        self.context = ContextBuilder(self._file)
+        self._locks = DocumentLocks(folder / "reading")
+        parts = Parts(self._file, self._originals, self._pictures, self.pages, self._retriever, self._locks)
+        self._ingestor = Ingestor(parts, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
         try:
-            restore(self._file, self._originals, self._readings, self._keeping)
+            self._ingestor.restore()
         except BaseException:
             self.close()
             raise
@@ -100,10 +95,10 @@ class Library:
 
     def close(self) -> None:
         """Let go of files and threads; what is being read is given up, and nothing of it stays."""
-        self._readings.close()
+        self._locks.close()
         self._readers.shutdown()
         self._finders.shutdown()
-        self._finder.close()
+        self._retriever.close()
         self._file.close()
 
     def is_intact(self) -> bool:
@@ -119,11 +114,11 @@ class Library:
         self.close()
 
     def __deepcopy__(self, memo: object) -> Library:
-        """The same library, as every copy of an agent asks it: its folder is one."""
+        """The same library: copies of an agent share it."""
         return self
 
     def __reduce__(self) -> NoReturn:
-        """Raises TypeError: what is open stays in its process."""
+        """Raises TypeError: an open library stays in its process."""
         raise TypeError("A Library cannot be pickled: open it again with Library.open(folder) where it is needed.")
 
     # ---- taking in and out
@@ -146,7 +141,7 @@ class Library:
         read is replaced. A document that proves damaged is kept as far as it can be read, with the note
         "document_damaged".
 
-        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS, ODS) a copy without encryption is kept as the
+        Of an encrypted PDF or Office file (DOCX, XLSX, PPTX, XLS) a copy without encryption is kept as the
         original, readable by its owner only, like the passages in the library's file: its pages can be shown later
         without asking again. The password itself is neither kept nor logged, and reaches the reader through its
         standard input.
@@ -154,7 +149,7 @@ class Library:
         Args:
             path: A file of this machine, or the address of a page or file on the web, which is fetched.
             name: What to call it; its own name or title by default. Only shown, never used as a path.
-            password: Opens it, if it is encrypted; other kinds of encrypted files are not read.
+            password: Opens it, if it is encrypted; other encrypted files, such as ODS, are refused.
             progress: Told how far reading is, in this thread; ten times a second at most, and once at the end.
             cancelled: Ends reading within a second when it is set; nothing of it stays.
             enough: Ends it too, but what was read stays as a document that is `stopped`; adding it once more reads the
@@ -172,7 +167,9 @@ class Library:
             NoSpaceError: The disk is full; it stays no more than then.
         """
         path = path_given(path, "A document", hint="Give its path or its address; a text goes to add_text.")
-        return self._add_file(path, name, password, Wish(progress, (cancelled,) if cancelled else (), again, enough))
+        return self._add_file(
+            path, name, password, ReadRequest(progress, (cancelled,) if cancelled else (), again, enough)
+        )
 
     def add_text(self, text: str, *, name: str, page: int | None = None) -> Document:
         """Take in a text.
@@ -188,8 +185,8 @@ class Library:
         """
         data = text.encode("utf-8", errors="replace")
         document_id = hashlib.sha256(data if page is None else data + f"\0page {page}".encode()).hexdigest()
-        known = Known(display_name(name), page, is_text=True)
-        return self._add(self._originals.take_bytes(data), document_id, known, "", Wish())
+        info = FileInfo(display_name(name), page, is_text=True)
+        return self._ingestor.add(self._originals.stage_bytes(data), document_id, info, "", ReadRequest())
 
     def remove(self, document_id: str) -> None:
         """Take the document `document_id` out, its file and pictures too. One that is being read is read no further.
@@ -197,11 +194,9 @@ class Library:
         Raises:
             NotFoundError: It is not here.
         """
-        if not self._readings.is_reading(document_id):
+        if not self._locks.is_reading(document_id):
             self.document(document_id)
-            self._keeping.take_out(document_id)  # another process that reads it notices
-        with self._readings.removing(document_id):
-            self._keeping.take_out(document_id)
+        self._ingestor.remove(document_id)
 
     # ---- looking
 
@@ -240,7 +235,7 @@ class Library:
             StorageError: The library cannot be read.
         """
         most = self._config.top_k if k is None else k
-        scored = self._finder.scored(question, most, retrieval_type, documents)
+        scored = self._retriever.scored(question, most, retrieval_type, documents)
         with self._file.reading() as db:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
@@ -270,37 +265,37 @@ class Library:
         """Wait until search by meaning knows every chunk, `seconds` at most; whether it does.
 
         Search by words knows them as soon as `add` returns, and stands in until then. Where the library searches by
-        words alone there is nothing to wait for.
+        words exclusive there is nothing to wait for.
         """
-        return self._finder.wait_for_vectors(seconds)
+        return self._retriever.wait_for_vectors(seconds)
 
     def vectors_settled(self) -> bool:
         """Whether no more vectors are being made: all are there, or they cannot be made now, or none are asked for."""
-        return self._finder.vectors_settled()
+        return self._retriever.vectors_settled()
 
     def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call `callback` whenever some vectors were made, or no more come; returns what ends this.
 
         It is called in the thread that makes them, or that closes the library, and must not take long.
         """
-        return self._finder.on_vectors(callback)
+        return self._retriever.on_vectors(callback)
 
     def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
         """How far search by meaning has come: for each of `documents`, the chunks that it knows, and all of them.
 
-        Empty where the library searches by words alone; a document that is not here is left out.
+        Empty where the library searches by words exclusive; a document that is not here is left out.
 
         Raises:
             StorageError: The library cannot be read.
         """
-        return self._finder.vectors_made(documents)
+        return self._retriever.vectors_made(documents)
 
     def wait_for_words(self, seconds: float | None = None) -> bool:
         """Wait until the quick indices of a large library are up to date, `seconds` at most each; whether they are.
 
         Nothing has to wait for them: search finds the same without, only slower.
         """
-        return self._finder.wait_for_words(seconds)
+        return self._retriever.wait_for_words(seconds)
 
     # ---- showing
 
@@ -353,8 +348,8 @@ class Library:
     ) -> Document:
         """`add`, in a thread; at most two files are read at once. Cancelling the task does what `cancelled` does."""
         over = threading.Event()
-        wish = Wish(progress, (over, cancelled) if cancelled else (over,), again, enough)
-        work = self._readers.submit(self._add_file, path, name, password, wish)
+        request = ReadRequest(progress, (over, cancelled) if cancelled else (over,), again, enough)
+        work = self._readers.submit(self._add_file, path, name, password, request)
         reading = asyncio.wrap_future(work)
         reading.add_done_callback(lambda end: end.cancelled() or end.exception())  # who is cancelled asks no more
         try:
@@ -403,33 +398,9 @@ class Library:
         with self._file.reading() as db:
             return records.shape(db, document_id, page)
 
-    def _add_file(self, path: str | Path, name: str | None, password: str, wish: Wish) -> Document:
-        with file_here(path, name, self._limits, own_network=self._config.own_network, stopped=wish.is_over) as found:
-            taken = self._originals.take(found[0], self._limits.file_bytes, HEAD)
-        return self._add(taken, taken.id, Known(display_name(found[1])), password, wish)
-
-    def _add(self, taken: Taken, document_id: str, known: Known, password: str, wish: Wish) -> Document:
-        try:
-            with self._readings.alone(document_id, wish) as job:
-                keeping = self._keeping
-                here = keeping.renew(document_id, known, job) if wish.again else self._same(document_id, known)
-                here = here or keeping.read_on(document_id, known, job) or keeping.restore(document_id, known, job)
-                document = here or keeping.take_in(taken, document_id, known, password, job)
-                if document.status != "stopped":
-                    job.tell(partial(progress_of, document), always=True)
-                return document
-        finally:
-            taken.path.unlink(missing_ok=True)
-
-    def _same(self, document_id: str, known: Known) -> Document | None:
-        """The document that these bytes are already, under the name that they came with this time."""
-        with self._file.reading() as db:
-            document = records.get(db, document_id)
-        if document is None or document.status in {"reading", "stopped"}:  # whoever read it was killed, or gave up
-            return None
-        if document.name == known.name:
-            return document
-        with self._file.writing() as db:
-            db.execute("UPDATE documents SET name = ? WHERE id = ?", (known.name, document_id))
-        self._originals.describe(document_id, known)
-        return replace(document, name=known.name)
+    def _add_file(self, path: str | Path, name: str | None, password: str, request: ReadRequest) -> Document:
+        with file_here(
+            path, name, self._limits, own_network=self._config.own_network, stopped=request.is_stopped
+        ) as found:
+            staged = self._originals.stage(found[0], self._limits.file_bytes, HEAD)
+        return self._ingestor.add(staged, staged.id, FileInfo(display_name(found[1])), password, request)

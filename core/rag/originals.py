@@ -1,6 +1,6 @@
-"""The files themselves, kept by the hash of their bytes: pages are drawn from them, a lost index is built from them.
+"""The original files, by the hash of their bytes: pages are rendered and a lost index is rebuilt from them.
 
-`<hash>` holds the bytes; `<hash>.json` what was known of them besides, written once the document is searchable.
+`<hash>` holds the bytes; `<hash>.json` their `FileInfo`, written once the document is searchable.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ _FORGOTTEN = 24 * 3600.0  # seconds after which nobody works on a copy any more
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the bytes do not say: the name; of a text given as such, that it is one, and the page it was taken from."""
+class FileInfo:
+    """What the bytes do not say: the name, whether they were given as text, and the page that the text is from."""
 
     name: str
     page: int | None = None
@@ -35,8 +35,8 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """A copy in the folder that is not kept yet."""
+class StagedFile:
+    """A copy in the folder, before it gets its place."""
 
     path: Path
     id: str
@@ -60,7 +60,7 @@ class Originals:
         """Where a document's bytes are. The id is a hash, so this never leaves the folder."""
         return self._folder / document_id
 
-    def take(self, source: Path, most: int, head: int) -> Taken:
+    def stage(self, source: Path, most: int, head: int) -> StagedFile:
         """Copy a file in, and find out its hash on the way.
 
         Args:
@@ -87,14 +87,14 @@ class Originals:
         except OSError as error:
             raise translated(error) from error
 
-    def take_bytes(self, data: bytes) -> Taken:
+    def stage_bytes(self, data: bytes) -> StagedFile:
         """The same for bytes in memory."""
         try:
             return self._copied(iter((data,)), len(data), 0)
         except OSError as error:
             raise translated(error) from error
 
-    def _copied(self, pieces: Iterator[bytes], most: int, head: int) -> Taken:
+    def _copied(self, pieces: Iterator[bytes], most: int, head: int) -> StagedFile:
         self._tidy()
         target = self._folder / f".{secrets.token_hex(8)}"
         digest = hashlib.sha256()
@@ -111,7 +111,7 @@ class Originals:
         except BaseException:
             target.unlink(missing_ok=True)
             raise
-        return Taken(target, digest.hexdigest(), size, first)
+        return StagedFile(target, digest.hexdigest(), size, first)
 
     def _tidy(self) -> None:
         """Delete copies that a process left that was killed; once, for the folder may be large."""
@@ -125,43 +125,43 @@ class Originals:
             except OSError:
                 continue  # another process was faster
 
-    def keep(self, taken: Taken, document_id: str) -> Path:
+    def commit(self, staged: StagedFile, document_id: str) -> Path:
         """Give the copy its place."""
-        put_in_place(taken.path, self.path(document_id))
+        put_in_place(staged.path, self.path(document_id))
         return self.path(document_id)
 
-    def describe(self, document_id: str, known: Known) -> None:
+    def write_info(self, document_id: str, info: FileInfo) -> None:
         """Write down what the bytes do not say."""
         waiting = self._folder / f".{secrets.token_hex(8)}"
         try:
-            waiting.write_text(json.dumps(asdict(known)), encoding="utf-8")
+            waiting.write_text(json.dumps(asdict(info)), encoding="utf-8")
             waiting.replace(self._note(document_id))
         except OSError as error:
             waiting.unlink(missing_ok=True)
             raise translated(error) from error
 
-    def is_known(self, document_id: str) -> bool:
-        """Whether a document was kept whole: its bytes are here, and what is known of them."""
+    def is_complete(self, document_id: str) -> bool:
+        """Whether a document was stored completely: its bytes and its info."""
         return self._note(document_id).is_file() and self.path(document_id).is_file()
 
-    def disown(self, document_id: str) -> None:
+    def forget(self, document_id: str) -> None:
         """Note that a document is not to be restored any more, before it is deleted."""
         self._note(document_id).unlink(missing_ok=True)
 
     def _note(self, document_id: str) -> Path:
         return self._folder / f"{document_id}.json"
 
-    def drop(self, document_id: str) -> None:
-        """Delete a document's bytes and what is known of them."""
-        self.disown(document_id)
+    def delete(self, document_id: str) -> None:
+        """Delete a document's bytes and info."""
+        self.forget(document_id)
         self.path(document_id).unlink(missing_ok=True)
 
-    def known(self) -> Iterator[tuple[str, Known]]:
-        """Every document that was kept, with what is known of it, the oldest first."""
+    def infos(self) -> Iterator[tuple[str, FileInfo]]:
+        """The id and info of every stored document, the oldest first."""
         for note in sorted(self._folder.glob("*.json"), key=lambda path: path.stat().st_mtime_ns):
             try:
                 values = json.loads(note.read_text(encoding="utf-8"))
-                yield note.stem, Known(str(values["name"]), values.get("page"), bool(values.get("is_text")))
+                yield note.stem, FileInfo(str(values["name"]), values.get("page"), bool(values.get("is_text")))
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # a half-written note belongs to a document that was never searchable
 

@@ -1,7 +1,7 @@
-"""What stands on one page of a document, to be shown: its blocks, made in the worker once and kept beside the pictures.
+"""The content of pages, to be shown: blocks, made once by the worker and cached beside the page pictures.
 
-A page of a PDF or picture is shown as a picture; its blocks tell where each printed line is. A slide is its boxes, a
-sheet its rows, a text its lines. What is long is kept in parts, of which one or two are shown at a time.
+A page of a PDF is shown as a picture; its blocks say where each printed line is. A slide is shown by its boxes, a sheet
+by its rows, a text by its lines. Long pages are stored in parts, of which one or two are shown at a time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _KEPT = "content-1.json"
 _FOOT = 16  # bytes at the end that say where the table of parts begins
 _BLOCKS, _LETTERS = 60, 12_000  # of a text in a part
 _ROWS = 100  # of a table in a text
-# Of a quotation: as good as all of it, enough to look no farther, more than a heading that stands everywhere.
+# Shares of a quotation: practically all of it, enough to stop searching, more than a repeated heading.
 _WHOLE, _SOME, _TRACE = 0.99, 0.3, 0.04
 _CLOSE = 8  # rows from the edge of a part, where the neighbouring part is shown too
 
@@ -68,7 +68,7 @@ def kind_of(media_type: str) -> ContentKind:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """A page, or as much of it as is shown at once.
+    """A page, or the parts of it that are shown at once.
 
     Args:
         kind: How it is shown.
@@ -100,7 +100,7 @@ class PageContent:
 
 @dataclass(slots=True)
 class _Index:
-    """Where each part stands: page, number of its first block, first byte, bytes."""
+    """The parts in the file: page, number of the first block, offset, length in bytes."""
 
     parts: list[tuple[int, int, int, int]] = field(default_factory=list[tuple[int, int, int, int]])
     shapes: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
@@ -111,10 +111,10 @@ class _Index:
 
 
 class ContentWriter:
-    """Writes down what a parser gives, page by page.
+    """Writes what a parser gives to a file, page by page.
 
     Args:
-        folder: The document's own; made if need be.
+        folder: The document's own; made if it is missing.
         kind: How it will be shown.
     """
 
@@ -130,7 +130,7 @@ class ContentWriter:
         self._counted: dict[int, int] = {}
 
     def take(self, found: Found) -> None:
-        """Take in a page's shape or a block; anything else is passed over."""
+        """Write a page's shape or a block; anything else is ignored."""
         match found:
             case PageShape():
                 self._index.shapes[str(found.page)] = [found.width, found.height, found.text_box]
@@ -144,7 +144,7 @@ class ContentWriter:
                 pass
 
     def finish(self) -> None:
-        """Keep what was written, in one step."""
+        """Put the file in its place."""
         self._part()
         at = self._out.tell()
         index = {"parts": self._index.parts, "shapes": self._index.shapes, "titles": self._index.titles}
@@ -154,7 +154,7 @@ class ContentWriter:
         self._waiting.replace(self._kept)
 
     def close(self) -> None:
-        """Let go; what is not finished is gone."""
+        """Close and delete an unfinished file."""
         with suppress(OSError):  # what is left in memory has no room
             self._out.close()
         with suppress(OSError):
@@ -167,7 +167,7 @@ class ContentWriter:
         self._letters += len(block.text)
 
     def _is_full(self, block: Block) -> bool:
-        """Whether a part ends before this block; if it can, before a heading."""
+        """Whether a part ends before this block, preferably before a heading."""
         if block.page != self._held[-1].page or self._kind in {"sheet", "lines"}:
             return True
         if self._kind != "text":
@@ -176,7 +176,7 @@ class ContentWriter:
         return share > (0.5 if block.kind == "heading" else 1.0)
 
     def _cut(self, block: Block) -> Iterator[Block]:
-        """A long table in a text, by rows; what stands in cells is not written twice."""
+        """A block, a long table in several; the text of a table is not written beside its cells."""
         if self._kind == "page" or not block.cells:
             yield block
             return
@@ -200,7 +200,7 @@ class ContentWriter:
 
 
 class Contents:
-    """The pages of documents, in the folder of their pictures. It can be deleted at any time: they are made again.
+    """The content of documents' pages, cached in the folder of their pictures; the folder may be deleted at any time.
 
     Args:
         folder: That of the pictures.
@@ -214,11 +214,11 @@ class Contents:
         self._making: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
-        """What a document's blocks are handed to while it is read; raises OSError where nothing can be written."""
+        """A writer for the content of a document that is being read; raises OSError if it cannot write."""
         return ContentWriter(self._folder / document_id, kind_of(media_type))
 
     def before(self, document_id: str, page: int) -> list[Found]:
-        """What was written down of the pages before this one; empty where that was not done for each of them."""
+        """The cached content of all pages before this one; empty if any is missing."""
         try:
             with (self._folder / document_id / _KEPT).open("rb") as file:
                 return _Reader(file, "page", None).before(page)
@@ -241,9 +241,9 @@ class Contents:
             document: Whose page.
             original: Its file.
             page: From 1; `None` where it has none.
-            part: Which part is wanted; by default that where the quotation stands, else the first.
+            part: Which part; by default the one with the quotation, else the first.
             quote: A passage of the page.
-            near: About where it stands on the page, from 0 to 1; saves looking through all of a long one.
+            near: Where it is on the page, roughly, from 0 to 1; saves searching all of a long page.
 
         Raises:
             DocumentError: It cannot be read.
@@ -269,12 +269,12 @@ class Contents:
         raise NotFoundError(f"Page {page} cannot be shown.")
 
     def _alone(self, document_id: str) -> threading.Lock:
-        """Held by whoever reads a document again; the others wait for what comes of it."""
+        """The lock of whoever reads a document again; others wait for the result."""
         with self._guard:
             return self._making.setdefault(document_id, threading.Lock())
 
     def _make(self, document: Document, original: Path, kind: ContentKind) -> None:
-        """Read the file again, for this. Words in pictures are not recognised a second time: that takes too long."""
+        """Read the file again, without OCR, which would take too long."""
         parser = _PARSERS.get(kind, "")
         if not parser:
             with original.open("rb") as file:
@@ -289,7 +289,7 @@ class Contents:
 
 
 class _Reader:
-    """Reads parts of one page out of a kept file."""
+    """Reads parts of one page from a cached file."""
 
     def __init__(self, file: BinaryIO, kind: ContentKind, page: int | None) -> None:
         self._file, self._page = file, page
@@ -352,7 +352,7 @@ class _Reader:
         return [_block(values) for values in json.loads(self._file.read(length))]
 
     def _around(self, quote: str, near: float) -> range:
-        """The parts where a quotation stands, three at most; the next one too where it stands at an edge."""
+        """The parts with a quotation, at most three; the neighbouring part too if it is at an edge."""
         guess = min(int(near * len(self._parts)), len(self._parts) - 1)
         best, at, edges = 0.0, guess, (False, False)
         for part in sorted(range(len(self._parts)), key=lambda one: abs(one - guess)):
@@ -369,7 +369,7 @@ class _Reader:
         return range(first, at + 1 + (at + 1 < len(self._parts) and self._share(at + 1, quote)[0] > _TRACE))
 
     def _share(self, part: int, quote: str) -> tuple[float, tuple[bool, bool]]:
-        """How much of a quotation stands in a part, and whether it is close to its edges."""
+        """How much of a quotation is in a part, and whether it is close to the part's edges."""
         units = units_of(self._blocks(part), numbered=self._kind in {"sheet", "lines"})
         places = Places(units)
         spans = places.find(quote)

@@ -1,18 +1,26 @@
-"""A library's documents page by page: what stands on a page, and which chunks were cut from it."""
+"""Documents page by page: the content and the pictures of pages, and the chunks on them."""
 
 from __future__ import annotations
 
+import hashlib
+import json
+import logging
+import secrets
+import shutil
 from typing import TYPE_CHECKING
 
-from core.errors import NotFoundError
+from core.errors import DocumentError, NotFoundError
 from core.rag import records
 from core.rag.page_content import Contents
+from core.rag.parsers import process
+from core.rag.parsers.catalog import PICTURES, renderer_of
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Sequence
     from pathlib import Path
 
-    from core.rag.document import Passage
+    from core.rag.document import Document, Passage, Rectangle
     from core.rag.index_file import IndexFile
     from core.rag.originals import Originals
     from core.rag.page_content import ContentWriter, PageContent
@@ -40,7 +48,7 @@ class Pages:
     def content(
         self, document_id: str, page: int | None = None, part: int | None = None, *, passage: Passage | None = None
     ) -> PageContent:
-        """What stands on a page: its blocks with their places.
+        """The content of a page: its blocks with their places.
 
         Args:
             document_id: Whose page.
@@ -60,7 +68,7 @@ class Pages:
         return self._contents.get(document, self._originals.path(document_id), page, part, quote=quote, near=near)
 
     def writer(self, document_id: str, media_type: str) -> ContentWriter:
-        """Takes down the blocks of a document while it is read, so that it is not read again to be shown.
+        """A writer for the content of a document that is being read, so that showing it needs no second reading.
 
         Raises:
             OSError: Nothing can be written; then it is read again when it is looked at.
@@ -68,7 +76,7 @@ class Pages:
         return self._contents.writer(document_id, media_type)
 
     def before(self, document_id: str, page: int) -> list[Found]:
-        """What the parser gave of the pages of a PDF before `page`; empty where that was not kept of each."""
+        """The stored content of all pages of a PDF before `page`; empty if any is missing."""
         return self._contents.before(document_id, page)
 
     def chunks(self, document_id: str, start: int = 0, most: int = 50) -> list[Passage]:
@@ -109,9 +117,83 @@ class Pages:
 
 
 def _near(db: sqlite3.Connection, passage: Passage) -> float:
-    """About where a passage stands on its page, from 0 to 1, by the chunks around it."""
+    """Where a passage is on its page, roughly, from 0 to 1, by the chunks around it."""
     before, there = db.execute(
         "SELECT coalesce(sum(id < ?), 0), count(*) FROM chunks WHERE document_id = ? AND page IS ?",
         (passage.chunk_id, passage.document_id, passage.page),
     ).fetchone()
     return before / there if there else 0.0
+
+
+_log = logging.getLogger(__name__)
+_MOST = 200  # pictures kept of one document; the oldest go first
+_ZOOM = (0.1, 6.0)
+
+
+class Pictures:
+    """Pictures of pages, cached in a folder that may be deleted at any time.
+
+    Args:
+        folder: Made when the first picture is drawn.
+        pdf_reader: Which library draws the pages of a PDF, as in `RAGConfig`.
+    """
+
+    def __init__(self, folder: Path, pdf_reader: str = "pymupdf") -> None:
+        self._folder, self._pdf_reader = folder, pdf_reader
+
+    def get(self, document: Document, original: Path, page: int, zoom: float, marks: Sequence[Rectangle] = ()) -> bytes:
+        """A page as PNG.
+
+        Args:
+            document: Whose page.
+            original: Its file.
+            page: From 1.
+            zoom: Pixels for each point (1/72 inch).
+            marks: What to mark, in points.
+
+        Raises:
+            DocumentError: Its format has no pages (key `document_no_pages`), or the page cannot be drawn.
+            NotFoundError: There is no such page.
+        """
+        self.check(document)
+        zoom = round(min(max(zoom, _ZOOM[0]), _ZOOM[1]), 2)
+        kept = self._folder / document.id / f"{page}-{round(zoom * 100)}{_fingerprint(marks)}.png"
+        try:
+            return kept.read_bytes()
+        except OSError:
+            png = process.picture(original, renderer_of(document.media_type, self._pdf_reader), page, zoom, marks)
+        self._keep(kept, png)
+        if not original.exists():  # taken out while this was drawn, and what was kept of it deleted before this was
+            self.drop(document.id)
+        return png
+
+    @staticmethod
+    def check(document: Document) -> None:
+        """Raises DocumentError (key `document_no_pages`) for a format whose pages nothing here can draw."""
+        if document.media_type not in PICTURES:
+            raise DocumentError(f"{document.name!r} has no pages to show.", key="document_no_pages", name=document.name)
+
+    def drop(self, document_id: str) -> None:
+        """Delete a document's pictures."""
+        shutil.rmtree(self._folder / document_id, ignore_errors=True)
+
+    @staticmethod
+    def _keep(path: Path, png: bytes) -> None:
+        """Write in one step; a full disk only means that the picture is drawn again next time."""
+        waiting = path.with_name(f".{secrets.token_hex(8)}")
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            waiting.write_bytes(png)
+            waiting.replace(path)
+            old = sorted(path.parent.glob("*.png"), key=lambda one: one.stat().st_mtime_ns)[:-_MOST]
+            for one in old:
+                one.unlink(missing_ok=True)
+        except OSError as error:
+            waiting.unlink(missing_ok=True)
+            _log.warning("A page picture was not kept: %s", error)
+
+
+def _fingerprint(marks: Sequence[Rectangle]) -> str:
+    if not marks:
+        return ""
+    return "-" + hashlib.sha256(json.dumps([list(mark) for mark in marks]).encode()).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""Finds text again in the blocks that it was taken from, whatever spaces and line ends stand between its words."""
+"""Places of text on a page: finds quotations in blocks whatever the white space, and measures printed text."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 from core.rag.document import row_text
-from core.rag.sentences import ideographs
+from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +24,7 @@ _TO_THE_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff]")  # writte
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What is shown as one: a paragraph, a heading, a row or a line.
+    """The smallest unit that is shown: a paragraph, a heading, a row or a line.
 
     Args:
         block: Which of the blocks it belongs to, from 0.
@@ -85,11 +86,11 @@ class Places:
             reached += len(text)
 
     def find(self, quote: str, after: Sequence[Span] = ()) -> list[Span]:
-        """Where a quotation stands: as a whole, or line by line where something stands between its lines.
+        """The spans of a quotation: in one piece, or line by line if there is something between its lines.
 
         Args:
-            quote: Its words.
-            after: It is looked for from where these begin on, and then anywhere.
+            quote: Its text.
+            after: Search from the start of these spans first, then everywhere.
         """
         begin = self._bare_at(after[0]) if after else 0
         whole = self._found(_GAPS.sub("", quote), begin)
@@ -140,7 +141,7 @@ class Places:
 
 
 def rectangles(blocks: Sequence[Block], units: Sequence[Unit], spans: Iterable[Span]) -> list[Rectangle]:
-    """Where spans are printed, line by line; of a line that they take a part of, about that part."""
+    """The rectangles of spans, line by line; of a line that a span covers in part, roughly that part."""
     is_upside_down = sum(map(_rises, blocks)) > 0
     found: list[Rectangle] = []
     for span in spans:
@@ -169,7 +170,7 @@ def _of_block(block: Block, start: int, end: int, *, is_upside_down: bool) -> It
 
 
 def _part(line: str, rectangle: Rectangle, start: int, end: int) -> Rectangle:
-    """About where the letters from `start` to `end` of a printed line stand; where that is not known, all of it."""
+    """Roughly where the characters from `start` to `end` of a printed line are; all of the line if that is unknown."""
     x0, y0, x1, y1 = rectangle
     whole = text_width(line.rstrip())
     # A table, or a slide's box, is one place for many lines.
@@ -184,7 +185,33 @@ _NARROW, _BROAD = frozenset(" .,:;'!|ijltfrI()[]"), frozenset("mwMWABCDEFGHKNOPQ
 
 
 def text_width(text: str) -> float:
-    """How broad letters are, in parts of a Chinese one; near enough for a marker."""
+    """The width of text, in widths of a Chinese character; an estimate for highlighting."""
     narrow, broad = sum(map(_NARROW.__contains__, text)), sum(map(_BROAD.__contains__, text))
     wide = ideographs(text)
     return wide + 0.28 * narrow + 0.7 * broad + 0.5 * max(0, len(text) - wide - narrow - broad)
+
+
+_TALL = 1.12  # a printed line's height in sizes of its letters: no font's is smaller
+_WIDE = 0.5  # a letter's usual width in its size; a Chinese one is as wide as it is large
+
+
+def letters_of(blocks: Iterable[Block]) -> float:
+    """The size, in points, of the letters that most of the text is printed in; 0 where no line has a place."""
+    sizes = sorted(size for block in blocks for size in _sizes(block))
+    half = sum(letters for _, letters in sizes) / 2
+    for size, letters in sizes:
+        half -= letters
+        if half <= 0:
+            return size
+    return 0.0
+
+
+def _sizes(block: Block) -> Iterator[tuple[float, int]]:
+    """The size of each printed line's letters, and how many they are."""
+    ends = [*(begin for begin, _ in block.lines[1:]), len(block.text)][: len(block.lines)]
+    for (begin, (x0, y0, x1, y1)), end in zip(block.lines, ends, strict=True):
+        text = block.text[begin:end].strip()
+        wide = sum(1.0 if east_asian_width(letter) in "WF" else _WIDE for letter in text)
+        size = min(abs(y1 - y0) / _TALL, abs(x1 - x0) / max(wide, _WIDE))
+        if size > 0:
+            yield size, len(text)

@@ -22,7 +22,7 @@ _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM documents"  # noqa: S608 - names o
 def insert(
     db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
 ) -> list[int]:
-    """Write a document with all that belongs to it, so far; the ids of its chunks come back."""
+    """Write a document with its chunks and page shapes so far; returns the ids of the chunks."""
     db.execute(
         f"INSERT INTO documents ({', '.join(_COLUMNS)}, number) "  # noqa: S608 - names of our own fields
         f"VALUES ({'?, ' * len(_COLUMNS)}(SELECT coalesce(max(number), 0) + 1 FROM documents))",
@@ -34,9 +34,9 @@ def insert(
 def extend(
     db: sqlite3.Connection, document: Document, chunks: Sequence[Chunk], shapes: Sequence[PageShape]
 ) -> list[int]:
-    """Write what was read of a document since the last time; `document` says how it stands with these chunks.
+    """Add a piece to a document; `document` is its record including these chunks.
 
-    Its name stays as it is: it may have been given another meanwhile.
+    The stored name stays, as the document may have been renamed meanwhile.
     """
     columns = [column for column in _COLUMNS if column not in {"id", "name"}]
     values = [getattr(document, column) for column in columns]
@@ -70,7 +70,7 @@ def _add(
 
 
 def remove(db: sqlite3.Connection, document_id: str) -> None:
-    """Delete a document with all that belongs to it; its words in the search index are the caller's."""
+    """Delete a document with its chunks and pages; the caller deletes its words from the search index."""
     db.execute("DELETE FROM documents WHERE id = ?", (document_id,))
 
 
@@ -93,7 +93,7 @@ def present(db: sqlite3.Connection, document_id: str) -> Document:
 
 
 def everything(db: sqlite3.Connection) -> list[Document]:
-    """All documents in the order in which they came."""
+    """All documents, the oldest first."""
     rows = db.execute(f"{_SELECT} ORDER BY number").fetchall()
     return [Document(*row) for row in rows]
 
@@ -104,7 +104,7 @@ def chunk_ids(db: sqlite3.Connection, document_id: str) -> list[int]:
 
 
 def passages(db: sqlite3.Connection, scored: Sequence[tuple[int, float]]) -> list[Passage]:
-    """The chunks with these ids, in this order; one that is gone meanwhile is left out."""
+    """The chunks with these ids, in this order, without those deleted meanwhile."""
     rows: dict[int, tuple[Any, ...]] = {
         row[0]: row
         for row in db.execute(
@@ -124,7 +124,7 @@ def _passage(row: tuple[Any, ...], score: float) -> Passage:
 
 
 def chunk_texts(db: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Every chunk with the text under which it is found."""
+    """Every chunk id with the text that is indexed for it."""
     rows = db.execute(
         "SELECT chunks.id, documents.title, documents.name, heading, text "
         "FROM chunks JOIN documents ON documents.id = document_id"
@@ -133,12 +133,12 @@ def chunk_texts(db: sqlite3.Connection) -> list[tuple[int, str]]:
 
 
 def searched_text(title: str, heading: str, text: str) -> str:
-    """A chunk is found by its document's title and its headings too."""
+    """The text that is indexed for a chunk: with its document's title and its headings."""
     return f"{title}\n{heading}\n{text}"
 
 
 def last_page(db: sqlite3.Connection, document_id: str) -> int:
-    """The last page of which anything was kept; 0 where there is none."""
+    """The last page that is stored; 0 if none is."""
     (last,) = db.execute("SELECT coalesce(max(page), 0) FROM pages WHERE document_id = ?", (document_id,)).fetchone()
     return int(last)
 

@@ -1,4 +1,4 @@
-"""The vectors of a library's chunks: made in the background, kept in the library's file, compared in memory."""
+"""The vectors of a library's chunks: made in the background, stored in the index, compared in memory."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from core.rag.near_likeness import Known, Likeness, Wanted, ids_of, near
-from core.rag.parts import PARTS, parts_of
+from core.rag.prose import sentence_spans
 from core.rag.records import searched_text
+from core.rag.search.near_index import Known, Likeness, Wanted, ids_of, near
 
 if TYPE_CHECKING:
     import sqlite3
@@ -75,7 +75,7 @@ class _Matrix:
 
 @dataclass(frozen=True, slots=True)
 class _Everything:
-    """Which rows belong to chunks of the library, as long as it does not change; `None` is all of them."""
+    """Which rows belong to chunks of the library, valid until it changes; `None` is all of them."""
 
     of: tuple[int, int, int]
     places: Ids | None
@@ -88,11 +88,11 @@ class Vectors:
     Args:
         file: The library's file.
         embedder: The model.
-        most: Chunks that a library may have for this model to be worth its time; `None` is any number.
-        graph: Leads to the nearest in a large library; without it all are compared, always.
-        in_parts: A chunk is as like a question as the likest of its parts; takes longer, and `parts.PARTS` times the
-            room. Such vectors are of no use to a graph.
-        moved: Called after each batch that was made, in the thread that makes them.
+        most: Chunks up to which a library uses this model, a slow one; `None` is any number.
+        graph: Finds the nearest in a large library; without it all vectors are compared.
+        in_parts: Whether each part of a chunk has a vector, and the best counts; takes longer, and `PARTS` times the
+            space. Such vectors cannot go into a graph.
+        moved: Called after each batch, in the thread that makes the vectors.
     """
 
     file: IndexFile
@@ -183,15 +183,16 @@ class Vectors:
     def like(
         self, question: str, documents: Collection[str] | None = None, *, nearest: int = 0, also: Sequence[int] = ()
     ) -> Likeness | None:
-        """How like the question each chunk is.
+        """The similarity of each chunk to the question.
 
-        `None` where there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
+        `None` if there is nothing to compare, while a chunk has no vector yet, or if the model does not run.
 
         Args:
             question: In any words.
-            documents: Only of these; of all by default.
-            nearest: So many of the nearest suffice; a large library is not compared as a whole then. 0 is all.
-            also: Chunks that are wanted then, too.
+            documents: Only chunks of these; of all by default.
+            nearest: How many of the nearest are enough, so that a large library need not be compared completely; 0 is
+                all.
+            also: Chunks whose similarity is needed as well.
 
         Raises:
             ParlourError: The service that makes vectors failed.
@@ -308,3 +309,27 @@ def _rows_of(matrix: _Matrix, wanted: Ids) -> Ids | Literal[False]:
         return False
     places = np.minimum(np.searchsorted(matrix.ids, wanted), len(matrix.ids) - 1)
     return places if np.array_equal(matrix.ids[places], wanted) else False
+
+
+PARTS = 4
+"""The most parts of a chunk."""
+
+
+def parts_of(title: str, heading: str, text: str) -> list[str]:
+    """The parts, each under the heading; neighbours share a sentence.
+
+    Args:
+        title: Of the document; stands before the parts where there is no heading.
+        heading: Above the chunk.
+        text: The chunk's.
+    """
+    about = heading.strip() or title.strip()
+    spans = sentence_spans(text)
+    steps = len(spans) - 1  # from a sentence to the next
+    count = max(1, min(PARTS, steps))
+    found = list[str]()
+    for number in range(count):
+        first, last = number * steps // count, (number + 1) * steps // count
+        part = text[spans[first][0] : spans[last][1]].strip() if spans else ""
+        found.append(f"{about}\n{part}")
+    return found

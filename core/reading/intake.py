@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
 from core.rag.attached import Attached
-from core.rag.progress import ReadingProgress
+from core.rag.document import ReadingProgress
 from core.reading import outcome
 from core.reading.job import Lanes, ReadingJob
 from core.reading.linked import LINK, fetched
@@ -66,6 +67,7 @@ class Intake:
         self._preparing = Preparing(index, lambda owner: changed(owner, None))
         self._lanes = Lanes(_AT_ONCE, _OF_EACH_OWNER)
         self._waiting: dict[tuple[str, str], set[asyncio.Event]] = {}
+        self._taking_out: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
         self._is_closing = False
         self.reach: Reach | None = None
         """How far links may lead; `None` is the open internet."""
@@ -337,17 +339,32 @@ class Intake:
             await asyncio.wait(ending)
         await self._preparing.aclose()
 
+    async def put_out(self, owner: str, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
+        """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
+        self._files.discard(freed)
+        await self.take_out(owner, unneeded)
+
     async def take_out(self, owner: str, library_ids: Sequence[str]) -> None:
         """Take texts out of the owner's index that nobody needs; one that cannot be is logged, and stays."""
         try:
-            needless = await self._documents.unneeded(owner, library_ids)
-            if needless:
-                async with self._index(owner) as library:
-                    await take_out(library, needless)
+            async with self._undisturbed(owner):
+                needless = await self._documents.unneeded(owner, library_ids)
+                if needless:
+                    async with self._index(owner) as library:
+                        await take_out(library, needless)
         except StorageError as error:
             _LOG.warning("Texts that nobody needs stay until the index is opened anew: %s", error)
 
     # ---- inside
+
+    def _undisturbed(self, owner: str) -> asyncio.Semaphore:
+        """Held from the question which texts are needed until the others are gone; a reading begins before or after.
+
+        Else a document that is read again at once would be taken out with what is left of its failed reading.
+        """
+        lock = self._taking_out.get(owner) or asyncio.Semaphore(1)
+        self._taking_out[owner] = lock
+        return lock
 
     async def _restore(self, record: DocumentRecord) -> None:
         """Read a document again that the index has lost; it counts as being read until then."""
@@ -452,6 +469,8 @@ class Intake:
                 known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
                 asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
                 again = job.before is not None and job.before.status == "ready"
+                async with self._undisturbed(record.owner_id):
+                    pass  # whose text it was is settled; from here on the row says that it is needed
                 try:
                     document = await library.aadd(path, name=record.name, password=password, again=again, **asked)
                 except LockedDocumentError as error:

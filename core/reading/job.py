@@ -16,7 +16,7 @@ from core.runs.run import as_dict
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
-    from core.rag.progress import ReadingProgress
+    from core.rag.document import ReadingProgress
     from core.storage.base import DocumentRecord
 
 _LOG = logging.getLogger(__name__)

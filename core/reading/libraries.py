@@ -1,4 +1,4 @@
-"""Named libraries, as the page uses them: made, filled, tried with a question, and used by conversations."""
+"""An owner's named libraries: made, filled, tried with a question, and used by conversations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.rag.document import Passage
     from core.rag.library import Library
     from core.reading.intake import Intake
-    from core.storage.base import DocumentRecord, FileRecord, NamedLibrary
+    from core.storage.base import DocumentRecord, NamedLibrary
     from core.storage.documents import DocumentStore
     from core.storage.files import FileStore
     from core.storage.libraries import LibraryStore
@@ -40,11 +40,12 @@ class OpenedLibrary:
 
 
 class Libraries:
-    """Named libraries of owners. What is somebody else's does not exist.
+    """The named libraries of one owner; it cannot name another.
 
     All documents of an owner are in one index, each text once; a named library is a choice of them.
 
     Args:
+        owner: Whose they are.
         store: Where the libraries are kept.
         documents: Where the states of documents are kept.
         files: Where their bytes are.
@@ -53,8 +54,9 @@ class Libraries:
         changed: Called with (owner, conversation) when a conversation uses other libraries than before.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what libraries are made of
         self,
+        owner: str,
         store: LibraryStore,
         documents: DocumentStore,
         files: FileStore,
@@ -63,6 +65,7 @@ class Libraries:
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
     ) -> None:
+        self._owner = owner
         self._store = store
         self._documents = documents
         self._files = files
@@ -72,132 +75,126 @@ class Libraries:
 
     # ---- libraries
 
-    async def list(self, owner: str) -> list[NamedLibrary]:
+    async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
-        return await self._store.list(owner)
+        return await self._store.list(self._owner)
 
-    async def opened(self, owner: str, library_id: str) -> OpenedLibrary:
+    async def opened(self, library_id: str) -> OpenedLibrary:
         """A library with its documents. Raises NotFoundError."""
-        library = await self._store.get(owner, library_id)
-        return OpenedLibrary(library, await self._documents.list_shelved(owner, library_id))
+        library = await self._store.get(self._owner, library_id)
+        return OpenedLibrary(library, await self._documents.list_shelved(self._owner, library_id))
 
-    async def create(self, owner: str, name: str) -> NamedLibrary:
+    async def create(self, name: str) -> NamedLibrary:
         """A new, empty library.
 
         Raises:
             ParlourError: key `library_unnamed`: the name is empty.
             ConflictError: key `library_name_taken`.
         """
-        return await self._store.create(owner, checked_name(name))
+        return await self._store.create(self._owner, checked_name(name))
 
-    async def rename(self, owner: str, library_id: str, name: str) -> None:
+    async def rename(self, library_id: str, name: str) -> None:
         """Give it another name. Raises NotFoundError, and as `create`."""
-        await self._store.rename(owner, library_id, checked_name(name))
-        self._tell(owner, await self._store.users(owner, library_id))
+        await self._store.rename(self._owner, library_id, checked_name(name))
+        self._tell(await self._store.users(self._owner, library_id))
 
-    async def delete(self, owner: str, library_id: str) -> None:
+    async def delete(self, library_id: str) -> None:
         """Delete it with its documents; conversations use it no more. Raises NotFoundError."""
-        users = await self._store.users(owner, library_id)
-        for record in await self._documents.list_shelved(owner, library_id):
-            await self._call_off(owner, record)
-        freed, unneeded = await self._store.delete(owner, library_id)
-        await self.put_out(owner, freed, unneeded)
-        self._tell(owner, users)
+        users = await self._store.users(self._owner, library_id)
+        for record in await self._documents.list_shelved(self._owner, library_id):
+            await self._call_off(record)
+        freed, unneeded = await self._store.delete(self._owner, library_id)
+        await self._intake.put_out(self._owner, freed, unneeded)
+        self._tell(users)
 
     # ---- documents
 
-    async def add(self, owner: str, library_id: str, source: Path | bytes, name: str) -> DocumentRecord:
+    async def add(self, library_id: str, source: Path | bytes, name: str) -> DocumentRecord:
         """Copy a file into a library; it is read in the background. The same bytes are there once.
 
         Raises:
             NotFoundError: The library is not the owner's.
             NoSpaceError: The disk is full; nothing of the file is kept.
         """
-        await self._store.get(owner, library_id)
-        file = await self._files.put(owner, name, source)
+        await self._store.get(self._owner, library_id)
+        file = await self._files.put(self._owner, name, source)
         kept = ""
         try:
-            record = await self._intake.add(owner, None, file, collection_id=library_id)
+            record = await self._intake.add(self._owner, None, file, collection_id=library_id)
             kept = record.file_id
         finally:
             if kept != file.id:  # its bytes were there already, or nothing needs them
                 with suppress(StorageError):
-                    await self._files.delete(owner, file.id)
+                    await self._files.delete(self._owner, file.id)
         return record
 
-    async def remove(self, owner: str, document_id: str) -> None:
+    async def remove(self, document_id: str) -> None:
         """Take a document out of its library; its reading ends. Raises NotFoundError."""
-        await self._call_off(owner, await self._shelved(owner, document_id))
-        await self.put_out(owner, *await self._store.remove_document(owner, document_id))
+        await self._call_off(await self._shelved(document_id))
+        await self._intake.put_out(self._owner, *await self._store.remove_document(self._owner, document_id))
 
-    async def cancel(self, owner: str, document_id: str) -> None:
+    async def cancel(self, document_id: str) -> None:
         """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""
-        await self._call_off(owner, await self._shelved(owner, document_id))
+        await self._call_off(await self._shelved(document_id))
 
-    async def read_again(self, owner: str, document_id: str, password: str = "") -> None:
+    async def read_again(self, document_id: str, password: str = "") -> None:
         """Read a document anew; nothing to one that is being read. Until it was read, what there is of it stays.
 
         Args:
-            owner: Whose it is.
             document_id: The document.
             password: What opens it, if it is locked and was not opened yet.
 
         Raises:
             NotFoundError: There is none such in a library of the owner.
         """
-        await self._shelved(owner, document_id)
-        await self._intake.renew(owner, document_id, password)
+        await self._shelved(document_id)
+        await self._intake.renew(self._owner, document_id, password)
 
-    async def tried(self, owner: str, library_id: str, question: str) -> list[Passage]:
+    async def tried(self, library_id: str, question: str) -> list[Passage]:
         """What a question finds in a library, the best first. Raises NotFoundError."""
-        opened = await self.opened(owner, library_id)
+        opened = await self.opened(library_id)
         ids = {record.library_id for record in opened.documents if record.library_id is not None}
         asked = " ".join(question.split())[:_LONGEST_QUESTION]
         if not ids or not asked:
             return []
-        async with self._index(owner) as index:
+        async with self._index(self._owner) as index:
             return await index.afind(asked, _TRIED, documents=ids)
 
-    async def unsearched(self, owner: str, library_id: str) -> list[Attached]:
+    async def unsearched(self, library_id: str) -> list[Attached]:
         """The documents of a library that no search looks through whole yet. Raises NotFoundError."""
-        files = await self._intake.shelved(owner, library_id)
+        files = await self._intake.shelved(self._owner, library_id)
         if any(one.library_id is not None for one in files):
-            async with self._index(owner) as index:
+            async with self._index(self._owner) as index:
                 files = await asyncio.to_thread(with_meaning, files, index)
         return [one for one in files if not one.is_whole]
 
     # ---- conversations
 
-    async def used_by(self, owner: str, conversation_id: str) -> list[NamedLibrary]:
+    async def used_by(self, conversation_id: str) -> list[NamedLibrary]:
         """The libraries that a conversation uses, by name. Raises NotFoundError."""
-        return await self._store.used_by(owner, conversation_id)
+        return await self._store.used_by(self._owner, conversation_id)
 
-    async def use(self, owner: str, conversation_id: str, library_id: str, *, on: bool) -> None:
+    async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
         """Let a conversation use a library, or no more. Raises NotFoundError."""
-        await self._store.use(owner, conversation_id, library_id, on=on)
-        self._tell(owner, [conversation_id])
-
-    async def put_out(self, owner: str, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
-        """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
-        self._files.discard(freed)
-        await self._intake.take_out(owner, unneeded)
+        await self._store.use(self._owner, conversation_id, library_id, on=on)
+        self._tell([conversation_id])
 
     # ---- inside
 
-    async def _shelved(self, owner: str, document_id: str) -> DocumentRecord:
-        record = await self._documents.get(owner, document_id)
+    async def _shelved(self, document_id: str) -> DocumentRecord:
+        record = await self._documents.get(self._owner, document_id)
         if record.collection_id is None:
             raise NotFoundError("There is no such document in a library.", kind="document")
         return record
 
-    async def _call_off(self, owner: str, record: DocumentRecord) -> None:
+    async def _call_off(self, record: DocumentRecord) -> None:
         if record.status == "reading":
             with suppress(NotFoundError):  # taken out meanwhile
-                await self._intake.cancel(owner, record.id)
+                await self._intake.cancel(self._owner, record.id)
 
-    def _tell(self, owner: str, conversation_ids: Sequence[str]) -> None:
+    def _tell(self, conversation_ids: Sequence[str]) -> None:
         for conversation_id in conversation_ids:
-            self._changed(owner, conversation_id)
+            self._changed(self._owner, conversation_id)
 
 
 def checked_name(name: str) -> str:

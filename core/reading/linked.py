@@ -38,6 +38,6 @@ async def fetched(url: str, reach: Reach | None = None) -> tuple[bytes, str]:
     Raises:
         FetchError: It cannot be fetched, or may not be.
     """
-    from core.rag.web import page  # brings the readers of documents with it
+    from core.rag.sources import page  # brings the readers of documents with it
 
     return await page(url, reach=reach)

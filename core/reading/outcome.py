@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from core.errors import DocumentError, NotFoundError
-from core.rag.progress import ReadingProgress
+from core.rag.document import ReadingProgress
 from core.runs.run import as_dict
 
 if TYPE_CHECKING:

@@ -56,7 +56,7 @@ class Checking:
         self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord
     ) -> list[Checked]:
         """The claims, those supported that the reply's own passages do not bear out, but others of its documents do."""
-        from core.rag.claims import sentences_of
+        from core.rag.attribution import sentences_of
 
         left = _MOST_SOUGHT
         for at, claim in enumerate(claims):
@@ -70,7 +70,7 @@ class Checking:
         return claims
 
     def _proves(self, sentence: str, passages: Sequence[Passage]) -> bool:
-        from core.rag.claims import claims_of
+        from core.rag.attribution import claims_of
 
         claims = claims_of(sentence, passages, embed=self._embed)
         return bool(claims) and all(claim.verdict == "supported" for claim in claims)
@@ -78,7 +78,7 @@ class Checking:
     def _checked(
         self, texts: Sequence[tuple[int, str]], given: Sequence[Mapping[str, Any]], asked: str, told: Sequence[str]
     ) -> list[Checked]:
-        from core.rag.claims import claims_of
+        from core.rag.attribution import claims_of
         from core.rag.document import Passage
 
         passages = [Passage.from_dict(one) for one in given]

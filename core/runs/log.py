@@ -12,7 +12,7 @@ from core.messages.events import Event
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
-    from core.rag.claims import Verdict
+    from core.rag.attribution import Verdict
     from core.storage.base import RunStatus
 
 # What a reader must see at once; the rest may wait for the next frame.

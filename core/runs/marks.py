@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from core.rag.claims import sentences_of
+from core.rag.attribution import sentences_of
 from core.runs.reply import TextBlock
 
 if TYPE_CHECKING:

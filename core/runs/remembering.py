@@ -8,10 +8,9 @@ from contextlib import nullcontext
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from core.agents.summing_up import as_a_turn, pieces_of, summed_up
+from core.agents.summarize import summarize, summary_turn, transcript_pieces
 from core.errors import StorageError
-from core.llm.layers.costs import Costs
-from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS
+from core.llm.layers.fit_context import DEFAULT_MAX_INPUT_TOKENS, Costs
 from core.messages.message import USER
 from core.runs.log import TurnsSummarised
 
@@ -87,27 +86,29 @@ class Remembering:
         begins = [0, *accumulate(len(turn.parts) for turn in thread)]  # where a turn's messages begin
         done = next((at for at in range(len(thread), 0, -1) if thread[at - 1].id in known), 0)
         earlier = known[thread[done - 1].id] if done else ""
-        short = [*as_a_turn(earlier, messages[: begins[done]], lang), *messages[begins[done] :]] if done else messages
+        short = (
+            [*summary_turn(earlier, messages[: begins[done]], lang), *messages[begins[done] :]] if done else messages
+        )
         if done and await asyncio.to_thread(Costs(model).fit, short, int(room * _FULL)):
             return short, None
         cut = await asyncio.to_thread(_cut, messages, begins, done, Costs(model), int(room * _STAYS))
         if cut <= done:
             return short, None
         old = messages[begins[done] : begins[cut]]
-        if len(await asyncio.to_thread(pieces_of, old, model, room)) > _WAITED_FOR:
+        if len(await asyncio.to_thread(transcript_pieces, old, model, room)) > _WAITED_FOR:
 
             async def make() -> None:
                 with holding():
-                    if text := await summed_up(old, model, lang, room, earlier):
+                    if text := await summarize(old, model, lang, room, earlier):
                         await self._keep(owner, thread[cut - 1], text)
 
             self._begin(thread[0].conversation_id, make)
             return short, None
-        text = await summed_up(old, model, lang, room, earlier)
+        text = await summarize(old, model, lang, room, earlier)
         if not text:
             return short, None
         await self._keep(owner, thread[cut - 1], text)
-        made = [*as_a_turn(text, messages[: begins[cut]], lang), *messages[begins[cut] :]]
+        made = [*summary_turn(text, messages[: begins[cut]], lang), *messages[begins[cut] :]]
         return made, TurnsSummarised(text, cut)
 
     def _begin(self, conversation_id: str, make: Callable[[], Coroutine[Any, Any, None]]) -> None:
@@ -138,8 +139,13 @@ def _room(model: BaseChatModel) -> int:
 def _cut(messages: Sequence[Message], begins: Sequence[int], done: int, costs: Costs, stays: int) -> int:
     """How many turns a new summary is of: as few as leave what stays, and never the newest question."""
     asked = [at for at in range(done + 1, len(begins)) if _asks(messages, begins[at])]
-    enough = (at for at in asked if sum(map(costs.of, messages[begins[at] :])) <= stays)
-    return next(enough, asked[-1] if asked else done)
+    cut, tokens, end = asked[-1] if asked else done, 0, len(messages)
+    for at in reversed(asked):  # each message is counted once, however many turns there are
+        tokens += sum(map(costs.of, messages[begins[at] : end]))
+        if tokens > stays:
+            break
+        cut, end = at, begins[at]
+    return cut
 
 
 def _asks(messages: Sequence[Message], at: int) -> bool:

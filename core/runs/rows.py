@@ -41,7 +41,7 @@ from core.storage.base import EventRow
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from core.rag.claims import Verdict
+    from core.rag.attribution import Verdict
     from core.runs.log import RunEvent
 
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta

@@ -9,10 +9,10 @@ import re
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.agents.budget import Budget
+from core.agents.limits import Budget
 from core.bridge.endings import contained
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
-from core.messages.events import Event, MessageStarted, TextDelta, ToolFinished
+from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.asking import Questions, RunGuard
@@ -316,6 +316,7 @@ class Run:
             given["ask_user"] = self._inputs.ask
         if self._begun is not None:
             given["begun"] = self._begun
+        left = self._terms.letters
         async with aclosing(agent.stream(history, **given)) as events:
             async for event in events:
                 if isinstance(event, TurnsSummarised):
@@ -327,6 +328,9 @@ class Run:
                     self._questions.drop(event.call_id)  # its tool may be gone since it was asked about
                 joined = self._joined(event)
                 if joined is not None:
+                    left -= _letters(joined)
+                    if left < 0:
+                        raise _too_long(self._terms.letters)
                     self._transcript.apply(joined)
                     self.log.append(joined)
                     if isinstance(joined, ToolFinished):
@@ -412,6 +416,19 @@ class Run:
         self.log.append(RunFinished(status, error))
         self._ended.set()
         done(self)
+
+
+def _letters(event: Event) -> int:
+    match event:
+        case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
+            return len(text)
+        case _:
+            return 0
+
+
+def _too_long(letters: int) -> LimitReachedError:
+    said = f"The reply is {letters:,} characters long and waits to be told to go on."
+    return LimitReachedError(said, hint="Go on, or ask for less.", key="length_limit", characters=f"{letters:,}")
 
 
 def as_dict(error: ParlourError) -> dict[str, Any]:

@@ -26,6 +26,7 @@ class Terms:
             policy stays as it is.
         attended: Whether there is a user to ask; else what would be asked is refused.
         seconds: Its time; waiting for the user does not count.
+        letters: The characters that all its model calls together may write: text, thoughts and arguments.
         cost: What its model calls may cost, in the currency of the price list; `None` for no limit.
         asked_for: Seconds until a question that nobody answers counts as refused.
         checked_within: Seconds that looking at a whole reply may take.
@@ -35,6 +36,7 @@ class Terms:
     rules: Rules | None = None
     attended: bool = True
     seconds: float = 600.0
+    letters: int = 2_000_000
     cost: float | None = None
     asked_for: float = ASKED_FOR
     checked_within: float = 10.0

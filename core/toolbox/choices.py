@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from core.errors import SettingsError, StorageError
 from core.storage.sealing import end_of
-from core.toolbox.approving import policy_of
-from core.tools.approval import Policy
+from core.tools.approval import Mode, Policy
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
     from core.tools.web.base import SearchService
+
+_LOG = logging.getLogger(__name__)
 
 SEARCH = "web_search"
 _PATTERNS = 200
@@ -159,6 +161,31 @@ class ToolChoices:
     async def forget_engine(self, owner: str) -> None:
         """Search with the usual engine, and forget the key. Raises StorageError."""
         await self._choices.change(owner, SEARCH, lambda _: None)
+
+
+def policy_of(chosen: object) -> Policy:
+    """The rules that an owner chose. What makes no sense there is left out, and never makes them laxer."""
+    if chosen is None:
+        return Policy()
+    if not isinstance(chosen, dict):
+        _LOG.warning("The rules of an owner cannot be read; everything is asked.")
+        return Policy("always")
+    rules = cast("dict[str, Any]", chosen)
+    mode = rules.get("mode", "writes")
+    if mode not in get_args(Mode):
+        _LOG.warning("There is no mode %r of asking; everything is asked.", mode)
+        mode = "always"
+    allow = rules.get("allow")
+    allowed = () if isinstance(allow, str) else _patterns_in(allow)
+    return Policy(mode, allowed, _patterns_in(rules.get("ask")), _patterns_in(rules.get("deny")))
+
+
+def _patterns_in(value: object) -> tuple[str, ...]:
+    """Those that are some; one text is one of them."""
+    if isinstance(value, str):
+        value = [value]
+    given = cast("list[object]", value) if isinstance(value, list | tuple) else []
+    return tuple(pattern for pattern in given if isinstance(pattern, str) and pattern)
 
 
 def _as_dict(kept: object) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from core.llm.local_files import path_of, user_path
 from core.rag.chunking import chunks_of
 from core.rag.parsers.catalog import HEAD, parser_for
 from core.rag.parsers.process import Limits, parse
-from core.rag.sentences import count_tokens
-from core.rag.web import file_here, is_web_address
+from core.rag.prose import count_tokens
+from core.rag.sources import file_here, is_web_address
 from core.tools.base import files_of
 
 if TYPE_CHECKING:

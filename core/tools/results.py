@@ -7,7 +7,7 @@ from base64 import b64encode
 from binascii import a2b_base64
 from typing import TYPE_CHECKING, Any, cast
 
-from core.llm.pictures import kind_of
+from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.messages.invisible import without_invisible
 from core.messages.message import FUNCTION, Message

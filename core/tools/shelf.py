@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from core.rag.library import Library
-from core.rag.sentences import count_tokens
+from core.rag.prose import count_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -111,7 +111,7 @@ class Shelf:
         with self._guard:
             library = self._opened()
         ids = [one for document in shelved for one in document.ids]
-        passages = library.gathering.whole(ids, room)
+        passages = library.context.full_text(ids, room)
         if not passages or sum(count_tokens(one.text) for one in passages) > room:
             return None
         return _as_records(passages, shelved)

@@ -10,10 +10,10 @@ import pytest
 
 from core.agents.basic import BasicAgent
 from core.agents.catalog import AGENTS
+from core.agents.compat.group_chat_creator import NOT_PROPOSED, WRONG_PROPOSAL
 from core.agents.group_chat import GroupChat
-from core.agents.leading_prompts import NOT_PROPOSED, WRONG_PROPOSAL
+from core.agents.hub import PENDING_USER_INPUT
 from core.agents.router import Router
-from core.agents.user_agent import PENDING_USER_INPUT
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message
 from core.messages.transcript import Transcript

@@ -9,12 +9,11 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from core.agents.agent_tool import AgentTool
 from core.agents.assistant import Assistant
 from core.agents.basic import BasicAgent
 from core.agents.catalog import AGENTS
-from core.agents.hub import MultiAgentHub
-from core.agents.user_agent import PENDING_USER_INPUT
+from core.agents.hub import PENDING_USER_INPUT, MultiAgentHub
+from core.agents.tools import AgentTool
 from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.testing.script import Reply

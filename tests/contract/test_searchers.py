@@ -12,8 +12,7 @@ from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.search import word_index
-from core.rag.search.base import Searcher
-from core.rag.search.catalog import SEARCHER_REGISTRY, SEARCHERS
+from core.rag.search.base import SEARCHER_REGISTRY, SEARCHERS, Searcher
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.word_index import WordIndex
 

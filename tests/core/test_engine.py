@@ -19,6 +19,7 @@ from core.storage.base import StoredMessage
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -45,7 +46,7 @@ async def engine(tmp_path: Path, model: ScriptedModel, anyio_backend: str) -> As
 async def asked(engine: Engine, text: str, talk_id: str = "", files: tuple[str, ...] = ()) -> list[StoredMessage]:
     """Ask, wait for the reply, and return the thread."""
     conversation_id = talk_id or (await engine.conversations.create("alice")).id
-    run = await engine.send("alice", conversation_id, text, files)
+    run = await talk_of(engine, "alice", conversation_id).ask(text, files)
     assert await run.wait() == "complete", run.error
     return await engine.conversations.thread("alice", conversation_id)
 
@@ -97,7 +98,7 @@ async def test_the_model_hears_the_conversation_so_far(engine: Engine, model: Sc
 async def test_what_cannot_be_sent_is_refused_and_nothing_is_stored(engine: Engine, text: str, key: str) -> None:
     talk = await engine.conversations.create("alice")
     with pytest.raises(ParlourError) as caught:
-        await engine.send("alice", talk.id, text)
+        await talk_of(engine, "alice", talk.id).ask(text)
     assert caught.value.words_key == key
     assert await engine.conversations.thread("alice", talk.id) == []
 
@@ -121,7 +122,7 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
 async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedModel(Say(hang=True))) as one:
         talk = await one.conversations.create("alice")
-        run = await one.send("alice", talk.id, "first")
+        run = await talk_of(one, "alice", talk.id).ask("first")
         async with opened(tmp_path, ScriptedModel()) as other:
             assert run.status == "running"
             assert [turn.status for turn in await other.conversations.thread("alice", talk.id)] == [
@@ -129,11 +130,11 @@ async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_p
                 "running",
             ]
             with pytest.raises(ConflictError) as refused:
-                await other.send("alice", talk.id, "second " * 10_000)
+                await talk_of(other, "alice", talk.id).ask("second " * 10_000)
             assert refused.value.words_key == "busy"
             assert await other.documents.list("alice", talk.id) == []  # nothing of it is kept
             await run.stop()
-            again = await other.send("alice", talk.id, "third")
+            again = await talk_of(other, "alice", talk.id).ask("third")
             assert await again.wait() == "complete"
 
 
@@ -167,7 +168,7 @@ async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works
 ) -> None:
     talk = await engine.conversations.create("alice")
     file = await engine.files.put("alice", name, content)
-    run = await engine.send("alice", talk.id, "What does it say?", [file.id])
+    run = await talk_of(engine, "alice", talk.id).ask("What does it say?", [file.id])
     assert await run.wait() == "error"
     assert run.error is not None
     assert run.error["key"] == key
@@ -179,13 +180,15 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
     engine: Engine, model: ScriptedModel
 ) -> None:
     file = await engine.files.put("alice", "cat.png", PNG)
-    (warning,) = await engine.check_attachments("alice", [file.id])
-    assert (warning["key"], warning["details"]) == ("picture_not_taken", {"name": "cat.png", "model": "scripted"})
+    async with engine.workspaces.open("alice") as alice:
+        (warning,) = await alice.not_taken([file])
+    assert (warning.words_key, warning.details) == ("picture_not_taken", {"name": "cat.png", "model": "scripted"})
     thread = await asked(engine, "What is this?", files=(file.id,))
     assert "cat.png" in said_to(model)[-1].get_text_content()
     assert thread[0].parts[0].items[-1].image == f"/files/{file.id}"
     model.support_multimodal_input = True
-    assert await engine.check_attachments("alice", [file.id]) == []
+    async with engine.workspaces.open("alice") as alice:
+        assert await alice.not_taken([file]) == []
     await asked(engine, "Look again.", thread[0].conversation_id)
     seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
     assert seen == [str((await engine.files.get("alice", file.id))[1])]
@@ -193,7 +196,7 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
 
 async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:
     question, first = await asked(engine, "one")
-    again = await engine.regenerate("alice", first.id)
+    again = await talk_of(engine, "alice", first.conversation_id).regenerate(first.id)
     await again.wait()
     assert [turn.id for turn in await engine.conversations.siblings("alice", first.id)] == [first.id, again.message_id]
     assert [turn.id for turn in await engine.conversations.thread("alice", question.conversation_id)] == [
@@ -208,7 +211,7 @@ async def test_a_changed_question_stands_beside_the_old_one_with_its_files(
     file = await engine.files.put("alice", "tower.md", FACTS)
     thread = await asked(engine, "zero")
     thread = await asked(engine, "How tall is the tower?", thread[0].conversation_id, (file.id,))
-    run = await engine.edit("alice", thread[2].id, "Is the tower of iron?")
+    run = await talk_of(engine, "alice", thread[2].conversation_id).edit(thread[2].id, "Is the tower of iron?")
     await run.wait()
     shown = await engine.conversations.thread("alice", thread[0].conversation_id)
     assert [text_of(turn) for turn in shown[:3]] == ["zero", "You said: zero", "Is the tower of iron?"]
@@ -220,24 +223,24 @@ async def test_a_changed_question_stands_beside_the_old_one_with_its_files(
 
 async def test_the_first_question_can_be_changed_and_replies_cannot(engine: Engine, model: ScriptedModel) -> None:
     question, reply = await asked(engine, "one")
-    run = await engine.edit("alice", question.id, "two")
+    run = await talk_of(engine, "alice", question.conversation_id).edit(question.id, "two")
     await run.wait()
     assert [message.get_text_content() for message in said_to(model)] == ["two"]
     with pytest.raises(NotFoundError):
-        await engine.edit("alice", reply.id, "me")
+        await talk_of(engine, "alice", reply.conversation_id).edit(reply.id, "me")
     with pytest.raises(NotFoundError):
-        await engine.continue_("alice", question.id)
+        await talk_of(engine, "alice", question.conversation_id).continue_(question.id)
 
 
 async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
     model = ScriptedModel(Say(text="one two three", pace=0.2), Say(text=" and four"))
     async with opened(tmp_path / "home", model) as engine:
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Count.")
+        run = await talk_of(engine, "alice", talk.id).ask("Count.")
         await says(run, "two")
-        await engine.stop("alice", talk.id)
+        await talk_of(engine, "alice", talk.id).stop()
         partial = run.reply().text
-        again = await engine.continue_("alice", run.message_id)
+        again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
         await again.wait()
         assert again.reply().text == partial + " and four"
         assert [message.get_text_content() for message in said_to(model)] == ["Count.", partial]
@@ -247,18 +250,18 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
 async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "one")
+        run = await talk_of(engine, "alice", talk.id).ask("one")
         question = (await engine.conversations.thread("alice", talk.id))[0]
         for again in (
-            engine.send("alice", talk.id, "two"),
-            engine.edit("alice", question.id, "two"),
-            engine.regenerate("alice", question.id),
-            engine.continue_("alice", run.message_id),
+            talk_of(engine, "alice", talk.id).ask("two"),
+            talk_of(engine, "alice", question.conversation_id).edit(question.id, "two"),
+            talk_of(engine, "alice", question.conversation_id).regenerate(question.id),
+            talk_of(engine, "alice", run.conversation_id).continue_(run.message_id),
         ):
             with pytest.raises(ConflictError) as caught:
                 await again
             assert caught.value.words_key == "busy"
-        await engine.stop("alice", talk.id)
+        await talk_of(engine, "alice", talk.id).stop()
         assert len(await engine.conversations.thread("alice", talk.id)) == 2
 
 
@@ -267,7 +270,7 @@ async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tm
     other = await engine.files.put("alice", "other.md", FACTS + b" And painted red.")
     keeps = (await asked(engine, "?", files=(other.id,)))[0].conversation_id
     gone = (await asked(engine, "?", files=(file.id, other.id)))[0].conversation_id
-    await engine.delete_conversation("alice", gone)
+    await talk_of(engine, "alice", gone).delete()
     assert [talk.id for talk in await engine.conversations.list("alice")] == [keeps]
     kept = [path.name for path in (tmp_path / "home" / "files").rglob("*") if path.is_file()]
     assert kept == [f"{other.id}.md"]
@@ -278,8 +281,8 @@ async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tm
 async def test_a_running_conversation_can_be_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "one")
-        await engine.delete_conversation("alice", talk.id)
+        run = await talk_of(engine, "alice", talk.id).ask("one")
+        await talk_of(engine, "alice", talk.id).delete()
         assert run.status == "stopped"
         assert await engine.conversations.list("alice") == []
 
@@ -289,15 +292,14 @@ async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
     question, reply = await asked(engine, "one", files=(file.id,))
     mine = await engine.conversations.create("bob")
     for attempt in (
-        engine.send("bob", question.conversation_id, "me"),
-        engine.send("bob", mine.id, "me", [file.id]),
-        engine.edit("bob", question.id, "me"),
-        engine.regenerate("bob", reply.id),
-        engine.continue_("bob", reply.id),
-        engine.delete_conversation("bob", question.conversation_id),
-        engine.add_document("bob", mine.id, file),
-        engine.check_attachments("bob", [file.id]),
-        engine.agent("bob", question.conversation_id).__aenter__(),
+        talk_of(engine, "bob", question.conversation_id).ask("me"),
+        talk_of(engine, "bob", mine.id).ask("me", [file.id]),
+        talk_of(engine, "bob", question.conversation_id).edit(question.id, "me"),
+        talk_of(engine, "bob", reply.conversation_id).regenerate(reply.id),
+        talk_of(engine, "bob", reply.conversation_id).continue_(reply.id),
+        talk_of(engine, "bob", question.conversation_id).delete(),
+        engine.intake.add("bob", mine.id, file),
+        engine.services.within_reach("bob", question.conversation_id).__aenter__(),
     ):
         with pytest.raises(NotFoundError):
             await attempt
@@ -308,7 +310,7 @@ async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(t
     home = tmp_path / "home"
     async with opened(home, ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Count.")
+        run = await talk_of(engine, "alice", talk.id).ask("Count.")
         await says(run, "one")
         file = await engine.files.put("alice", "tower.md", FACTS)
         unread = await engine.documents.add("alice", talk.id, file.id, file.name)
@@ -318,7 +320,7 @@ async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(t
         assert text_of(reply).startswith("one")
         await read(engine, unread.id)
         assert (await engine.documents.get("alice", unread.id)).status == "ready"
-        again = await engine.regenerate("alice", reply.id)
+        again = await talk_of(engine, "alice", reply.conversation_id).regenerate(reply.id)
         assert await again.wait() == "complete"
 
 
@@ -330,7 +332,7 @@ async def test_what_the_model_is_asked_says_nothing_of_addresses(engine: Engine,
 
 
 async def test_the_last_word_of_readiness_is_the_pages(engine: Engine) -> None:
-    run: Any = await engine.send("alice", (await engine.conversations.create("alice")).id, "Hi")
+    run: Any = await talk_of(engine, "alice", (await engine.conversations.create("alice")).id).ask("Hi")
     await run.wait()
     assert not engine.readiness.ready
     engine.readiness.mark("page", "ready")

@@ -27,6 +27,7 @@ from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, writes
 from tests.core.runs.test_asking import calls, questions
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -67,7 +68,7 @@ def priced(cost: float, text: str) -> list[Event]:
 
 async def ask(engine: Engine, talk_id: str = "") -> Run:
     talk_id = talk_id or (await engine.conversations.create("alice")).id
-    return await engine.send("alice", talk_id, "Write it down.")
+    return await talk_of(engine, "alice", talk_id).ask("Write it down.")
 
 
 def choices(engine: Engine) -> OwnerSettings:
@@ -84,15 +85,15 @@ async def test_always_in_this_chat_holds_in_this_chat_alone(open_engine: Any, no
     engine = await open_engine(writes("a"), "1", writes("b"), "2", writes("c"), "3")
     run = await ask(engine)
     (call,) = await questions(run)
-    await engine.decide("alice", run.conversation_id, call.call_id, True, always=True)
+    await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, True, always=True)
     assert await run.wait() == "complete"
-    assert (await engine.policy("alice", run.conversation_id)).lasting == ("write_note",)
+    assert (await talk_of(engine, "alice", run.conversation_id).policy()).lasting == ("write_note",)
     again = await ask(engine, run.conversation_id)
     assert await again.wait() == "complete"
     assert note.written == ["a", "b"]
     other = await ask(engine)
     (asked,) = await questions(other)
-    await engine.decide("alice", other.conversation_id, asked.call_id, False)
+    await talk_of(engine, "alice", other.conversation_id).decide(asked.call_id, False)
     assert await other.wait() == "complete"
     assert note.written == ["a", "b"]
 
@@ -102,9 +103,9 @@ async def test_for_what_may_destroy_always_is_not_kept(open_engine: Any, note: N
     engine = await open_engine(writes("a"), "1")
     run = await ask(engine)
     (call,) = await questions(run)
-    await engine.decide("alice", run.conversation_id, call.call_id, True, always=True)
+    await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, True, always=True)
     assert await run.wait() == "complete"
-    assert await engine.policy("alice", run.conversation_id) == Policy()
+    assert await talk_of(engine, "alice", run.conversation_id).policy() == Policy()
 
 
 async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, note: Note) -> None:
@@ -123,14 +124,14 @@ async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, 
 async def test_rules_that_make_no_sense_ask_about_everything(open_engine: Any, nonsense: Any) -> None:
     engine = await open_engine("x")
     await choices(engine).change("alice", "approval", lambda _: nonsense)
-    assert (await engine.policy("alice")).mode == "always"
-    assert (await engine.policy("bob")).mode == "writes"
+    assert (await engine.toolbox.choices.approval("alice")).mode == "always"
+    assert (await engine.toolbox.choices.approval("bob")).mode == "writes"
 
 
 async def test_a_rule_that_forbids_holds_where_it_is_no_list(open_engine: Any) -> None:
     engine = await open_engine("x")
     await choices(engine).change("alice", "approval", lambda _: {"deny": "mcp:*", "ask": "storage", "allow": "*"})
-    assert await engine.policy("alice") == Policy(deny=("mcp:*",), ask=("storage",))
+    assert await engine.toolbox.choices.approval("alice") == Policy(deny=("mcp:*",), ask=("storage",))
 
 
 async def test_nobody_decides_in_somebody_elses_conversation(open_engine: Any, note: Note) -> None:
@@ -138,15 +139,15 @@ async def test_nobody_decides_in_somebody_elses_conversation(open_engine: Any, n
     run = await ask(engine)
     (call,) = await questions(run)
     for attempt in (
-        engine.decide("bob", run.conversation_id, call.call_id, True),
-        engine.policy("bob", run.conversation_id),
+        talk_of(engine, "bob", run.conversation_id).decide(call.call_id, True),
+        talk_of(engine, "bob", run.conversation_id).policy(),
     ):
         with pytest.raises(NotFoundError):
             await attempt
-    await engine.decide("alice", run.conversation_id, call.call_id, False)
+    await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, False)
     await run.wait()
     with pytest.raises(ConflictError, match="already answered"):
-        await engine.decide("alice", run.conversation_id, call.call_id, True)
+        await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, True)
     assert note.written == []
 
 
@@ -154,10 +155,10 @@ async def test_a_conversation_that_asks_can_be_deleted(open_engine: Any, note: N
     engine = await open_engine(writes("a"), "1")
     run = await ask(engine)
     (call,) = await questions(run)
-    await engine.delete_conversation("alice", run.conversation_id)
+    await talk_of(engine, "alice", run.conversation_id).delete()
     assert run.status == "stopped"
     with pytest.raises(NotFoundError):
-        await engine.decide("alice", run.conversation_id, call.call_id, True)
+        await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, True)
     assert note.written == []
 
 
@@ -183,7 +184,8 @@ async def test_after_a_restart_the_engine_asks_on_in_the_same_message(
     assert again is not None
     assert (again.id, again.message_id) == (run.id, run.message_id)
     assert [one.call_id for one in again.reply().asking] == [call.call_id]
-    await restarted.decide("alice", run.conversation_id, call.call_id, True, {"text": "b"})
+    talk = talk_of(restarted, "alice", run.conversation_id)
+    await talk.decide(call.call_id, True, {"text": "b"})
     assert await again.wait() == "complete"
     question, reply = await restarted.conversations.thread("alice", run.conversation_id)
     assert (note.written, reply.status, reply.id) == (["b"], "complete", run.message_id)
@@ -198,7 +200,7 @@ async def test_a_reply_that_waited_when_the_engine_was_closed_can_be_continued(o
     run = await ask(engine)
     await questions(run)
     await run.stop()
-    again = await engine.continue_("alice", run.message_id)
+    again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
     assert await again.wait() == "complete"
     assert (note.written, again.reply().text) == ([], "I was cut off.")
     assert [call.state for call in calls(again)] == ["failed"]
@@ -212,7 +214,7 @@ async def test_a_call_is_made_again_with_other_arguments_and_earlier_results_are
     run = await ask(engine)
     assert await run.wait() == "complete"
     second = calls(run)[1]
-    again = await engine.run_again("alice", run.message_id, second.call_id, {"text": "2"})
+    again = await talk_of(engine, "alice", run.conversation_id).run_again(run.message_id, second.call_id, {"text": "2"})
     assert await again.wait() == "complete"
     assert sorted(note.written[1:3]) == ["three", "two"], "called at the same time"
     assert [note.written[0], *note.written[3:]] == ["one", "four", "2"]
@@ -233,13 +235,13 @@ async def test_a_call_made_again_asks_like_any_other(open_engine: Any, note: Not
     engine = await open_engine(writes("one"), "First.", "Second.")
     run = await ask(engine)
     (call,) = await questions(run)
-    await engine.decide("alice", run.conversation_id, call.call_id, False)
+    await talk_of(engine, "alice", run.conversation_id).decide(call.call_id, False)
     await run.wait()
-    again = await engine.run_again("alice", run.message_id, call.call_id, {"text": "2"})
+    again = await talk_of(engine, "alice", run.conversation_id).run_again(run.message_id, call.call_id, {"text": "2"})
     (asked,) = await questions(again)
     assert asked.asked is not None
     assert (asked.asked.arguments, note.written) == ({"text": "2"}, [])
-    await engine.decide("alice", run.conversation_id, asked.call_id, True)
+    await talk_of(engine, "alice", run.conversation_id).decide(asked.call_id, True)
     assert await again.wait() == "complete"
     assert (note.written, again.reply().text) == (["2"], "Second.")
 
@@ -254,7 +256,7 @@ async def test_only_a_call_of_ones_own_reply_is_made_again(open_engine: Any) -> 
         ("alice", "no such message", "none"),
     ):
         with pytest.raises(NotFoundError):
-            await engine.run_again(owner, message_id, call_id, {})
+            await talk_of(engine, owner, run.conversation_id).run_again(message_id, call_id, {})
 
 
 async def test_a_reply_that_has_used_its_model_calls_pauses_and_goes_on_with_as_many(  # R3
@@ -269,7 +271,7 @@ async def test_a_reply_that_has_used_its_model_calls_pauses_and_goes_on_with_as_
     assert (run.error["key"], run.error["details"], note.written) == ("call_limit", {"calls": 3}, ["0", "1", "2"])
     stored = (await engine.conversations.thread("alice", run.conversation_id))[-1]
     assert (stored.status, (await engine.runs.reply("alice", stored)).status) == ("paused", "paused")
-    again = await engine.continue_("alice", run.message_id)
+    again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
     assert await again.wait() == "complete"
     assert (note.written, again.reply().text) == (["0", "1", "2", "3", "4"], "Done.")
     assert len(calls(again)) == 5
@@ -282,12 +284,12 @@ async def test_a_reply_that_has_cost_enough_pauses(open_engine: Any, note: Note)
     assert await run.wait() == "paused"
     assert run.error is not None
     assert (run.error["key"], note.written) == ("cost_limit", ["a", "b"])
-    again = await engine.continue_("alice", run.message_id)
+    again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
     assert await again.wait() == "complete"
 
 
 async def test_a_reply_that_has_taken_its_time_pauses_with_what_it_has(open_engine: Any) -> None:
-    engine = await open_engine(Say(text="word " * 1000, pace=0.02), reply_seconds=2.0)
+    engine = await open_engine(Say(text="word " * 1000, pace=0.02), reply_seconds=0.3)
     run = await ask(engine)
     assert await run.wait() == "paused"
     assert run.error is not None

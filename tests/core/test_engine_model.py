@@ -13,6 +13,7 @@ from core.errors import ModelUnavailableError
 from core.llm.request import Progress
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import model_of, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +59,7 @@ async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) ->
         told: list[object] = []
         engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Are you there?")
+        run = await talk_of(engine, "alice", talk.id).ask("Are you there?")
         await becomes(engine, lambda: engine.readiness["model"].total == 100)
         assert (engine.readiness["model"].state, run.status) == ("loading", "running")
         loaded.set()
@@ -72,15 +73,15 @@ async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp
     model = Unreachable("Hello.")
     async with opened(tmp_path / "home", model) as engine:
         talk = await engine.conversations.create("alice")
-        run = await engine.send("alice", talk.id, "Hello?")
+        run = await talk_of(engine, "alice", talk.id).ask("Hello?")
         assert await run.wait() == "error"
         assert run.error is not None
         assert run.error["key"] == "weights_unreachable"
         await becomes(engine, lambda: engine.readiness["model"].state == "failed")
         assert engine.readiness["model"].remedy_key == "weights_unreachable"
         model.connected = True
-        await engine.retry_model("alice")
-        again = await engine.regenerate("alice", run.message_id)
+        (await model_of(engine, "alice")).loader.retry()
+        again = await talk_of(engine, "alice", run.conversation_id).regenerate(run.message_id)
         assert await again.wait() == "complete"
         assert engine.readiness["model"].state == "ready"
 

@@ -24,6 +24,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import ToolResult
 from core.tools.results import as_message
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +51,7 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
 
 
 async def ask(engine: Engine, talk_id: str, text: str) -> None:
-    run = await engine.send("alice", talk_id, text, ())
+    run = await talk_of(engine, "alice", talk_id).ask(text, ())
     assert await run.wait() == "complete", run.error
 
 
@@ -76,7 +77,7 @@ async def test_they_stay_as_long_as_the_conversation_and_go_with_it(engine: Engi
     made = file_ids(thread[-1].parts)
     paths = [(await engine.files.get("alice", file_id))[1] for file_id in made]
     assert len(paths) == 2
-    await engine.delete_conversation("alice", talk.id)
+    await talk_of(engine, "alice", talk.id).delete()
     assert not [path for path in paths if path.exists()]
 
 

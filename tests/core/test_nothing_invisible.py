@@ -20,8 +20,8 @@ from core.llm.request import ChatRequest
 from core.mcp.as_tool import MCPTool
 from core.mcp.shown import one_line
 from core.messages.message import Message
+from core.rag.draft import display_name
 from core.rag.parsers.process import Limits, parse
-from core.rag.reading import display_name
 from core.reading.linked import link_name
 from core.runs.log import ApprovalAsked
 from core.settings import Settings
@@ -31,9 +31,10 @@ from core.tools.openapi.document import Document
 from core.tools.openapi.operations import operations
 from core.tools.results import as_message
 from core.tools.runner import ToolRunner
-from webui.incoming import harmless_name
+from tests.core.talks import libraries_of, talk_of
+from webui.multipart import harmless_name
 from webui.panels.approval import ask_html
-from webui.render.question import question_entry
+from webui.render.conversation import question_entry
 from webui.words import Words
 
 anyio = pytest.mark.anyio
@@ -60,7 +61,7 @@ def is_clean(text: str) -> bool:
 @anyio
 async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: ScriptedModel) -> None:
     talk = await engine.conversations.create("alice")
-    run = await engine.send("alice", talk.id, f"Hello{HIDDEN} there")
+    run = await talk_of(engine, "alice", talk.id).ask(f"Hello{HIDDEN} there")
     assert await run.wait() == "complete"
     question = (await engine.conversations.thread("alice", talk.id))[0]
     assert question.parts[0].get_text_content() == "Hello there"
@@ -68,11 +69,11 @@ async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: Scripted
         assert said in str(question_entry(question, Words(cast("Any", lang)), {}))
     assert (await engine.conversations.get("alice", talk.id)).title == "Hello there"
 
-    run = await engine.edit("alice", question.id, f"Hi{HIDDEN[:1]}")
+    run = await talk_of(engine, "alice", question.conversation_id).edit(question.id, f"Hi{HIDDEN[:1]}")
     assert await run.wait() == "complete"
     question = (await engine.conversations.thread("alice", talk.id))[0]
     assert "1 invisible character removed" in str(question_entry(question, Words("en"), {}))
-    run = await engine.edit("alice", question.id, "Hi 👩‍👧 می‌خواهم")
+    run = await talk_of(engine, "alice", question.conversation_id).edit(question.id, "Hi 👩‍👧 می‌خواهم")
     assert await run.wait() == "complete"
     question = (await engine.conversations.thread("alice", talk.id))[0]
     assert question.parts[0].get_text_content() == "Hi 👩‍👧 می‌خواهم"
@@ -84,7 +85,7 @@ async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: Scripted
 async def test_a_message_of_nothing_else_is_an_empty_one(engine: Engine) -> None:
     talk = await engine.conversations.create("alice")
     with pytest.raises(ParlourError) as error:
-        await engine.send("alice", talk.id, HIDDEN)
+        await talk_of(engine, "alice", talk.id).ask(HIDDEN)
     assert error.value.words_key == "empty_message"
 
 
@@ -133,7 +134,7 @@ def test_of_documents_whatever_their_format(tmp_path: Path, name: str, parser: s
 async def test_the_reader_of_a_document_is_told(engine: Engine, tmp_path: Path, model: ScriptedModel) -> None:
     talk = await engine.conversations.create("alice")
     file = await engine.files.put("alice", "mill.md", f"The mill{HIDDEN} stands.".encode())
-    run = await engine.send("alice", talk.id, "What stands?", [file.id])
+    run = await talk_of(engine, "alice", talk.id).ask("What stands?", [file.id])
     assert await run.wait() == "complete", run.error
     [document] = await engine.documents.list("alice", talk.id)
     assert (document.facts or {})["invisible"] == COUNT
@@ -146,10 +147,10 @@ async def test_of_names_and_titles(engine: Engine, model: ScriptedModel) -> None
     talk = await engine.conversations.create("alice")
     await engine.conversations.rename("alice", talk.id, f"My{HIDDEN} trip\u202e")
     file = await engine.files.put("alice", f"mill{HIDDEN}\ufe00\ufe01.md", b"The mill stands.")
-    run = await engine.send("alice", talk.id, "What stands?", [file.id])
+    run = await talk_of(engine, "alice", talk.id).ask("What stands?", [file.id])
     assert await run.wait() == "complete", run.error
     [document] = await engine.documents.list("alice", talk.id)
-    library = await engine.libraries.create("alice", f"Mills{HIDDEN}")
+    library = await libraries_of(engine, "alice").create(f"Mills{HIDDEN}")
     assert (await engine.conversations.get("alice", talk.id)).title == "My trip"
     assert (file.name, document.name, library.name) == ("mill.md", "mill.md", "Mills")
     assert {display_name(f"a{HIDDEN}.md"), harmless_name(f"a{HIDDEN}\u202e.md")} == {"a.md"}
@@ -192,7 +193,7 @@ async def test_of_the_result_of_a_tool(engine: Engine) -> None:
 
 def body_lines(block: Any) -> list[str]:
     drawing: Any = import_module("webui.render.call_body")
-    return drawing._came_back(block, Words("en"), "m", {})
+    return drawing._output(block, Words("en"), "m", {})
 
 
 def test_a_long_result_is_whole_without_them_too() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -34,6 +35,7 @@ def test_of_the_dialogs_about_models_tools_and_libraries(page: Page) -> None:
     assert findings_everywhere(page, "dialog") == []
     dialog.get_by_label("New library").fill("Policies")
     dialog.get_by_label("New library").press("Enter")
+    expect(dialog.get_by_role("button", name="Add files")).to_be_focused()
     dialog.locator("input[type=file]").set_input_files(SAMPLES / "policy.pdf")
     expect(dialog.locator(".p-docs li[data-state=ready]")).to_have_count(1)
     dialog.get_by_label("Try a question").fill("How soon must damage be reported?")
@@ -68,3 +70,23 @@ def test_of_the_pages_before_parlours_own(server: AppProcess, browser: Browser, 
     expect(page.get_by_role("alert")).to_be_visible()
     assert findings(page) == []
     context.close()
+
+
+def test_of_the_pages_for_a_cookie_that_cannot_be_read_and_for_a_browser_too_many(
+    start_app: Callable[..., AppProcess], browser: Browser
+) -> None:
+    app = start_app(OWNERS="cookie", NEW_OWNERS_PER_MINUTE="2")  # the first is who waited until it was ready
+    with browser.new_context(locale="en-US") as first:
+        first.new_page().goto(app.at("/"))
+        [cookie] = [one for one in first.cookies() if "token" not in one.get("name", "")]
+    statuses: list[int] = []
+    for cookies in ([{"name": cookie.get("name"), "value": "damaged", "url": app.url}], []):
+        for scheme in ("light", "dark"):
+            with browser.new_context(color_scheme=scheme, locale="en-US") as context:  # pyright: ignore[reportArgumentType]
+                context.add_cookies(cookies)  # pyright: ignore[reportArgumentType]
+                page = context.new_page()
+                answer = page.goto(app.at("/"))
+                assert answer is not None
+                statuses.append(answer.status)
+                assert findings(page) == []
+    assert statuses == [409, 409, 429, 429]

@@ -91,7 +91,7 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
     for make, said in (
         (encrypted, "locked.pdf is protected by a password"),
         (truncated, "truncated.pdf is damaged"),
-        (renamed, "renamed.pdf is not what its name says"),
+        (renamed, "The content of renamed.pdf does not match its file name"),
         (scanned, "scan.pdf has pages but no text"),
     ):
         begin_anew(page)
@@ -118,7 +118,7 @@ def test_files_that_are_not_taken_are_named_in_one_line_and_hold_up_neither_the_
     expect(line).to_have_count(1)
     expect(line).to_contain_text(f"Parlour cannot read program.exe, {archive.name}.")
     expect(line).to_contain_text("film.mov is 200 MB; the limit is 50 MB.")
-    expect(line).to_contain_text("empty.pdf has nothing in it.")
+    expect(line).to_contain_text("empty.pdf is empty.")
     assert line.inner_text().count("It reads PDF") == 1
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     expect(page.locator("#composer .p-chip")).to_have_text(["lamp.pdfPDF"])
@@ -169,7 +169,7 @@ def test_a_model_that_fails_is_told_in_place_of_the_reply(page: Page) -> None:
         ("fail 401", "does not accept the API key"),
         ("fail 500", "The model service answered with an error (500)"),
         ("reply in html", "answered with a web page"),
-        ("cut off", "broke off the reply"),
+        ("cut off", "cut off the reply"),
     ):
         begin_anew(page)
         ask_and_wait(page, "First of all", "You said: First of all")

@@ -19,7 +19,7 @@ def test_on_a_network_each_browser_has_its_own_conversations(
     alice, bob = open_page(app), open_page(app)
     ask_and_wait(alice, "The secret word is heliotrope", "You said: The secret word")
     bob.reload(wait_until="domcontentloaded")
-    expect(bob.locator("#history")).to_contain_text("What you ask is kept here")
+    expect(bob.locator("#history")).to_contain_text("Your conversations will be listed here")
     bob.goto(alice.url, wait_until="domcontentloaded")
     wait_for_script(bob)
     expect(bob.locator("#status [data-room=empty]")).to_be_attached()

@@ -14,7 +14,7 @@ from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait
 from tests.e2e.test_restart import GONE
 
 AWAY = {
-    "en-US": "Connection lost. Your text is kept; the page comes back by itself.",
+    "en-US": "Connection lost. Your text is saved; the page comes back by itself.",
     "zh-CN": "连接已断开。你的文字已保留，页面会自动恢复。",
 }
 
@@ -79,9 +79,9 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
 
     page.route("**/gradio_api/upload?*", hold)
     page.locator("#composer input[type=file]").first.set_input_files(tmp_path / "kept.txt")
-    expect(page.locator("#composer .p-chip.p-sending")).to_have_text("kept.txtsending")
+    expect(page.locator("#composer .p-chip.p-sending")).to_have_text("kept.txtuploading")
     ask(page, "What sings?")
-    expect(page.get_by_text("The files are still being sent.")).to_be_visible()
+    expect(page.get_by_text("The files are still uploading.")).to_be_visible()
     expect(composer(page)).to_have_value("What sings?")
     held[0].continue_()
     expect(page.get_by_role("button", name="Remove kept.txt")).to_be_visible()

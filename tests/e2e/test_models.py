@@ -108,7 +108,7 @@ def test_two_servers_of_one_kind_are_kept_side_by_side_and_one_is_removed(
         ask_and_wait(page, "Who are you?", "This is delta.")
     dialog = opened(page)
     dialog.get_by_label("Service").select_option("compatible")
-    expect(dialog.get_by_label("API key")).to_have_attribute("placeholder", "kept: ••••cdef")
+    expect(dialog.get_by_label("API key")).to_have_attribute("placeholder", "saved: ••••cdef")
     press(dialog, "Use")
     expect(dialog).to_be_hidden()
     ask_and_wait(page, "And now?", "This is alpha.")
@@ -129,16 +129,16 @@ def test_a_kept_key_shows_its_last_four_and_can_be_removed(
     expect(dialog.get_by_role("status")).to_have_text("Saved. It answers once you press Use.")
     key = dialog.get_by_label("API key")
     expect(key).to_have_value("")
-    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
+    expect(key).to_have_attribute("placeholder", "saved: ••••cdef")
     expect(page.locator("#top .p-model")).to_have_text("scripted · 127.0.0.1")
     dialog.get_by_label("Address").fill("http://127.0.0.1:9/v1")  # the key was given for another server
-    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    expect(key).to_have_attribute("placeholder", "usually not needed")
     dialog.get_by_label("Address").fill(service.base_url.replace("http:", "https:"))  # so is this
-    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    expect(key).to_have_attribute("placeholder", "usually not needed")
     dialog.get_by_label("Address").fill(service.base_url.removeprefix("http://"))
-    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
+    expect(key).to_have_attribute("placeholder", "saved: ••••cdef")
     dialog.get_by_label("Address").fill(service.base_url)
-    expect(key).to_have_attribute("placeholder", "kept: ••••cdef")
+    expect(key).to_have_attribute("placeholder", "saved: ••••cdef")
     press(dialog, "Test")
     expect(dialog.get_by_role("status")).to_contain_text("alpha · 127.0.0.1 began to answer")
     press(dialog, "Remove key")
@@ -147,7 +147,7 @@ def test_a_kept_key_shows_its_last_four_and_can_be_removed(
     expect(dialog.get_by_role("status")).to_contain_text("wants an API key. Type its key.")
     press(dialog, "Save")
     expect(dialog.get_by_role("button", name="Remove key")).to_be_hidden()
-    expect(key).to_have_attribute("placeholder", "none needed, as a rule")
+    expect(key).to_have_attribute("placeholder", "usually not needed")
 
 
 def test_an_answer_about_what_stands_there_no_more_is_not_told(
@@ -204,7 +204,7 @@ def test_each_service_proposes_an_address_of_its_own_and_an_empty_one_is_asked_f
     expect(note).not_to_contain_text("is sent to")
     dialog.get_by_label("Deployment").fill("mine")
     press(dialog, "Test")
-    expect(dialog.get_by_role("status")).to_have_text("Give the server’s address.")
+    expect(dialog.get_by_role("status")).to_have_text("Enter the server’s address.")
 
 
 def test_a_model_of_this_machine_that_is_not_there_is_not_used(

@@ -14,7 +14,7 @@ NGINX = "<html><head><title>413 Request Entity Too Large</title></head><body><h1
 FILE: FilePayload = {"name": "large.txt", "mimeType": "text/plain", "buffer": b"A heron stands in the reeds."}
 
 
-@pytest.mark.parametrize(("status", "said"), [(413, "takes no file of this size"), (502, "got no answer")])
+@pytest.mark.parametrize(("status", "said"), [(413, "does not accept files of this size"), (502, "got no answer")])
 def test_a_proxys_own_refusal_of_a_file_is_told_in_our_words_and_blocks_nothing(
     server: AppProcess, open_page: Callable[..., Page], status: int, said: str
 ) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from core.llm.calling.call_text import read_calls
 from core.llm.calling.nous import NousTemplate, tools_text
-from core.llm.calling.qwen import QwenTemplate
-from core.llm.calling.qwen_words import ONE_TOOL, TOOLS
+from core.llm.calling.qwen import ONE_TOOL, TOOLS, QwenTemplate
 from core.llm.request import ChatRequest
 from core.messages.message import Message
 from core.messages.transcript import Transcript, call_message

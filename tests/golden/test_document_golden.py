@@ -12,8 +12,8 @@ import pytest
 
 from core.errors import BrokenDocumentError, UnsupportedFormatError
 from core.rag.chunking import chunks_of
+from core.rag.citations import numbered
 from core.rag.document import Block, Passage
-from core.rag.evidence import numbered
 from core.rag.library import Library
 from core.rag.parsers.catalog import HEAD, PARSER_REGISTRY, PARSERS, parser_for
 from tests.golden.claimed import Record, name, of

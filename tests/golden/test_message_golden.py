@@ -8,10 +8,10 @@ import pytest
 from pydantic import ValidationError
 
 from core.errors import BadMessagesError
-from core.llm.calling.flat import flattened
-from core.llm.layers.uploads import named
-from core.llm.wire.notes import item_name
+from core.llm.calling.neutral import flattened
+from core.llm.layers.messages import with_upload_names
 from core.llm.wire.openai import Senses, messages_json
+from core.llm.wire.turns import item_name
 from core.messages.content import ContentItem
 from core.messages.message import FunctionCall, Message
 from core.testing.scripted_model import ScriptedModel
@@ -66,7 +66,9 @@ def test_messages_hold_and_refuse_the_same(record: Record) -> None:
 def test_uploads_are_named_before_what_the_model_sees_itself(record: Record) -> None:
     asked = record["input"]
     names_all = asked["add_multimodel_upload_info"] or asked["add_audio_upload_info"]
-    message = named(Message(**asked["message"]), lambda item: item.type != "file", asked["lang"], names_all=names_all)
+    message = with_upload_names(
+        Message(**asked["message"]), lambda item: item.type != "file", asked["lang"], names_all=names_all
+    )
     if record["id"] == "assistant_file":
         # The file stays in the message, which is not the model's to change; what is sent is the same.
         assert messages_json([message, NEXT], Senses(pictures=True, audio=True))[0]["content"] == "t"
@@ -76,7 +78,7 @@ def test_uploads_are_named_before_what_the_model_sees_itself(record: Record) -> 
 
 @pytest.mark.parametrize("record", of("format_as_text_message"), ids=name)
 def test_uploads_are_named_to_a_model_that_reads_alone(record: Record) -> None:
-    message = named(Message(**record["input"]["message"]), lambda item: item.type == "text")
+    message = with_upload_names(Message(**record["input"]["message"]), lambda item: item.type == "text")
     if record["id"] == "assistant_file":
         assert messages_json([message, NEXT], Senses())[0] == record["output"]
         return
@@ -85,10 +87,13 @@ def test_uploads_are_named_to_a_model_that_reads_alone(record: Record) -> None:
 
 def test_the_name_of_an_upload_is_told_once_and_never_made_of_its_data() -> None:
     message = Message("user", [ContentItem(text="see"), ContentItem(image="data:image/png;base64,AAAA/BBBB")])
-    once = named(message, lambda item: item.type == "text")
+    once = with_upload_names(message, lambda item: item.type == "text")
     assert once.content == "(Uploaded [image]) see"  # the peer takes the end of the data for a file name
     told = [ContentItem(text="(Uploaded [file](a.txt)) see"), ContentItem(file="a.txt")]
-    assert named(Message("user", told), lambda item: item.type == "text").content == "(Uploaded [file](a.txt)) see"
+    assert (
+        with_upload_names(Message("user", told), lambda item: item.type == "text").content
+        == "(Uploaded [file](a.txt)) see"
+    )
 
 
 @pytest.mark.parametrize("record", of("get_basename_from_url"), ids=name)

@@ -14,7 +14,7 @@ from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from core.testing.scripted_model import ScriptedModel
 from tests.golden.claimed import Record, name, of
-from webui.render.conversation import shown
+from webui.render.conversation import conversation_entries
 from webui.render.reply import reply_entries
 from webui.words import Words
 
@@ -84,7 +84,7 @@ def test_a_reply_is_shown_with_all_its_parts(record: Record) -> None:
 @pytest.mark.parametrize("record", of("gui.convert_history_to_chatbot"), ids=name)
 def test_a_history_is_shown_as_pairs_of_question_and_answer(record: Record) -> None:
     thread = [turn(each["role"], Message(**each)) for each in record["input"] or ()]
-    entries, _ = shown(thread, {}, words=WORDS)
+    entries, _ = conversation_entries(thread, {}, words=WORDS)
     said = [(entry["role"], text_of(entry)) for entry in entries if not text_of(entry).startswith("<p")]
     assert [(role, text.partition("\n")[0]) for role, text in said] == (
         [("user", "a"), ("assistant", "b")] if thread else []

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.llm.language import has_chinese
-from core.llm.request import merge_generate
-from core.llm.stop_scanner import StopScanner
+from core.llm.layers.reply import StopScanner
+from core.llm.request import has_chinese, merge_generate
 from core.testing.scripted_model import ScriptedModel
 from tests.golden.claimed import Record, name, of
 

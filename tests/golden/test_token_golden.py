@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.llm import vocabularies
+from core.llm import tokens
 from core.llm.tokens import counter_for
 from tests.golden.claimed import Record, name, of
 
@@ -19,7 +19,7 @@ def test_the_count_is_the_same(record: Record) -> None:
 
 @pytest.mark.parametrize("record", of("tokenizer.encode"), ids=name)
 def test_the_tokens_are_the_same(record: Record) -> None:
-    assert vocabularies.QWEN.tokens(record["input"]) == record["output"]
+    assert tokens.QWEN.tokens(record["input"]) == record["output"]
 
 
 @pytest.mark.parametrize("record", of("tokenizer.truncate"), ids=name)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import BadArgumentsError, ModelRefusedError
-from core.llm.wire.functions import checked
+from core.llm.wire.tools import checked_functions
 from core.messages.json_text import read_value
 from core.tools.base import BaseTool
 from tests.golden.claimed import Record, name, of
@@ -23,12 +23,12 @@ BETTER = {
 @pytest.mark.parametrize("record", of("is_tool_schema"), ids=name)
 def test_a_tool_that_can_be_sent_is_taken_and_no_other(record: Record) -> None:
     if record["output"] or record["id"] in BETTER:
-        (function,) = checked([record["input"]])
+        (function,) = checked_functions([record["input"]])
         assert function["name"] == record["input"]["name"]
         assert function["parameters"]["properties"] == record["input"]["parameters"]["properties"]
     else:
         with pytest.raises(ModelRefusedError) as caught:
-            checked([record["input"]])
+            checked_functions([record["input"]])
         assert caught.value.hint
 
 

@@ -7,8 +7,8 @@ import sqlite3
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from core.agents.fn_call import FnCallAgent
-from core.llm.record import ModelCall
+from core.agents.basic import FnCallAgent
+from core.llm.telemetry import ModelCall
 from core.messages.message import Message
 from core.testing.scripted_model import ScriptedModel
 

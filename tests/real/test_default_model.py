@@ -10,8 +10,8 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.agents.react import ReActChat
-from core.llm.backends.llama_cpp import LlamaCppModel
-from core.llm.language import has_chinese
+from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.request import has_chinese
 from core.llm.weights_catalog import DEFAULT
 from core.messages.events import ToolFinished
 from core.messages.message import USER, Message

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ModelRefusedError, ModelServiceError, ParlourError, SettingsError
-from core.llm.backends.transformers import TransformersModel
+from core.llm.backends.transformers.model import TransformersModel
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
@@ -201,7 +201,7 @@ async def test_a_model_larger_than_memory_is_not_begun(written: Path, monkeypatc
     class Memory:
         available = 1000
 
-    monkeypatch.setattr("core.llm.backends.transformers_load.psutil.virtual_memory", Memory)
+    monkeypatch.setattr("core.llm.backends.transformers.load.psutil.virtual_memory", Memory)
     with pytest.raises(ParlourError) as caught:
         await TransformersModel({"model": str(written)}).prepare()
     assert caught.value.words_key == "model_no_memory"

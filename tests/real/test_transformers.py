@@ -10,7 +10,7 @@ from contextlib import aclosing
 import pytest
 
 from core.errors import ContextTooLongError, ModelRefusedError
-from core.llm.backends.transformers import TransformersModel
+from core.llm.backends.transformers.model import TransformersModel
 from core.llm.request import ChatRequest
 from core.llm.weights import WeightStore
 from core.llm.weights_catalog import SMALLEST, named

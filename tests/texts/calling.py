@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tests.texts.feeds import MADE, OURS, VALUES
@@ -89,6 +89,7 @@ def ways(taker: Taker) -> Iterator[Way]:
             yield from (Way(taker, name, kind) for kind in ("list", "pieces"))
 
 
+@cache
 def parameters(taker: Taker) -> dict[str, inspect.Parameter]:
     """Those of a function, without the instance."""
     return {name: one for name, one in inspect.signature(taker.function).parameters.items() if name != "self"}
@@ -115,10 +116,15 @@ def instance(taker: Taker) -> Any:
         return made()
     given = {
         name: value_of(one, taker)
-        for name, one in inspect.signature(taker.owner).parameters.items()
+        for name, one in _signature(taker.owner).parameters.items()
         if one.default is one.empty and one.kind not in {one.VAR_POSITIONAL, one.VAR_KEYWORD}
     }
     return taker.owner(**given)
+
+
+@cache
+def _signature(owner: type[Any]) -> inspect.Signature:
+    return inspect.signature(owner)
 
 
 def value_of(parameter: inspect.Parameter, taker: Taker) -> Any:

@@ -10,13 +10,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from core.agents.own_library import OwnLibrary
+from core.agents.file_library import FileLibrary
 from core.agents.react_parser import StepParser
 from core.export.redaction import Redaction
 from core.llm.calling.qwen import MarkedBody
 from core.llm.calling.tags import TAGGED
 from core.llm.request import ChatRequest
-from core.llm.wire.tool_names import ToolNames
+from core.llm.wire.tools import ToolNames
 from core.mcp.journal import Journal
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem
@@ -26,7 +26,7 @@ from core.rag.config import RAGConfig
 from core.rag.document import Passage
 from core.rag.parsers.base import PLAIN
 from core.settings import Settings
-from webui.words.words import Words
+from webui.words import Words
 
 # Parameters with these names are the house's own marks: it made them, or looked them up before.
 OURS = frozenset(
@@ -134,14 +134,17 @@ VALUES: Mapping[str, Callable[[], Any]] = {
 # not say enough.
 MADE: Mapping[str, Callable[[], Any]] = {
     "core.messages.message:FunctionCall": lambda: FunctionCall("a", "{}"),
-    "core.agents.react:_Reading": lambda: hidden("core.agents.react", "_Reading")(REQUEST, StepParser(["a"]), begun=""),
-    "core.agents.write_from_scratch:_Text": lambda: hidden("core.agents.write_from_scratch", "_Text")(None, 9),
-    "core.agents.keywords:check_keywords()": lambda: {"tools": []},
-    "core.agents.own_library:OwnLibrary": lambda: OwnLibrary(["a.txt"], RAGConfig()),
+    "core.agents.react:_StepReader": lambda: hidden("core.agents.react", "_StepReader")(
+        REQUEST, StepParser(["a"]), begun=""
+    ),
+    "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
+    "core.agents.arguments:check_keywords()": lambda: {"tools": []},
+    "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
     "core.complaints:complaint()": lambda: {"file": None},
     "core.mcp.journal:Journal": lambda: Journal(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
-    "core.llm.backends.openai_quirks:Quirks.learn()": lambda: {"asked": {"stream": True, "messages": []}},
+    "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},
+    "core.llm.backends.openai.model:Quirks.learn()": lambda: {"sent": {"stream": True, "messages": []}},
 }
 
 # Functions that are not fed, by pattern, and why.
@@ -149,8 +152,7 @@ EXCUSED: Mapping[str, str] = {
     "core.storage.*": "values go into statements of fixed form; names are cut to their length",
     "core.testing*": "plays services in tests",
     "core.backup.*": "names in a backup, of which the manifest says how many",
-    "core.engine:*": "hands it on",
-    "core.hosting:*": "hands it on",
+    "core.workspace.*": "hands it on",
     "core.bridge.*": "keys of the house",
     "core.limits:*": "keys of the house",
     "core.registry:*": "names that programs register",
@@ -163,46 +165,52 @@ EXCUSED: Mapping[str, str] = {
     "core.reading.libraries:*": "a name of at most a line",
     "core.models.*": "what an owner types into a field",
     "core.toolbox.[!d]*": "hands it on",
-    "core.rag.[fgkorv]*": "an index in a thread of its own; pieces were cut before, and words are read by terms()",
+    "core.rag.context_builder:*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.document_locks:*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.draft:*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.ingest:*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.originals:*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.re*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.vectors:[!p]*": "an index in a thread of its own; words are read by terms()",
     "core.rag.library:*": "an index in a thread of its own; what it reads with is fed alone",
-    "core.rag.p[a-i]c*": "an index in a thread of its own; words are read by terms()",
     "core.rag.page*": "an index in a thread of its own; words are read by terms()",
     "core.rag.places:*": "pages that a parser read, whose words are bounded",
-    "core.rag.near*": "an index in a thread of its own",
     "core.rag.embedding.*": "a process of its own, which is given pieces that were cut before",
     "core.rag.search.[!t]*": "an index in a thread of its own; words are read by terms()",
-    "core.rag.web:*": "the address of a page",
+    "core.rag.sources:*": "the address of a page",
     "core.rag.parsers.*:*.*": "a process of its own, which is ended after its time; the text alone is fed below",
-    "core.rag.parsers.[coswz]*": "a process of its own; names and passwords alone are text",
+    "core.rag.parsers.[acosw]*": "a process of its own; names and passwords alone are text",
     "core.rag.parsers.process:*": "starts that process",
-    "core.rag.parsers.pdf*_file:*": "a process of its own; a password alone is text",
-    "core.rag.parsers.pdf_blocks:*": "a process of its own; a password alone is text",
+    "core.rag.parsers.pdf_pdfium:*": "a process of its own; a password alone is text",
+    "core.rag.parsers.pdf_mupdf:*": "a process of its own; a password alone is text",
     "core.rag.parsers.base:is_ideograph": "one letter",
-    "core.rag.claims:_Checker.*": "its sentences are those of claims_of",
+    "core.rag.attribution:_Checker.*": "its sentences are those of claims_of",
     "core.rag.document:*": "rows that a parser read",
     "core.llm.backends.transformers*": "weights of one's own",
     "core.llm.backends.*:*Translator.m*": "words of the house",
-    "core.llm.backends.openai:*": "settings of the owner",
+    "core.llm.backends.openai.service:default_key": "settings of the owner",
     "core.llm.base:*": "hands it on",
     "core.llm.[agprsw][!h]*:*": "settings of the owner, names of models, tables of the house",
-    "core.llm.vocab*": "files that come with a model",
+    "core.llm.tokens:Vocabulary.*": "files that come with a model",
+    "core.llm.validation:check_*": "settings of the owner",
+    "core.llm.local_files:check_local_model": "names of models",
     "core.llm.tokens:counter_for": "the name of a model",
-    "core.llm.shorten:shortened": "fed as Counter.shortened, with the count that belongs to it",
+    "core.llm.tokens:shortened": "fed as Counter.shortened, with the count that belongs to it",
     "core.llm.[cmot]*:c*_*": "settings of the owner",
     "core.llm.media:*": "names of files",
     "core.llm.oai_surface:*": "settings of the owner",
     "core.llm.open_model:*": "settings of the owner",
     "core.llm.telemetry:*": "names of the house",
     "core.llm.calling.call_text:call_events": "ids of calls that were read",
-    "core.llm.calling.json_schema_words:*": "names of tools, which are bounded",
+    "core.llm.calling.json_schema_prompts:[ae]*": "names of tools, which are bounded",
     "core.llm.calling.tags:*": "compiles the tags of the house",
     "core.agents.config*": "settings of who writes the program",
     "core.agents.group_c*": "settings of who writes the program",
+    "core.agents.compat.group_c*:Group*": "settings of who writes the program",
     "core.agents.base:Agent.from_config": "settings of who writes the program",
-    "core.agents.bounds:*": "names of settings",
-    "core.agents.mentions:*": "names of agents, which are those of the program",
-    "core.agents.leading_prompts:*": "names of agents, which are those of the program",
-    "core.agents.[kor]*:*[Ll]ibrary*": "settings of who writes the program",
+    "core.agents.arguments:whole_number": "names of settings",
+    "core.agents.hub:[cjm]*": "names of agents, which are those of the program",
+    "core.agents.file_library:*[Ll]ibrary*": "settings of who writes the program",
     "core.judging.[!jm]*": "files of who starts the evaluation",
     "core.mcp.s[eit]*:*": "starts servers, and hands on",
     "core.net.own_server:*": "marks of the house",
@@ -219,23 +227,26 @@ EXCUSED: Mapping[str, str] = {
     "core.tools.web.main_text_worker:*": "a process of its own, which is ended after its time",
     "webui.commands*": "the command line of who starts the house",
     "webui.panels.*": "escaped, nothing else; what is long in it is fed as escaped()",
-    "webui.render.[bcdefiqrsv]*:[!m]*": "escaped, nothing else, or handed to markdown()",
+    "webui.render.[cder]*:*": "escaped, nothing else, or handed to markdown()",
+    "webui.render.markdown:Inline.*": "handed on by markdown()",
+    "webui.render.markup:note_index": "one letter",
     "webui.[!r]*": "lines of a request, which the server bounds at 64 kB together, and words of the house",
 }
 
 # Of those, what is fed nevertheless.
 FED = frozenset(
-    {"core.storage.files:shown_name", "core.storage.conversations:clean", "webui.render.diagrams:drawable"}
-    | {"core.tools.seen:Seen.knows", "core.tools.approval:exactly", "core.llm.shorten:boundary"}
-    | {"webui.incoming:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.code_text:extract_code"}
+    {"core.storage.files:shown_name", "core.storage.conversations:clean", "webui.render.markdown:drawable"}
+    | {"core.tools.seen:Seen.knows", "core.tools.approval:exactly", "core.llm.tokens:boundary"}
+    | {"core.llm.request:has_chinese"}
+    | {"webui.multipart:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.code_text:extract_code"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
 
 # Seconds for 300,000 characters, where half a second is not enough though time grows with the length alone: each
 # sentence is compared with the passages, as it is written or in a thread.
 SLOWER: Mapping[str, float] = {
-    "core.rag.evidence:CitingStream.feed": 2.0,
-    "core.rag.claims:claims_of": 2.0,
-    "core.rag.claims:sentences_of": 1.0,
-    "core.rag.bearing:borne_by": 1.0,
+    "core.rag.citations:CitingStream.feed": 2.0,
+    "core.rag.attribution:claims_of": 2.0,
+    "core.rag.attribution:sentences_of": 1.0,
+    "core.rag.citations:borne_by": 1.0,
 }

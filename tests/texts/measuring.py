@@ -12,6 +12,7 @@ from typing import Any
 
 ENOUGH = 0.5  # seconds that a text of 300,000 characters may take
 GROWTH = 2.6  # for twice the text
+GROWTH_OF_HALF = 2.35  # from half the text: what grows by 2.6 from here on has grown by this much until here
 _COUNTED = 0.007  # seconds in which an idle core counts, see `slowness`
 Call = Callable[[], Any]
 

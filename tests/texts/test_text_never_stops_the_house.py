@@ -14,7 +14,7 @@ from core.errors import ParlourError
 from tests.texts.calling import Way, ways
 from tests.texts.feeds import EXCUSED, FED, SLOWER
 from tests.texts.finding import Taker, modules, takers
-from tests.texts.measuring import ENOUGH, GROWTH, Call, seconds_of, slowness
+from tests.texts.measuring import ENOUGH, GROWTH, GROWTH_OF_HALF, Call, seconds_of, slowness
 from tests.texts.repeats import Repeat, framed, plain
 
 WHOLE = 300_000  # characters, for which half a second is enough
@@ -83,7 +83,9 @@ def complaint(way: Way, repeat: Repeat, length: int) -> str:
         return ""
     if once >= MOST:
         return f"{way}: {repeat} takes more than {MOST} s for {length} characters"
-    if grows(length, times=1) and grows(4 * length) and grows(2 * length, doubled=3):
+    # With the half measured, not the double, what grows so little beyond its length is seen as well.
+    doubtful = once > GROWTH_OF_HALF * took(length // 2) and grows(length, times=1)
+    if doubtful and grows(4 * length) and grows(2 * length, doubled=3):
         return f"{way}: {repeat} takes more than {GROWTH} times as long for twice as many characters as {length}"
     enough = SLOWER.get(way.taker.path, ENOUGH)
     if way.is_whole and once / length * WHOLE > enough and took(WHOLE // 10) * 10 > enough and took(WHOLE) > enough:

@@ -1,4 +1,4 @@
-"""What `parlour` does beside opening its own page: one module for each word, imported when it is asked for."""
+"""What `parlour` does beside opening its own page; a command's module is imported when it is run."""
 
 from __future__ import annotations
 
@@ -8,18 +8,19 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-COMMANDS: Final[Mapping[str, str]] = {
-    "backup": "webui.commands.backup",
-    "batch": "webui.commands.batch",
-    "check": "webui.commands.check",
-    "eval": "webui.commands.eval",
-    "export": "webui.commands.export",
-    "restore": "webui.commands.restore",
-    "schema": "webui.commands.schema",
-    "serve": "webui.commands.serve",
+COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
+    "backup": "webui.commands.data_folder:backup",
+    "batch": "webui.commands.batch:main",
+    "check": "webui.commands.agent_files:check",
+    "eval": "webui.commands.eval:main",
+    "export": "webui.commands.data_folder:export",
+    "restore": "webui.commands.data_folder:restore",
+    "schema": "webui.commands.agent_files:schema",
+    "serve": "webui.commands.agent_files:serve",
 }
 
 
 def run_command(name: str, arguments: Sequence[str]) -> int:
-    """Run a command with what stands after it; returns the exit code."""
-    return int(import_module(COMMANDS[name]).main(arguments))
+    """Run a command with the arguments that follow it; returns the exit code."""
+    module, _, function = COMMANDS[name].partition(":")
+    return int(getattr(import_module(module), function)(arguments))

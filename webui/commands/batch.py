@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from core.agents.base import Agent
 from core.batch.answers import AnswerFile
@@ -14,18 +14,23 @@ from core.batch.questions import BatchQuestion, read_questions
 from core.bridge.sync import run
 from core.errors import ParlourError
 from core.tools.approval import Policy
-from webui.commands.parser import Parser, add_allowed, add_language, add_variables, counting, variables_of
-from webui.commands.saying import sentence, words_for
+from webui.commands.command_line import (
+    INTERRUPTED,
+    Parser,
+    ProgressLine,
+    add_allowed,
+    add_language,
+    add_variables,
+    positive_int,
+    sentence,
+    words_for,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
     from collections.abc import Sequence
-    from typing import TextIO
 
     from webui.words import Words
-
-INTERRUPTED: Final = 130
-_STEPS: Final = 10  # lines of progress, where lines cannot be rewritten
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -56,8 +61,8 @@ def _parser() -> Parser:
     parser.add_argument("questions", type=Path, help="JSON lines (texts, or objects with question or messages), or CSV")
     parser.add_argument("--agent", type=Path, help="YAML, TOML or JSON (an assistant with Parlour's own model)")
     parser.add_argument("--out", type=Path, help="where the answers go (questions.answers.jsonl)")
-    parser.add_argument("--concurrency", type=counting, default=4, help="questions asked at the same time (4)")
-    parser.add_argument("--limit", type=counting, help="questions asked in this run (all)")
+    parser.add_argument("--concurrency", type=positive_int, default=4, help="questions asked at the same time (4)")
+    parser.add_argument("--limit", type=positive_int, help="questions asked in this run (all)")
     add_allowed(parser)
     add_variables(parser)
     add_language(parser)
@@ -69,7 +74,7 @@ def _answered(given: Namespace, words: Words) -> int:
     out: Path = given.out or given.questions.with_name(f"{given.questions.stem}.answers.jsonl")
     if out.absolute() == given.questions.absolute() or (out.exists() and out.samefile(given.questions)):
         raise BatchError("batch_same_file")
-    agent = Agent.from_config(given.agent or {}, variables=variables_of(given.var))
+    agent = Agent.from_config(given.agent or {}, variables=dict(given.var))
     with AnswerFile(out) as file:
         left = file.left(questions)
         tally = Tally(total=min(len(left), given.limit or len(left)), there=len(questions) - len(left))
@@ -110,38 +115,3 @@ def summary(tally: Tally, out: Path, words: Words) -> list[str]:
         tokens = words("batch.tokens", asked=f"{usage.prompt_tokens:,}", said=f"{usage.completion_tokens:,}")
         said.append(f"{about}{tokens}{cost}")
     return said
-
-
-class ProgressLine:
-    """Tells how far a batch is: on a screen in one line, in a file now and then.
-
-    Args:
-        words: In which language.
-        out: Where to.
-        key: Which words say it.
-    """
-
-    def __init__(self, words: Words, out: TextIO | None = None, *, key: str = "batch.progress") -> None:
-        self._words = words
-        self._key = key
-        self._out = out or sys.stderr
-        self._rewrites = self._out.isatty()
-        self._step = 0
-        self._width = 0
-
-    def tell(self, tally: Tally) -> None:
-        """Say how far it is."""
-        line = self._words(self._key, done=tally.done, total=tally.total, failed=tally.failed)
-        step = _STEPS * tally.done // tally.total
-        if self._rewrites:
-            self._out.write("\r" + line.ljust(self._width))
-            self._width = len(line)
-        elif step > self._step:
-            self._step = step
-            self._out.write(f"{line}\n")
-        self._out.flush()
-
-    def end(self) -> None:
-        """End the line."""
-        if self._width:
-            self._out.write("\n")

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.agents.config_problems import ConfigError
+from core.agents.config.problems import ConfigError
 from core.errors import ParlourError
 from core.export.file_names import file_name
 from core.judging.figures import changes
@@ -17,10 +17,20 @@ from core.judging.page import page
 from core.judging.run import DEFAULT_CONCURRENCY, evaluate
 from core.judging.suite import Suite
 from core.tools.approval import Policy
-from webui.assets_folder import assets_folder
-from webui.commands.batch import INTERRUPTED, ProgressLine
-from webui.commands.parser import Parser, add_allowed, add_language, add_variables, counting, sharing, variables_of
-from webui.commands.saying import kept_sentence, sentence, words_for
+from webui.bundles import assets_folder
+from webui.commands.command_line import (
+    INTERRUPTED,
+    Parser,
+    ProgressLine,
+    add_allowed,
+    add_language,
+    add_variables,
+    fraction,
+    positive_int,
+    sentence,
+    stored_sentence,
+    words_for,
+)
 
 if TYPE_CHECKING:
     from argparse import Namespace
@@ -73,13 +83,13 @@ def _parser() -> Parser:
     parser.add_argument("--out", type=Path, help="folder of reports and runs (suite.eval)")
     parser.add_argument(
         "--concurrency",
-        type=counting,
+        type=positive_int,
         default=DEFAULT_CONCURRENCY,
         help=f"tasks at the same time ({DEFAULT_CONCURRENCY})",
     )
     parser.add_argument("--tag", help="only tasks with this tag")
     parser.add_argument(
-        "--at-least", type=sharing, default=1.0, metavar="SHARE", help="what must pass for exit code 0, 0 to 1 (1)"
+        "--at-least", type=fraction, default=1.0, metavar="SHARE", help="what must pass for exit code 0, 0 to 1 (1)"
     )
     parser.add_argument("--no-cache", action="store_true", help="ask the model again what it was asked before")
     add_allowed(parser)
@@ -105,7 +115,7 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
             concurrency=given.concurrency,
             tag=given.tag,
             policy=Policy(allow=tuple(given.allow)),
-            variables=variables_of(given.var),
+            variables=dict(given.var),
             cached=not given.no_cache,
             told=tell,
         )
@@ -139,7 +149,7 @@ def report_names(suite: str) -> tuple[str, str]:
 def _told(run: SuiteRun, words: Words) -> SuiteRun:
     """The run, with what went wrong in the reader's language."""
     rows = (
-        replace(row, error={**row.error, "message": kept_sentence(row.error, words)}) if row.error else row
+        replace(row, error={**row.error, "message": stored_sentence(row.error, words)}) if row.error else row
         for row in run.rows
     )
     return replace(run, rows=tuple(rows))

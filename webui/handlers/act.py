@@ -6,13 +6,13 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import NotFoundError
-from webui.asked import text_of
-from webui.assets_folder import assets_folder
+from webui.bundles import assets_folder
+from webui.context import text_of
 from webui.handlers.approval import allow, answer, refuse, rerun
 from webui.handlers.documents import ask_now, cancel, forget, read_again
 from webui.handlers.evidence import chosen, cited, listed, paged, tried
 from webui.handlers.send import drop, start
-from webui.panels.room import starter
+from webui.panels.welcome import starter
 from webui.views import LISTED, WINDOW
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ async def _rename(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _delete(desk: Desk, view: View, asked: Asked) -> None:
     conversation = _text(asked, "id")
-    await desk.engine.delete_conversation(view.owner, conversation)
+    async with desk.engine.workspaces.open(view.owner) as workspace:
+        await workspace.conversation(conversation).delete()
     desk.views.deleted(view.owner, conversation)
 
 
@@ -135,34 +136,34 @@ async def _starter(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _edit(desk: Desk, view: View, asked: Asked) -> None:
-    await _mine(desk, view, _text(asked, "id"))
     text = _text(asked, "text").strip()
+    _attended(view)
     if text:
-        await desk.engine.edit(view.owner, _text(asked, "id"), text, view.words.lang)
+        async with desk.conversation(view) as conversation:
+            await conversation.edit(_text(asked, "id"), text, view.words.lang)
 
 
 async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
-    await _mine(desk, view, _text(asked, "id"))
-    await desk.engine.regenerate(view.owner, _text(asked, "id"), view.words.lang)
+    _attended(view)
+    async with desk.conversation(view) as conversation:
+        await conversation.regenerate(_text(asked, "id"), view.words.lang)
 
 
 async def _continue(desk: Desk, view: View, asked: Asked) -> None:
-    await _mine(desk, view, _text(asked, "id"))
-    await desk.engine.continue_(view.owner, _text(asked, "id"), view.words.lang)
+    _attended(view)
+    async with desk.conversation(view) as conversation:
+        await conversation.continue_(_text(asked, "id"), view.words.lang)
 
 
 async def _version(desk: Desk, view: View, asked: Asked) -> None:
     """Show another version of a turn, in every tab that shows the conversation."""
-    await _mine(desk, view, _text(asked, "id"))
+    _attended(view)
     await desk.engine.conversations.turn_to(view.owner, view.conversation_id, _text(asked, "id"))
     desk.views.changed(view.owner, view.conversation_id)
 
 
-async def _mine(desk: Desk, view: View, message_id: str) -> None:
-    """Raises NotFoundError for a message that is not part of the conversation that the tab shows."""
-    message = await desk.engine.conversations.message(view.owner, message_id)
-    if message.conversation_id != view.conversation_id:
-        raise NotFoundError("This message is in another conversation.")
+def _attended(view: View) -> None:
+    """Somebody looks, and waits for what comes."""
     view.resting = False
     view.poke(stale=True)
 
@@ -187,10 +188,11 @@ async def _drop(desk: Desk, view: View, asked: Asked) -> None:
 async def _use(desk: Desk, view: View, asked: Asked) -> None:
     """Let the conversation use a library, or no more; a new one remembers it until its first question."""
     library, on = _text(asked, "id"), asked.get("on") is True
-    if view.conversation_id:
-        await desk.engine.libraries.use(view.owner, view.conversation_id, library, on=on)
-        return
-    await desk.engine.libraries.opened(view.owner, library)
+    async with desk.engine.workspaces.open(view.owner) as workspace:
+        if view.conversation_id:
+            await workspace.libraries.use(view.conversation_id, library, on=on)
+            return
+        await workspace.libraries.opened(library)
     others = tuple(one for one in view.libraries if one != library)
     view.libraries = (*others, library) if on else others
     view.poke(stale=True)
@@ -198,7 +200,8 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     del asked
-    await desk.engine.retry_model(view.owner)
+    async with desk.engine.workspaces.open(view.owner) as workspace:
+        (await workspace.model()).loader.retry()
 
 
 async def _cancel(desk: Desk, view: View, asked: Asked) -> None:
@@ -242,7 +245,7 @@ async def _decline(desk: Desk, view: View, asked: Asked) -> None:
 
 
 async def _rerun(desk: Desk, view: View, asked: Asked) -> None:
-    await _mine(desk, view, _text(asked, "id"))
+    _attended(view)
     await rerun(desk, view, _text(asked, "id"), _text(asked, "call"), asked.get("arguments"))
 
 

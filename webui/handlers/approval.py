@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.errors import ConflictError, NotFoundError
 from core.mcp.forms import answers, form_of
-from webui.arguments import changed
-from webui.panels.approval import which
+from webui.panels.approval import approval_mark, edited_arguments
 
 if TYPE_CHECKING:
     from core.runs.log import ApprovalAsked
@@ -32,16 +31,16 @@ async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: 
         ConflictError: key `already_decided`: nobody waits for this any more.
         ParlourError: key `wrong_arguments`.
     """
-    arguments = changed(_asked(desk, view, call_id, asked).arguments, edits)
-    await desk.engine.decide(
-        view.owner, view.conversation_id, call_id, allowed=True, arguments=arguments, always=always
-    )
+    arguments = edited_arguments(_asked(desk, view, call_id, asked).arguments, edits)
+    async with desk.conversation(view) as conversation:
+        await conversation.decide(call_id, allowed=True, arguments=arguments, always=always)
 
 
 async def refuse(desk: Desk, view: View, call_id: str, *, asked: object = None) -> None:
     """Do not let a call be made. Raises ConflictError, as `allow`."""
     _asked(desk, view, call_id, asked)
-    await desk.engine.decide(view.owner, view.conversation_id, call_id, allowed=False)
+    async with desk.conversation(view) as conversation:
+        await conversation.decide(call_id, allowed=False)
 
 
 async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
@@ -78,8 +77,9 @@ async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: ob
     message = await desk.engine.conversations.message(view.owner, message_id)
     call = call_of(await desk.engine.runs.reply(view.owner, message), call_id)
     given = arguments_of(call)
-    arguments = changed(given, edits) or given
-    await desk.engine.run_again(view.owner, message_id, call_id, arguments, view.words.lang)
+    arguments = edited_arguments(given, edits) or given
+    async with desk.conversation(view) as conversation:
+        await conversation.run_again(message_id, call_id, arguments, view.words.lang)
 
 
 def call_of(reply: Reply, call_id: str) -> CallBlock:
@@ -104,7 +104,7 @@ def arguments_of(call: CallBlock) -> dict[str, Any]:
 def _asked(desk: Desk, view: View, call_id: str, shown: object) -> ApprovalAsked:
     waiting = _waiting(desk, view)
     asked = next((call.asked for call in waiting if call.call_id == call_id and call.input is None), None)
-    if asked is None or (shown is not None and shown != which(asked)):
+    if asked is None or (shown is not None and shown != approval_mark(asked)):
         raise _decided()
     return asked
 

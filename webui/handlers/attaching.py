@@ -12,7 +12,7 @@ from starlette.routing import Route
 from core.errors import QuotaError
 from core.rag.parsers.catalog import HEAD
 from core.storage.sniff import media_type_of_head
-from webui.asked import asked, text_of
+from webui.context import json_body, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _PRIVATE = {"cache-control": "no-store"}
 _MOST_FILES = 40
+_LARGEST = 2**53 - 1  # bytes of a file: the largest whole number that JavaScript has
 _LONGEST = _MOST_FILES * (HEAD * 4 // 3 + 1024)  # bytes of a request: the heads in base64, names and sizes
 
 
@@ -61,19 +62,20 @@ class AttachingRoutes:
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
-        files = _offered(await asked(request, _LONGEST) or {})
+        files = _offered(await json_body(request, _LONGEST) or {})
         if files is None:
             return JSONResponse({}, 400, _PRIVATE)
         refused: dict[int, ParlourError] = {}
         before = self._uploads.size_held(owner)
-        for index, file in enumerate(files):
-            error = self._uploads.refusal(file.name, file.size, file.head)
-            error = error or next(iter(await self._engine.not_taken(owner, [file])), None)
-            error = error or await self._no_room(owner, file, before)
-            if error is not None:
-                refused[index] = error
-            else:
-                before += file.size
+        async with self._engine.workspaces.open(owner) as workspace:
+            for index, file in enumerate(files):
+                error = self._uploads.refusal(file.name, file.size, file.head)
+                error = error or next(iter(await workspace.not_taken([file])), None)
+                error = error or await self._no_room(owner, file, before)
+                if error is not None:
+                    refused[index] = error
+                else:
+                    before += file.size
         words = self._words(request.headers.get("accept-language", ""))
         answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
@@ -121,7 +123,7 @@ def _offered(given: dict[str, Any]) -> list[_Offered] | None:
             return None
         described = cast("dict[str, object]", one)
         size, name = described.get("size"), text_of(described.get("name"))
-        if not isinstance(size, int) or size < 0:
+        if not isinstance(size, int) or not 0 <= size <= _LARGEST:
             return None
         try:
             head = binascii.a2b_base64(text_of(described.get("head")))[:HEAD]

@@ -13,10 +13,10 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from webui.arguments import fields
 from webui.handlers.approval import arguments_of, call_of
+from webui.panels.approval import argument_fields
 from webui.render.calls import label_of
-from webui.render.files import file_id
+from webui.render.documents import file_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -54,7 +54,7 @@ class CallRoutes:
     async def given(self, request: Request, call: CallBlock) -> Response:
         """The call's arguments as fields that can be changed."""
         words = self._words(request.headers.get("accept-language", ""))
-        shown = [field._asdict() for field in fields(arguments_of(call))]
+        shown = [field._asdict() for field in argument_fields(arguments_of(call))]
         about = {"name": call.name, "label": label_of(call.name, words), "fields": shown}
         return JSONResponse(about, headers=_PRIVATE)
 
@@ -116,7 +116,7 @@ class CallRoutes:
 
 def _written(call: CallBlock) -> str:
     """What went in, each argument under its name; as the model wrote it where it cannot be read."""
-    given = fields(arguments_of(call))
+    given = argument_fields(arguments_of(call))
     if len(given) == 1:
         return given[0].text
     parts = (f"{one.name}:\n{one.text}\n" if "\n" in one.text else f"{one.name}: {one.text}" for one in given)

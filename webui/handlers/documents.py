@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ParlourError
-from webui.asked import asked, failure_of, text_of
+from webui.context import json_body, log_text, text_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,7 +34,8 @@ async def cancel(desk: Desk, view: View, document_id: str) -> None:
 
 async def read_again(desk: Desk, view: View, document_id: str) -> None:
     """Read one more time what failed or was called off. Raises NotFoundError."""
-    await desk.engine.read_again(view.owner, document_id, view.words.lang)
+    async with desk.engine.workspaces.open(view.owner) as workspace:
+        await workspace.read_again(document_id, view.words.lang)
     view.resting = False
     view.poke(stale=True)
 
@@ -73,20 +74,21 @@ class DocumentRoutes:
         document_id, password = wanted
         failed: ParlourError | dict[str, Any] = ParlourError()
         try:
-            record = await self._engine.read_again(owner, document_id, words.lang, password=password)
+            async with self._engine.workspaces.open(owner) as workspace:
+                record = await workspace.read_again(document_id, words.lang, password=password)
             if record.status != "failed":
                 return JSONResponse({}, headers=_PRIVATE)
             failed = record.error or {}
         except ParlourError as error:
             failed = error
         except Exception as error:
-            _log.error("A document was not opened.\n%s", failure_of(error))
+            _log.error("A document was not opened.\n%s", log_text(error))
         return JSONResponse({"failed": words.error(failed)}, headers=_PRIVATE)
 
 
 async def _asked(request: Request) -> tuple[str, str] | None:
     """Which document, and its password; `None` where the request is not one of the page's own."""
-    given = await asked(request, _LONGEST)
+    given = await json_body(request, _LONGEST)
     document_id, password = ((given or {}).get(name) for name in ("id", "password"))
     if not isinstance(document_id, str) or not isinstance(password, str) or not password:
         return None

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError, StorageError
-from core.rag.bearing import borne_by, cited_numbers, sentence_of
+from core.rag.attribution import words_of
+from core.rag.citations import borne_by, sentence_of
 from core.rag.document import Passage
-from core.rag.letters import letters_of
 from core.rag.page_content import kind_of
-from core.rag.places import Places, rectangles, units_of
-from core.rag.support import words_of
+from core.rag.places import Places, letters_of, rectangles, units_of
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.render.claims import claimed, marked_text
+from webui.render.citations import claimed_sentence, marked_text
+from webui.views import Place, ShownReply
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,58 +31,6 @@ if TYPE_CHECKING:
 _TRIED = "try"  # what belongs to no reply, but to a question that was tried in a library: `try.<library>`
 _STEP = 50  # chunks of a document that are listed at once
 _NOWHERE = (NotFoundError, DocumentError, StorageError)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """What the panel of a tab shows.
-
-    Args:
-        message_id: The reply that it belongs to.
-        document_id: Of the owner's library.
-        page: From 1; `None` where it has none.
-        part: Of a long page; `None` for the part where the open passage stands.
-        number: The passage of the reply that is open; `None` where the reader turned to another page.
-        occurrence: Which of the reply's marks with this number led here, from 0.
-        chunk: The chunk that was chosen from the list of all.
-        listing: The first chunk that is listed; `None` where the list is folded.
-        found: What a search for one sentence of the reply found, where that is shown.
-    """
-
-    message_id: str
-    document_id: str = ""
-    page: int | None = None
-    part: int | None = None
-    number: int | None = None
-    occurrence: int = 0
-    chunk: int | None = None
-    listing: int | None = None
-    found: _Reply | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Reply:
-    """What a reply says, and the passages it was given.
-
-    Args:
-        text: With its marks.
-        passages: With their numbers.
-        sought: The sentence that was searched for again; "" for a reply itself.
-        among: The documents that were searched then.
-        doubted: Sentences that were found unsupported: nothing is marked as what they were taken from.
-    """
-
-    text: str
-    passages: list[dict[str, Any]]
-    sought: str = ""
-    among: tuple[str, ...] = ()
-    doubted: tuple[str, ...] = ()
-
-    @property
-    def uncited(self) -> frozenset[int]:
-        """Numbers of passages without a mark; none where the reply sets no marks at all."""
-        named = set(cited_numbers(self.text))
-        return frozenset(one["number"] for one in self.passages if one["number"] not in named) if named else frozenset()
 
 
 async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence: int = 0) -> None:
@@ -123,7 +71,8 @@ async def tried(desk: Desk, view: View, library_id: str, question: str, number: 
         NotFoundError: There is no such library, or not so much is found there any more.
     """
     look = _begun(view)
-    reply = _found(question, await desk.engine.libraries.tried(view.owner, library_id, question))
+    async with desk.engine.workspaces.open(view.owner) as workspace:
+        reply = _found(question, await workspace.libraries.tried(library_id, question))
     opened = next((passage for passage in reply.passages if passage["number"] == number), None)
     if opened is None:
         raise NotFoundError("There is no such passage.")
@@ -153,7 +102,7 @@ async def listed(desk: Desk, view: View, start: int) -> None:
     """
     place, look = _open_place(view), _begun(view)
     if start == 0 and place.listing is None:
-        async with desk.engine.index(view.owner) as library:
+        async with desk.engine.workspaces.index(view.owner) as library:
             start = await to_thread.run_sync(_first_of, library, place)
     await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)), look)
 
@@ -165,7 +114,7 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
         NotFoundError: No evidence is open, or the document has no such chunk.
     """
     place, look = _open_place(view), _begun(view)
-    async with desk.engine.index(view.owner) as library:
+    async with desk.engine.workspaces.index(view.owner) as library:
         found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
     shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
     await _show(desk, view, await _reply(desk, view, place.message_id), shown, look)
@@ -183,7 +132,7 @@ def _begun(view: View) -> int:
     return view.looks
 
 
-async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
+async def _reply(desk: Desk, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
     `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply; `try.<library>` what
@@ -200,35 +149,38 @@ async def _reply(desk: Desk, view: View, message_id: str) -> _Reply:
         raise NotFoundError("This reply is in another conversation.")
     reply = await desk.engine.runs.reply(view.owner, message)
     if not claim:
-        doubted = (claimed(reply, at) for at, one in enumerate(reply.claims) if one.verdict == "unsupported")
-        return _Reply(marked_text(reply), reply.passages, doubted=tuple(doubted))
-    sought = claimed(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
+        doubted = (claimed_sentence(reply, at) for at, one in enumerate(reply.claims) if one.verdict == "unsupported")
+        return ShownReply(marked_text(reply), reply.passages, doubted=tuple(doubted))
+    sought = claimed_sentence(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
     if not sought:
         raise NotFoundError("There is no such sentence.")
     return await _sought(desk, view, sought)
 
 
-async def _sought(desk: Desk, view: View, sentence: str) -> _Reply:
+async def _sought(desk: Desk, view: View, sentence: str) -> ShownReply:
     documents = tuple(await desk.engine.documents.within_reach(view.owner, view.conversation_id))
     known = view.place.found if view.place else None
     if known and (known.sought, known.among) == (sentence, documents):
         return known  # a search may cost money
-    found = await desk.engine.find(view.owner, view.conversation_id, sentence)
+    async with desk.conversation(view) as conversation:
+        found = await conversation.find(sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
     proved = await desk.engine.checking.proves(sentence, found)
     return replace(_found(sentence, found, documents), doubted=() if proved else (sentence,))
 
 
-def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -> _Reply:
+def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -> ShownReply:
     """What was sought as if it were a reply that cites all that was found."""
     passages = [{**passage.as_dict(), "number": number} for number, passage in enumerate(found, 1)]
     marks = "".join(f"[{number}]" for number, _ in enumerate(found, 1))
-    return _Reply(f"{sought} {marks}", passages, sought, among)
+    return ShownReply(f"{sought} {marks}", passages, sought, among)
 
 
-async def _show(desk: Desk, view: View, reply: _Reply, place: Place, look: int, *, only_if_there: bool = False) -> None:
-    async with desk.engine.index(view.owner) as library:
+async def _show(
+    desk: Desk, view: View, reply: ShownReply, place: Place, look: int, *, only_if_there: bool = False
+) -> None:
+    async with desk.engine.workspaces.index(view.owner) as library:
         drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words)
     if view.looks != look or (only_if_there and not drawn.is_there):
         return
@@ -247,7 +199,7 @@ class _Drawn:
     is_there: bool
 
 
-def _drawn(library: Library, reply: _Reply, place: Place, words: Words) -> _Drawn:
+def _drawn(library: Library, reply: ShownReply, place: Place, words: Words) -> _Drawn:
     shown, cited_in_text = _shown(library, reply, place)
     listing = _listing(library, place, shown)
     start = listing.start if listing and listing.chunks else None
@@ -263,7 +215,7 @@ def _drawn(library: Library, reply: _Reply, place: Place, words: Words) -> _Draw
     return _Drawn(replace(place, listing=start, found=reply if reply.sought else None), markup, shown is not None)
 
 
-def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
+def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | None, tuple[tuple[int, int], ...]]:
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
     said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
@@ -278,7 +230,7 @@ def _shown(library: Library, reply: _Reply, place: Place) -> tuple[Shown | None,
         return None, cited_in_text
 
 
-def _why(reply: _Reply, place: Place, words: Words) -> str:
+def _why(reply: ShownReply, place: Place, words: Words) -> str:
     """What the passages were searched for, where it is not the reply that found them."""
     if not reply.sought:
         return ""
@@ -295,7 +247,7 @@ def _is_here(library: Library, document_id: str) -> bool:
     return True
 
 
-def _opened(library: Library, reply: _Reply, place: Place) -> Passage | None:
+def _opened(library: Library, reply: ShownReply, place: Place) -> Passage | None:
     """The passage that is open: one of the reply's, or one chosen from the list."""
     try:
         if place.chunk is not None:
@@ -348,7 +300,7 @@ def _printed(library: Library, opened: Passage, cited_in_text: Sequence[tuple[in
 def _text(
     library: Library,
     document: Document,
-    reply: _Reply,
+    reply: ShownReply,
     place: Place,
     opened: Passage | None,
     cited_in_text: Sequence[tuple[int, int]],

@@ -13,8 +13,7 @@ from core.errors import NotFoundError, ParlourError
 from core.export.exporting import Exporting, Form
 from core.export.file_names import attachment
 from core.export.secrets import KnownSecrets
-from core.hosting import Hosted
-from webui.asked import failure_of
+from webui.context import log_text
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Mapping
@@ -48,7 +47,7 @@ class ExportRoutes:
             return PlainTextResponse("", 401 if owner is None else 400, headers=_PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
         engine = self._engine
-        program = [engine] if isinstance(engine, Hosted) else []
+        program = [engine.program] if engine.program is not None else []
         secrets = KnownSecrets(engine.settings, engine.choosing, engine.toolbox, *program)
         exporting = Exporting(engine.conversations, engine.runs, secrets)
         try:
@@ -67,5 +66,5 @@ async def _sent(pieces: AsyncGenerator[str, None]) -> AsyncGenerator[bytes, None
             async for piece in pieces:
                 yield piece.encode()
         except ParlourError as error:
-            _log.error("An export broke off.\n%s", failure_of(error))
+            _log.error("An export broke off.\n%s", log_text(error))
             raise

@@ -11,9 +11,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
-from webui.asked import asked, text_of
-from webui.incoming import TooLargeError
-from webui.panels.libraries import found_data, opened_data, shelf_data
+from webui.context import json_body, text_of
+from webui.multipart import TooLargeError
+from webui.panels.libraries import found_data, libraries_data, library_data
 from webui.uploads import size_of
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.uploads import Uploads
     from webui.words import Words
@@ -65,45 +66,45 @@ class LibraryRoutes:
     async def state(self, request: Request) -> Response:
         """The list of libraries, and the one that is open, if it is still there."""
         asked = {"library": request.query_params.get("library", "")}
-        return await self._told(request, lambda owner, words: self._shown(owner, asked["library"], words))
+        return await self._told(request, lambda workspace, words: self._shown(workspace, asked["library"], words))
 
-    async def create(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def create(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """A new library, which is open from now on."""
-        library = await self._engine.libraries.create(owner, asked["name"])
-        return await self._shown(owner, library.id, words)
+        library = await workspace.libraries.create(asked["name"])
+        return await self._shown(workspace, library.id, words)
 
-    async def rename(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def rename(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Another name."""
-        await self._engine.libraries.rename(owner, asked["library"], asked["name"])
-        return await self._shown(owner, asked["library"], words)
+        await workspace.libraries.rename(asked["library"], asked["name"])
+        return await self._shown(workspace, asked["library"], words)
 
-    async def delete(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def delete(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Delete a library."""
-        await self._engine.libraries.delete(owner, asked["library"])
-        return await self._shown(owner, "", words)
+        await workspace.libraries.delete(asked["library"])
+        return await self._shown(workspace, "", words)
 
-    async def remove(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def remove(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Take a document out."""
-        await self._engine.libraries.remove(owner, asked["document"])
-        return await self._shown(owner, asked["library"], words)
+        await workspace.libraries.remove(asked["document"])
+        return await self._shown(workspace, asked["library"], words)
 
-    async def cancel(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def cancel(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Stop reading a document."""
-        await self._engine.libraries.cancel(owner, asked["document"])
-        return await self._shown(owner, asked["library"], words)
+        await workspace.libraries.cancel(asked["document"])
+        return await self._shown(workspace, asked["library"], words)
 
-    async def again(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def again(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Read a document anew, with its password if it has one."""
-        await self._engine.libraries.read_again(owner, asked["document"], asked["password"])
-        return await self._shown(owner, asked["library"], words)
+        await workspace.libraries.read_again(asked["document"], asked["password"])
+        return await self._shown(workspace, asked["library"], words)
 
-    async def tried(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def tried(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """What a question finds."""
-        libraries, library = self._engine.libraries, asked["library"]
+        libraries, library = workspace.libraries, asked["library"]
         question = asked["question"]
-        found = await libraries.tried(owner, library, question)
+        found = await libraries.tried(library, question)
         was_sought = bool(question.strip())  # with nothing to look for, more documents would not help
-        unsearched = await libraries.unsearched(owner, library) if was_sought and not found else ()
+        unsearched = await libraries.unsearched(library) if was_sought and not found else ()
         return found_data(found, words, unsearched)
 
     async def files(self, request: Request) -> Response:
@@ -112,53 +113,58 @@ class LibraryRoutes:
         if _OURS not in request.headers:
             return JSONResponse({}, 400, _PRIVATE)
 
-        async def take(owner: str, words: Words) -> dict[str, Any]:
-            await self._engine.libraries.opened(owner, library)  # asked before anything is written
+        async def take(workspace: Workspace, words: Words) -> dict[str, Any]:
+            await workspace.libraries.opened(library)  # asked before anything is written
             kind = request.headers.get("content-type", "")
             told, room = size_of(request), self._engine.files.check_room
-            uploads = await self._uploads.receive(owner, kind, request.stream(), told=told, room=room)
-            known = {record.id for record in (await self._engine.libraries.opened(owner, library)).documents}
+            uploads = await self._uploads.receive(workspace.owner, kind, request.stream(), told=told, room=room)
+            known = {record.id for record in (await workspace.libraries.opened(library)).documents}
             fresh: set[str] = set()
             try:
                 for upload in uploads:
-                    record = await self._engine.libraries.add(owner, library, upload.path, upload.name)
+                    record = await workspace.libraries.add(library, upload.path, upload.name)
                     fresh |= {record.id} - known
             finally:
                 for upload in uploads:
                     self._uploads.forget(upload)
-            return {**await self._shown(owner, library, words), "fresh": len(fresh), "known": len(uploads) - len(fresh)}
+            return {
+                **await self._shown(workspace, library, words),
+                "fresh": len(fresh),
+                "known": len(uploads) - len(fresh),
+            }
 
         return await self._told(request, take)
 
-    async def _shown(self, owner: str, library: str, words: Words) -> dict[str, Any]:
-        libraries = self._engine.libraries
+    async def _shown(self, workspace: Workspace, library: str, words: Words) -> dict[str, Any]:
+        libraries = workspace.libraries
         opened = None
         if library:
             with suppress(NotFoundError):  # deleted in another tab
-                intake, shelf = self._engine.intake, await libraries.opened(owner, library)
-                opened = opened_data(shelf, intake.progress, words, intake.preparing(owner))
-        listed = shelf_data(await libraries.list(owner), words)
+                intake, shelf = self._engine.intake, await libraries.opened(library)
+                opened = library_data(shelf, intake.progress, words, intake.preparing(workspace.owner))
+        listed = libraries_data(await libraries.list(), words)
         return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
 
     def _answering(
-        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any]]]
+        self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             wanted = await _asked(request)
             if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
-            return await self._told(request, lambda owner, words: work(owner, wanted, words))
+            return await self._told(request, lambda workspace, words: work(workspace, wanted, words))
 
         return answer
 
-    async def _told(self, request: Request, work: Callable[[str, Words], Awaitable[dict[str, Any]]]) -> Response:
+    async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:
         """Does the work, and tells what went wrong in a sentence."""
         words = self._words(request.headers.get("accept-language", ""))
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
         try:
-            return JSONResponse(await work(owner, words), headers=_PRIVATE)
+            async with self._engine.workspaces.open(owner) as workspace:
+                return JSONResponse(await work(workspace, words), headers=_PRIVATE)
         except ClientDisconnect:
             return JSONResponse({}, 400, _PRIVATE)
         except ParlourError as error:
@@ -184,5 +190,5 @@ def _status_of(error: ParlourError) -> tuple[int, dict[str, str]]:
 
 async def _asked(request: Request) -> Asked | None:
     """What the dialog asks; `None` where the request is not one of the page's own."""
-    values = await asked(request)
+    values = await json_body(request)
     return {name: text_of(values.get(name)) for name in _TEXTS} if values is not None else None

@@ -9,10 +9,9 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ParlourError
-from core.hosting import Hosted
 from core.models.choosing import Draft
 from core.models.own_models import is_local
-from webui.asked import asked, failure_of, text_of
+from webui.context import json_body, log_text, text_of
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -51,7 +50,7 @@ class ModelRoutes:
 
     async def opened(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         """The menu, or why there is none: a program's agents may have a model of their own."""
-        if isinstance(self._engine, Hosted) and self._engine.brings_model:
+        if self._engine.program is not None and self._engine.program.brings_model:
             return {"fixed": words("agents.own_model")}
         return await self.menu(owner, draft, words)
 
@@ -74,7 +73,8 @@ class ModelRoutes:
             await self._engine.choosing.take(owner, draft)
         else:
             await self._engine.choosing.use(owner, "")
-        label = (await self._engine.chosen(owner)).loader.label
+        async with self._engine.workspaces.open(owner) as workspace:
+            label = (await workspace.model()).loader.label
         return {**await self.menu(owner, draft, words), "model": words.model(label)}
 
     async def remove(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
@@ -111,7 +111,7 @@ class ModelRoutes:
             except ParlourError as error:
                 said = _without(draft.key, failure(error, words))
             except Exception as error:
-                _log.error("Choosing a model failed.\n%s", failure_of(error))
+                _log.error("Choosing a model failed.\n%s", log_text(error))
                 said = failure(ParlourError(), words)
             return JSONResponse({"failed": said}, 200, _PRIVATE)
 
@@ -122,7 +122,7 @@ async def _draft(request: Request) -> Draft | None:
     """What was typed; `None` where the request is not one of the page's own."""
     if request.method == "GET":
         return Draft("")
-    given = await asked(request)
+    given = await json_body(request)
     if given is None:
         return None
     texts = {name: text_of(given.get(name)) for name in ("service", "address", "model")}

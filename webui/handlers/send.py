@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypedDict
 
-from core.errors import NotFoundError, ParlourError
+from core.errors import NotFoundError
 from core.reading.attachments import checked_text
 from core.reading.linked import LINK, link_name
 from core.storage.base import busy
@@ -95,26 +95,35 @@ class _Into:
 
 
 async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord], into: _Into) -> None:
-    engine, ids = desk.engine, [file.id for file in files]
-    refused = await engine.check_attachments(view.owner, ids)
-    if refused:
-        raise ParlourError("The model cannot take a file.", key=refused[0]["key"], **refused[0]["details"])
-    fresh, conversation = not into.conversation_id, into.conversation_id
-    if fresh:
-        conversation = (await engine.conversations.create(view.owner, wanted=into.wanted)).id
-    try:
-        for library in into.libraries if fresh else ():
-            with suppress(NotFoundError):  # deleted meanwhile
-                await engine.libraries.use(view.owner, conversation, library, on=True)
-        await engine.send(view.owner, conversation, text, ids, view.words.lang)
-    except BaseException:
+    engine, fresh, wanted = desk.engine, not into.conversation_id, into.conversation_id
+    async with engine.workspaces.open(view.owner) as workspace:
+        for refused in await workspace.not_taken(files):
+            raise refused
         if fresh:
-            await engine.delete_conversation(view.owner, conversation)
-        raise
+            wanted = (await engine.conversations.create(view.owner, wanted=into.wanted)).id
+        conversation = workspace.conversation(wanted)
+        try:
+            for library in into.libraries if fresh else ():
+                with suppress(NotFoundError):  # deleted meanwhile
+                    await workspace.libraries.use(wanted, library, on=True)
+            await conversation.ask(text, [file.id for file in files], view.words.lang)
+        except BaseException:
+            if fresh:
+                await conversation.delete()
+            raise
     if fresh and not view.conversation_id:  # else the reader has turned to another one meanwhile
-        view.show(conversation)
+        view.show(wanted)
     view.resting = False
     view.poke(stale=True)
+
+
+async def stop(desk: Desk, view: View) -> None:
+    """Stop the reply; the tab's follower shows how it ends. Raises NotFoundError."""
+    if desk.engine.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
+        view.stopping = True
+        view.poke()
+    async with desk.conversation(view) as conversation:
+        await conversation.stop()
 
 
 async def drop(desk: Desk, view: View, path: str) -> None:

@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
 from core.outward import PATH
-from webui.asked import failure_of
+from webui.context import log_text
 from webui.panels.servers import answered_page
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class ServerRoutes:
         except ParlourError as failed:
             error, title = failed, ""
         except Exception as failed:  # the door of the page: the tab says so
-            _log.error("An answer to a sign-in came, and taking it failed.\n%s", failure_of(failed))
+            _log.error("An answer to a sign-in came, and taking it failed.\n%s", log_text(failed))
             error, status, title = ParlourError(""), 500, ""
         said = words("servers.close_tab")
         if error is not None:

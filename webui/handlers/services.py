@@ -9,9 +9,9 @@ from starlette.routing import Route
 
 from core.errors import NotFoundError
 from core.toolbox.service_keys import KEY_KINDS, ServiceKey
-from webui.asked import asked, text_of
+from webui.context import json_body, text_of
 from webui.handlers.tools import Asked, ToolRoutes
-from webui.panels.services import draft_data, service_data, trial_said
+from webui.panels.servers import draft_data, service_data, trial_said
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -114,7 +114,7 @@ class ServiceRoutes(ToolRoutes):
         self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any] | None]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
-            wanted = await asked(request, _LONGEST)
+            wanted = await json_body(request, _LONGEST)
             if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
 

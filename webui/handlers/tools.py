@@ -9,21 +9,20 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from core.hosting import Hosted
 from core.outward import PATH
 from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.choices import SEARCH, search_services
 from core.toolbox.drafts import pasted
 from core.toolbox.toolbox import Offered
-from webui.asked import asked, failure_of, text_of
+from webui.context import json_body, log_text, text_of
 from webui.handlers.servers import sign_in_address
-from webui.panels.tool_rules import allowed_data, rule_hints
+from webui.panels.servers import server_data, server_row
 from webui.panels.tools import (
     account_data,
+    allowed_data,
     approval_data,
     notes_data,
-    opened_data,
-    row_data,
+    rule_hints,
     search_data,
     small_note,
     tools_data,
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.workspace.conversation import Conversation
     from webui.context import WebContext
     from webui.words import Words
 
@@ -110,7 +110,8 @@ class ToolRoutes:
     async def take_back(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
         """Ask again for a tool that was always allowed in a conversation."""
         tool = text_of(asked.get("tool"))
-        await self._engine.approving.take_back(owner, text_of(asked.get("conversation")), tool)
+        async with self._engine.workspaces.open(owner) as workspace:
+            await workspace.conversation(text_of(asked.get("conversation"))).take_back(tool)
         return {"said": words("rules.asked_again")}
 
     async def switch(self, owner: str, asked: Asked, words: Words) -> None:
@@ -247,15 +248,17 @@ class ToolRoutes:
         local = toolbox.servers.may_start_programs(owner)
         servers = await toolbox.servers.list(owner)
         one = next((server for server in servers if server.kept.id == opened), None)
-        model = (await self._engine.chosen(owner)).loader.model
+        async with self._engine.workspaces.open(owner) as workspace:
+            model = (await workspace.model()).loader.model
+            allowed = await self._allowed(workspace.conversation(talk))
         token = await self._engine.outward.token(owner)
         accounts = await self._accounts(owner, words)
         lacking = [tool for tool in TOOL_SERVICES if not (await toolbox.accounts.of(owner, tool)).usable]
-        own = self._engine.own_tools() if isinstance(self._engine, Hosted) else None
+        own = self._engine.program.own_tools() if self._engine.program is not None else None
         offered = await toolbox.offered(owner) if own is None else [Offered(one, one.full_name, on=True) for one in own]
         policy = await toolbox.choices.approval(owner)
         services = await toolbox.services.list(owner) if toolbox.services is not None else []
-        allowed = allowed_data(await self._allowed(owner, talk), offered, servers, services, words)
+        allowed = allowed_data(allowed, offered, servers, services, words)
         hints = rule_hints(policy, offered, servers, services, words)
         return {
             "local": local,
@@ -266,15 +269,16 @@ class ToolRoutes:
             "own": words("agents.own_tools") if own is not None else "",
             "accounts": accounts,
             "notes": notes_data(await toolbox.notes.list(owner)),
-            "servers": [row_data(server, words) for server in servers],
-            "opened": opened_data(one, words, local=local) if one is not None else None,
+            "servers": [server_row(server, words) for server in servers],
+            "opened": server_data(one, words, local=local) if one is not None else None,
             "access": {"path": PATH, "made": token.made if token is not None else 0},
         }
 
-    async def _allowed(self, owner: str, talk: str) -> list[str]:
+    @staticmethod
+    async def _allowed(conversation: Conversation) -> list[str]:
         """What runs unasked in the conversation that the page shows; it may be gone, or not have begun."""
         try:
-            return await self._engine.approving.allowed(owner, talk)
+            return await conversation.allowed()
         except NotFoundError:
             return []
 
@@ -292,7 +296,7 @@ class ToolRoutes:
         longest = _LONGEST_PASTED if work == self.paste else _LONGEST
 
         async def answer(request: Request) -> Response:
-            wanted = await asked(request, longest)
+            wanted = await json_body(request, longest)
             if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
             wanted["back"] = sign_in_address(request)  # whatever was asked
@@ -319,7 +323,7 @@ class ToolRoutes:
             told = {"failed": words.error(error), "at": at, "key": error.words_key}
             return JSONResponse(told, headers=_PRIVATE)
         except Exception as error:  # the door of the page: the dialog says so, and goes on
-            _log.error("The dialog about tools asked for something, and it failed.\n%s", failure_of(error))
+            _log.error("The dialog about tools asked for something, and it failed.\n%s", log_text(error))
             return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator  # noqa: TC003
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import gradio as gr  # noqa: TC002
 
 from core.errors import StorageError
-from webui.frames import Frame, Frames
+from webui.frames import Frames
 from webui.handlers.desk import Desk
 from webui.handlers.guard import guarded, toast, untouched
-from webui.handlers.send import Draft, send
+from webui.handlers.send import Draft, send, stop
 from webui.hosted import HostedDesk
+from webui.panels.catalog import PANELS
 from webui.views import Views
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Handlers:
     def wire(self, handles: Handles) -> None:
         """Add the listeners: first the server's state changes, then the tab's follower paints."""
         page: Any = handles
-        frame = [handles.chat, handles.status, handles.history, handles.top, handles.ask]
+        frame = [handles.chat, *handles.panels.values()]
         for begun in (
             page.blocks.load(self.opened, None, None, **_MANY),
             page.composer.submit(self.send, handles.composer, handles.composer, **_MANY),
@@ -66,12 +67,9 @@ class Handlers:
         return await guarded(view, send(self._desk, view, draft))
 
     async def stop(self, request: gr.Request) -> None:
-        """Stop the reply; its follower shows how it ends."""
+        """Stop the reply."""
         view = self._desk.views.of(request)
-        if self._desk.engine.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
-            view.stopping = True
-            view.poke()
-        await guarded(view, self._desk.engine.stop(view.owner, view.conversation_id))
+        await guarded(view, stop(self._desk, view))
 
     async def act(self, message: str, request: gr.Request) -> Any:
         """Do what the page's own script asks."""
@@ -84,7 +82,8 @@ class Handlers:
         try:
             async with aclosing(self._frames.follow(view)) as frames:
                 async for frame in frames:
-                    yield cast("tuple[Any, ...]", frame) if frame is not None else (untouched(),) * len(Frame._fields)
+                    values = (frame.chat, *frame.panels.values()) if frame is not None else None
+                    yield values or (untouched(),) * (1 + len(PANELS))
         except StorageError as error:  # also where the house is being closed
             _log.info("A tab cannot be painted: %s", error)
             toast(view.words, error)

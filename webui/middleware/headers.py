@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 from starlette.datastructures import Headers, MutableHeaders
 
-from webui.first_paint import with_first_paint
+from webui.bundles import coding_for, packed
 from webui.middleware.answers import words_of
-from webui.packing import coding_for, packed
-from webui.page_head import with_head
+from webui.page_head import with_first_paint, with_head
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -10,10 +10,10 @@ from starlette.datastructures import Headers, MutableHeaders
 from core.errors import TooManyRequestsError
 from core.net.own_server import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
-from webui.client_address import client_address, counted_as
+from webui.auth import PageToken
 from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.answers import refuse
-from webui.page_token import PageToken
+from webui.middleware.proxy import client_address, counted_as
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

@@ -6,15 +6,14 @@ absence of these headers. Their presence does say that a request was relayed.
 
 from __future__ import annotations
 
-from ipaddress import ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
-
-from webui.client_address import client_address, plain_address
+from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from ipaddress import IPv4Network, IPv6Network
+    from collections.abc import Mapping, Sequence
+    from ipaddress import IPv4Network
 
+    from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 Relayed: TypeAlias = Literal["no", "trusted", "unknown"]
@@ -97,3 +96,34 @@ def _without_port(hop: str) -> str:
     if hop.startswith("["):
         return plain_address(hop[1:].partition("]")[0])
     return plain_address(hop) or plain_address(hop.partition(":")[0])
+
+
+def client_address(asked: Request | Mapping[str, Any]) -> str:
+    """The IP address of whoever asks, one spelling for each address; "" where it is not known.
+
+    Behind a proxy that `PARLOUR_TRUSTED_PROXIES` names it is the address that the proxy tells, behind any other proxy
+    the proxy's own. `ProxyMiddleware` has seen to that before anything else looks at the request.
+
+    Args:
+        asked: A request, or its ASGI scope.
+    """
+    scope = cast("Mapping[str, Any]", getattr(asked, "scope", asked))
+    client = scope.get("client")
+    return plain_address(str(client[0])) if client else ""
+
+
+def counted_as(address: str) -> str:
+    """What an address is counted as: of IPv6 the network of 64 bits, which one client has to itself."""
+    if ":" not in address:
+        return address
+    return str(IPv6Network((address, 64), strict=False))
+
+
+def plain_address(text: str) -> str:
+    """An IP address without its zone, an IPv4 one out of IPv6; "" where it is none."""
+    try:
+        address = ip_address(text.strip().partition("%")[0])
+    except ValueError:
+        return ""
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)

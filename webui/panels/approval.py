@@ -1,44 +1,46 @@
-"""The question before a tool acts, docked above the composer: what it wants, with what, and why it is asked."""
+"""The card above the composer: a tool call that waits for approval, or the form of an MCP server."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
+from core.errors import ParlourError
+from core.mcp.forms import form_of
+from core.mcp.shown import one_line
 from core.messages.invisible import written_out
-from webui.arguments import fields
-from webui.panels import form
-from webui.render.html import escaped, exact
+from webui.render.markup import escaped, exact
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from core.runs.log import ApprovalAsked
+    from core.mcp.forms import FormField
+    from core.runs.log import ApprovalAsked, InputAsked
     from core.runs.reply import CallBlock
-    from webui.arguments import Field
     from webui.words import Words
 
 _MOST_ROWS = 12
 _LETTERS_A_ROW = 72
 
 
-def wanted(asked: ApprovalAsked, words: Words) -> str:
-    """What is asked, as a sentence without its stop."""
+def wanted_sentence(asked: ApprovalAsked, words: Words) -> str:
+    """What the tool wants to do, as a sentence without its full stop."""
     return words("ask.wants", wants=asked.wants.get(words.lang) or asked.wants.get("en") or asked.name)
 
 
-def which(asked: ApprovalAsked) -> str:
-    """Tells a question from every other: a call of another version, or of another chat, may have the same id."""
+def approval_mark(asked: ApprovalAsked) -> str:
+    """Identifies a question: calls of other versions or conversations may have the same call id."""
     return f"{asked.until:.3f}"
 
 
-def heard(asking: Sequence[CallBlock], words: Words) -> str:
-    """What a screen reader says of it, once; nothing where nobody waits."""
-    call = _first(asking)
+def announced(asking: Sequence[CallBlock], words: Words) -> str:
+    """What a screen reader announces; empty where nothing waits."""
+    call = _first_waiting(asking)
     if call is None:
         return ""
     if call.input is not None:
-        return words("ask.heard", what=form.asking(call.input, words))
-    return words("ask.heard", what=wanted(call.asked, words)) if call.asked is not None else ""
+        return words("ask.heard", what=asking_server(call.input, words))
+    return words("ask.heard", what=wanted_sentence(call.asked, words)) if call.asked is not None else ""
 
 
 def ask_html(asking: Sequence[CallBlock], words: Words) -> str:
@@ -48,31 +50,32 @@ def ask_html(asking: Sequence[CallBlock], words: Words) -> str:
         asking: The calls that wait, in order.
         words: The reader's.
     """
-    call = _first(asking)
+    call = _first_waiting(asking)
     if call is None:
         return ""
     many = f'<span class="p-of">{escaped(words("ask.of", n=len(asking)))}</span>' if len(asking) > 1 else ""
     if call.input is not None:
-        return form.form_html(call.input, many, words)
+        return form_html(call.input, many, words)
     asked = call.asked
     if asked is None:
         return ""
+    title = escaped(wanted_sentence(asked, words))
     head = (
-        f'<div class="p-head"><h2 id="p-asks"><span class="p-st p-ask"></span>{escaped(wanted(asked, words))}</h2>'
+        f'<div class="p-head"><h2 id="p-asks"><span class="p-st p-ask"></span>{title}</h2>'
         f'<span class="p-tool">{escaped(asked.name)}</span>{many}</div>'
     )
     return (
         f'<section class="p-asks" role="group" aria-labelledby="p-asks" data-call="{exact(asked.call_id)}" '
-        f'data-asked="{which(asked)}">'
-        f"{head}{_why(asked, words)}{_arguments(asked, words)}{_buttons(asked, words)}</section>"
+        f'data-asked="{approval_mark(asked)}">'
+        f"{head}{_approval_reason(asked, words)}{_arguments(asked, words)}{_buttons(asked, words)}</section>"
     )
 
 
-def _first(asking: Sequence[CallBlock]) -> CallBlock | None:
+def _first_waiting(asking: Sequence[CallBlock]) -> CallBlock | None:
     return next((call for call in asking if call.input is not None or call.asked is not None), None)
 
 
-def _why(asked: ApprovalAsked, words: Words) -> str:
+def _approval_reason(asked: ApprovalAsked, words: Words) -> str:
     key = f"ask.why.{asked.reason}"
     because = f"{escaped(words(key))} " if key in words else ""
     until = f'<span class="p-until" data-until="{asked.until:.0f}"></span>'
@@ -85,18 +88,20 @@ def _why(asked: ApprovalAsked, words: Words) -> str:
 
 
 def _hides(asked: ApprovalAsked) -> bool:
-    """Whether something is in the arguments that a reader cannot see, or that makes others stand where they are not."""
-    return any(written_out(text) != text for field in fields(asked.arguments) for text in (field.name, field.text))
+    """Whether the arguments hold invisible characters, or some that reorder others."""
+    return any(
+        written_out(text) != text for field in argument_fields(asked.arguments) for text in (field.name, field.text)
+    )
 
 
 def _arguments(asked: ApprovalAsked, words: Words) -> str:
-    rows = "".join(_row(number, field, words) for number, field in enumerate(fields(asked.arguments)))
+    rows = "".join(_argument_row(number, field, words) for number, field in enumerate(argument_fields(asked.arguments)))
     if not rows:
         return f'<p class="p-why">{escaped(words("ask.nothing"))}</p>'
     return f'<div class="p-args" role="group" aria-label="{escaped(words("ask.arguments"))}">{rows}</div>'
 
 
-def _row(number: int, field: Field, words: Words) -> str:
+def _argument_row(number: int, field: Field, words: Words) -> str:
     rows, lines = _rows(field.text), field.text.count("\n") + 1
     place = f"p-arg-{number}"
     told = words("ask.lines", n=lines) if lines > _MOST_ROWS else words("ask.letters", n=f"{len(field.text):,}")
@@ -112,7 +117,7 @@ def _row(number: int, field: Field, words: Words) -> str:
 
 
 def _rows(text: str) -> int:
-    """About how many rows a text takes: browsers that do not fit a field to its text show no more than they are told.
+    """About how many rows a text takes, for browsers that do not fit a field to its text.
 
     Wide letters are counted as two.
     """
@@ -122,11 +127,196 @@ def _rows(text: str) -> int:
 
 
 def _buttons(asked: ApprovalAsked, words: Words) -> str:
-    always = _button("always", "", words) if asked.may_be_always else ""
-    allow = _button("allow", " p-main", words)
-    return f'<div class="p-row">{_button("refuse", "", words)}{always}{allow}</div>'
+    always = _approval_button("always", "", words) if asked.may_be_always else ""
+    allow = _approval_button("allow", " p-main", words)
+    return f'<div class="p-row">{_approval_button("refuse", "", words)}{always}{allow}</div>'
 
 
-def _button(act: str, kind: str, words: Words) -> str:
+def _approval_button(act: str, kind: str, words: Words) -> str:
     label = escaped(words(f"ask.{act}"))
     return f'<button type="button" class="p-button p-{act}{kind}" data-do="{act}">{label}</button>'
+
+
+def form_html(asked: InputAsked, of: str, words: Words) -> str:
+    """Markup for `#ask`.
+
+    Args:
+        asked: What is asked.
+        of: Markup with the number of waiting questions.
+        words: The reader's.
+    """
+    fields = form_of(asked.schema) or ()
+    said = "".join(f"<p>{escaped(line)}</p>" for line in asked.question.split("\n") if line.strip())
+    rows = "".join(_form_row(number, field, words) for number, field in enumerate(fields))
+    until = f'<span class="p-until" data-until="{asked.until:.0f}"></span>'
+    title, decline = escaped(asking_server(asked, words)), _form_button("decline", "p-refuse", words)
+    return (
+        f'<section class="p-asks p-form" role="group" aria-labelledby="p-asks" data-call="{exact(asked.input_id)}">'
+        f'<div class="p-head"><h2 id="p-asks"><span class="p-st p-ask"></span>{title}</h2>{of}'
+        f'</div><p class="p-why">{escaped(words("form.why"))} {until}</p>'
+        f'<div class="p-args"><div class="p-said" dir="auto">{said}</div>{rows}</div>'
+        f'<div class="p-row">{decline}{_form_button("answer", "p-allow p-main", words)}</div>'
+        "</section>"
+    )
+
+
+def asking_server(asked: InputAsked, words: Words) -> str:
+    """Which server asks, as a sentence without its full stop."""
+    return words("form.asks", server=one_line(asked.server))
+
+
+def _form_row(number: int, field: FormField, words: Words) -> str:
+    place = f"p-arg-{number}"
+    needed = "" if field.needed else f'<span class="p-count-lines">{escaped(words("form.optional"))}</span>'
+    hint = " ".join(part for part in (field.hint, _bounds(field, words)) if part)
+    told = f'<p class="p-hint" id="{place}-hint" dir="auto">{escaped(hint)}</p>' if hint else ""
+    described = f"{place}-wrong {place}-hint" if hint else f"{place}-wrong"
+    about = (
+        f'id="{place}" data-name="{exact(field.name)}" data-kind="{_form_kind(field)}" dir="auto" '
+        f'autocomplete="off" aria-describedby="{described}"' + (' data-needed=""' if field.needed else "")
+    )
+    title = f'dir="auto">{escaped(field.title)}{needed}'
+    if field.kind == "choices":
+        label = f'<span class="p-label" id="{place}-label" {title}</span>'
+        about += f' aria-labelledby="{place}-label"'
+    else:
+        label = f'<label for="{place}" {title}</label>'
+    return (
+        f'<div class="p-arg">{label}'
+        f'{_control(field, about, words)}{told}<p class="p-wrong" id="{place}-wrong" role="alert"></p></div>'
+    )
+
+
+def _form_kind(field: FormField) -> str:
+    return "number" if field.kind in {"number", "integer"} else "many" if field.kind == "choices" else "text"
+
+
+def _control(field: FormField, about: str, words: Words) -> str:
+    choices = field.choices
+    if field.kind == "choices":
+        return _boxes(field, about)
+    if field.kind == "truth":
+        choices = (("true", words("form.yes")), ("false", words("form.no")))
+    if not choices:
+        return f'<textarea {about} rows="1" spellcheck="false">&#10;{exact(field.text)}</textarea>'
+    options = [("", words("form.choose")), *choices]
+    listed = "".join(
+        f'<option value="{exact(value)}"{" selected" if value == field.text else ""}>{escaped(shown)}</option>'
+        for value, shown in options
+    )
+    return f"<select {about}>{listed}</select>"
+
+
+def _boxes(field: FormField, about: str) -> str:
+    """A box to tick for each choice."""
+    picked: list[str] = json.loads(field.text)
+    bounds = "".join(
+        f' data-{name}="{bound:g}"'
+        for name, bound in (("least", field.least), ("most", field.most))
+        if bound is not None
+    )
+    boxes = "".join(
+        f'<label class="p-pick"><input type="checkbox" value="{exact(value)}"{" checked" if value in picked else ""}>'
+        f'<span dir="auto">{escaped(shown)}</span></label>'
+        for value, shown in field.choices
+    )
+    return f'<fieldset class="p-many" {about}{bounds}>{boxes}</fieldset>'
+
+
+def _bounds(field: FormField, words: Words) -> str:
+    unit = {"text": "chars", "choices": "picks"}.get(field.kind, "number")
+    said = [
+        words(f"form.{which}_{unit}", n=f"{bound:g}")
+        for which, bound in (("least", field.least), ("most", field.most))
+        if bound is not None
+    ]
+    return " ".join(said)
+
+
+def _form_button(act: str, kind: str, words: Words) -> str:
+    return f'<button type="button" class="p-button {kind}" data-do="{act}">{escaped(words(f"form.{act}"))}</button>'
+
+
+Kind: TypeAlias = Literal["text", "number", "truth", "list", "object", "json"]
+
+
+class Field(NamedTuple):
+    """An argument as an editable field: text as it is, anything else as JSON.
+
+    Args:
+        name: The argument's.
+        kind: What it accepts.
+        text: Its text.
+    """
+
+    name: str
+    kind: Kind
+    text: str
+
+
+def argument_fields(arguments: Mapping[str, Any]) -> list[Field]:
+    """The arguments as editable fields, in their order."""
+    return [Field(name, _kind_of(value), _field_text(value)) for name, value in arguments.items()]
+
+
+def edited_arguments(arguments: Mapping[str, Any], edits: object) -> dict[str, Any] | None:
+    """The arguments with the reader's edits; None where nothing was changed.
+
+    Args:
+        arguments: As the model wrote them.
+        edits: Texts of the edited fields by name; unknown names are ignored.
+
+    Raises:
+        ParlourError: key `wrong_arguments`: a text is not of the kind of its field.
+    """
+    if not isinstance(edits, dict):
+        return None
+    typed = cast("dict[str, object]", edits)
+    made = {name: _edited_value(typed[name], value) if name in typed else value for name, value in arguments.items()}
+    return None if made == dict(arguments) else made
+
+
+def _edited_value(text: object, before: Any) -> Any:
+    if not isinstance(text, str):
+        raise _wrong_kind()
+    whole = text.encode(errors="replace").decode()
+    if isinstance(before, str):
+        return whole
+    try:
+        value = json.loads(whole, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise _wrong_kind() from error
+    kind = _kind_of(before)
+    if kind not in {"json", _kind_of(value)}:
+        raise _wrong_kind()
+    return value
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON.")
+
+
+def _wrong_kind() -> ParlourError:
+    return ParlourError("What was typed is not of the kind that stood there.", key="wrong_arguments")
+
+
+def _kind_of(value: Any) -> Kind:
+    match value:
+        case str():
+            return "text"
+        case bool():
+            return "truth"
+        case int() | float():
+            return "number"
+        case list():
+            return "list"
+        case dict():
+            return "object"
+        case _:
+            return "json"
+
+
+def _field_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, indent=2 if isinstance(value, list | dict) and value else None)

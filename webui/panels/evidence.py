@@ -1,19 +1,20 @@
-"""The page a claim came from: what stands on it with the passages marked, and the passages in words."""
+"""The panel of sources: the cited page with its passages marked, and the passages as text."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webui.panels.evidence_lists import Listing, listing_html, quotes
+from core.rag.document import numbered_as
 from webui.panels.evidence_page import ShownPage, picture
 from webui.panels.evidence_text import ShownText, text_page
-from webui.panels.evidence_web import web_place
-from webui.render.html import escaped
+from webui.render.citations import host_of, one_line, passage_label, passage_lines
+from webui.render.markup import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.rag.document import Passage
     from webui.words import Words
 
 __all__ = ["Listing", "Lists", "Shown", "ShownPage", "ShownText", "evidence_html"]
@@ -23,14 +24,14 @@ Shown: TypeAlias = ShownPage | ShownText
 
 @dataclass(frozen=True, slots=True)
 class Lists:
-    """What is said of the passages besides their words.
+    """What the panel shows besides the passages themselves.
 
     Args:
-        uncited: Numbers of those that were found but not cited.
-        cited: Of the open one, what bears out the reply's sentence, as start and end in its text.
-        listing: All chunks of the document, or how many there are.
-        sought: A line that says what the passages were searched for, where it is not the reply that found them.
-        gone: Whether the document is not there any more.
+        uncited: Numbers of passages that were found but not cited.
+        cited: Evidence spans of the open passage, as start and end in its text.
+        listing: Chunks of the document, or their number.
+        sought: The line about a search that the reader started; empty for the reply's own.
+        gone: Whether the document was removed.
     """
 
     uncited: frozenset[int] = frozenset()
@@ -53,17 +54,17 @@ def evidence_html(
 
     Args:
         passages: The reply's, each with its `number`.
-        open_number: The one that is open; `None` where the reader turned to another page.
+        open_number: The open passage; `None` where the reader turned to another page.
         words: The reader's.
         message_id: The reply's, for the links.
-        page: What is shown of the document; `None` for one of which nothing can be shown.
-        lists: What else is known of the passages.
+        page: The shown page; `None` where nothing can be shown.
+        lists: What else is shown.
     """
     lists = lists or Lists()
     opened = next((one for one in passages if one["number"] == open_number), None)
     document = escaped(page.document if page else str((opened or {}).get("document") or ""))
     quoted = quotes(passages, open_number, words, message_id, uncited=lists.uncited, cited=lists.cited)
-    # Where a document was given whole all of it was found: marking that would mark nothing.
+    # Passages that were not cited are not marked, or a document that was given in full would be marked all over.
     told = [one for one in passages if one["number"] == open_number or one["number"] not in lists.uncited]
     listed = listing_html(lists.listing, words) if lists.listing else ""
     chunk = lists.listing.open_chunk if lists.listing else None
@@ -74,7 +75,7 @@ def evidence_html(
         f'<h2>{escaped(words("evidence.title"))}</h2><span class="p-file" title="{document}">{document}</span>'
         f'<button type="button" class="p-icon p-close" data-do="close" '
         f'aria-label="{escaped(words("evidence.close"))}"></button></header>'
-        f"{sought}{_page(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
+        f"{sought}{_page_html(page, told, open_number, words, message_id) or _nothing(words, gone=lists.gone)}"
         f'<div class="p-lists">{quoted}{listed}</div></div>'
     )
 
@@ -84,7 +85,7 @@ def _place(page: Shown | None) -> str:
     return f"{page.document_id[:12]}/{page.page}/{part}" if page else ""
 
 
-def _page(
+def _page_html(
     page: Shown | None,
     passages: Sequence[Mapping[str, Any]],
     open_number: int | None,
@@ -105,7 +106,7 @@ def _nothing(words: Words, *, gone: bool) -> str:
 
 
 def _turner(page: Shown, words: Words) -> str:
-    """Which page it is, the way to the next ones, and how large it is shown."""
+    """Page number, previous and next page, and zoom."""
     kind = page.content.kind if isinstance(page, ShownText) else "page"
     if isinstance(page, ShownText) and page.page is None:
         before, label, after = _parts(page, words)
@@ -142,7 +143,7 @@ def _pages(page: Shown, words: Words, kind: str) -> tuple[str, str, str]:
 
 
 def _parts(page: ShownText, words: Words) -> tuple[str, str, str]:
-    """A text without pages is turned part by part."""
+    """Previous and next part of a text without pages."""
     content = page.content
     if content.kind == "lines" and content.blocks:
         numbers = [row[0] for block in content.blocks for row in block.cells if row[0]]
@@ -162,4 +163,174 @@ def _turn(way: str, label: str, page: Shown, number: int, part: int, *, off: boo
     return (
         f'<button type="button" class="p-icon p-{way}" data-do="page" data-document="{escaped(page.document_id)}" '
         f'data-n="{number}" data-part="{part}" aria-label="{escaped(label)}"{disabled}></button>'
+    )
+
+
+_LINE = 200  # characters of a passage on one line
+_SHORT = 150  # characters that need no button to unfold
+_BEGIN, _END = "\x02", "\x03"  # around evidence spans, until they are markup
+_STRENGTH = {_BEGIN: '<mark class="p-m3">', _END: "</mark>"}
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """A section of the chunks of a document, in document order.
+
+    Args:
+        document_id: Whose.
+        total: How many it has.
+        start: Index of the first of these.
+        chunks: The section; empty where the list is folded.
+        step: Chunks of a section.
+        page: The shown page, whose chunks are highlighted.
+        open_chunk: The chunk that is marked on the page.
+    """
+
+    document_id: str
+    total: int
+    start: int = 0
+    chunks: Sequence[Passage] = ()
+    step: int = 50
+    page: int | None = None
+    open_chunk: int | None = None
+
+
+def quotes(
+    passages: Sequence[Mapping[str, Any]],
+    open_number: int | None,
+    words: Words,
+    message_id: str,
+    *,
+    uncited: frozenset[int] = frozenset(),
+    cited: Sequence[tuple[int, int]] = (),
+) -> str:
+    """The passages of a reply as text; those that it does not cite are folded.
+
+    Args:
+        passages: In order of their numbers.
+        open_number: The open passage.
+        words: The reader's.
+        message_id: The reply's, for the links.
+        uncited: Numbers of passages that the reply does not cite.
+        cited: Evidence spans of the open passage, as start and end in its text.
+    """
+
+    def listed(some: Sequence[Mapping[str, Any]]) -> str:
+        items = "".join(_quote(one, words, message_id, cited if one["number"] == open_number else None) for one in some)
+        return f'<ol class="p-quotes" role="list">{items}</ol>'
+
+    also = [one for one in passages if one["number"] in uncited]
+    first = [one for one in passages if one["number"] not in uncited]
+    if not also or not first:
+        return listed(passages)
+    unfolded = " open" if open_number in uncited else ""
+    summary = escaped(words("evidence.also", n=len(also)))
+    return f'{listed(first)}<details class="p-also"{unfolded}><summary>{summary}</summary>{listed(also)}</details>'
+
+
+def _quote(passage: Mapping[str, Any], words: Words, message_id: str, cited: Sequence[tuple[int, int]] | None) -> str:
+    """A passage; the open one (`cited` is not `None`) in full."""
+    text = str(passage.get("text") or "").replace(_BEGIN, "").replace(_END, "")
+    is_open, number = cited is not None, passage["number"]
+    here = ' class="p-here" aria-current="true"' if is_open else ""
+    lines = passage_lines(_bracketed(text, cited or ()) if is_open else text[: 4 * _LINE])
+    if not is_open:
+        lines = [_cut(one_line(lines))]
+    quoted = " <br>".join(map(escaped, lines))
+    for sign, tag in _STRENGTH.items():
+        quoted = quoted.replace(sign, tag)
+    more = _unfold(words) if is_open and (len(text) > _SHORT or len(lines) > 3) else ""
+    return (
+        f'<li{here}><a class="cite" href="#cite-{escaped(message_id)}-{number}"><span class="p-n">{number}</span>'
+        f'<span class="p-quote" dir="auto">{quoted}</span>'
+        f'<span class="p-where">{escaped(passage_label(passage, words))}</span>'
+        f"</a>{more}</li>"
+    )
+
+
+def _bracketed(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """The text with control characters around evidence spans, line by line, for lines become rows."""
+    pieces, reached = list[str](), 0
+    for start, end in sorted(spans):
+        if start < reached or end > len(text):
+            continue
+        inside = f"{_END}\n{_BEGIN}".join(text[start:end].split("\n"))
+        pieces += [text[reached:start], _BEGIN, inside, _END]
+        reached = end
+    return "".join([*pieces, text[reached:]])
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LINE else text[: _LINE - 1].rstrip() + "…"
+
+
+def _unfold(words: Words) -> str:
+    more, less = escaped(words("evidence.more")), escaped(words("evidence.less"))
+    return (
+        '<button type="button" class="p-more" data-do="unfold" aria-expanded="false">'
+        f"<span>{more}</span><span>{less}</span></button>"
+    )
+
+
+def listing_html(listing: Listing, words: Words) -> str:
+    """The chunks of the shown document, a section at a time, folded at first."""
+    if not listing.chunks:
+        if not listing.total:
+            return ""
+        label = escaped(words("evidence.all", n=listing.total))
+        return f'<div class="p-all">{_unfold_button(0, label, is_open=False, name="p-unfold")}</div>'
+    last = listing.start + len(listing.chunks)
+    items = "".join(_chunk(one, listing, words) for one in listing.chunks)
+    title = escaped(words("evidence.all_title", first=listing.start + 1, last=last, total=listing.total))
+    fold = escaped(words("evidence.all_close"))
+    before = _list_way("before", max(0, listing.start - listing.step), words, off=listing.start <= 0)
+    after = _list_way("after", last, words, off=last >= listing.total)
+    ways = (
+        f'<div class="p-some">{before}<span>{title}</span>{after}</div>' if len(listing.chunks) < listing.total else ""
+    )
+    return (
+        f'<div class="p-all">{_unfold_button(-1, fold, is_open=True, name="p-unfold")}{ways}'
+        f'<ol class="p-chunks" role="list" data-start="{listing.start}">{items}</ol></div>'
+    )
+
+
+def _unfold_button(start: int, label: str, *, is_open: bool, name: str) -> str:
+    expanded = "true" if is_open else "false"
+    return (
+        f'<button type="button" class="{name}" data-do="passages" data-n="{start}" aria-expanded="{expanded}">'
+        f"{label}</button>"
+    )
+
+
+def _list_way(way: str, start: int, words: Words, *, off: bool) -> str:
+    disabled = " disabled" if off else ""
+    return (
+        f'<button type="button" class="p-icon p-{way}" data-do="passages" data-n="{start}" '
+        f'aria-label="{escaped(words(f"evidence.all_{way}"))}"{disabled}></button>'
+    )
+
+
+def _chunk(chunk: Passage, listing: Listing, words: Words) -> str:
+    is_open = chunk.chunk_id == listing.open_chunk
+    state = " p-here" if is_open else ""
+    state += " p-near" if chunk.page is not None and chunk.page == listing.page else ""
+    current = ' aria-current="true"' if is_open else ""
+    place = escaped(words(f"evidence.{numbered_as(chunk.document)}", n=chunk.page)) if chunk.page else ""
+    text = escaped(_cut(one_line(passage_lines(chunk.text[: 4 * _LINE]))))
+    return (
+        f'<li class="p-chunk{state}"{current}><button type="button" data-do="chunk" data-n="{chunk.chunk_id}">'
+        f'<span class="p-quote" dir="auto">{text}</span><span class="p-where">{place}</span></button></li>'
+    )
+
+
+def web_place(passage: Mapping[str, Any], words: Words) -> str:
+    """The link to a passage's web page, in place of a page picture; "" for a passage of a document."""
+    host = host_of(passage)
+    if not host:
+        return ""
+    address = escaped(str(passage["url"]))
+    return (
+        f'<p class="p-none p-web">{escaped(words("evidence.web"))} '
+        f'<a href="{address}" target="_blank" rel="noopener noreferrer nofollow" title="{address}">'
+        f"{escaped(words('evidence.web_open', host=host))}</a></p>"
     )

@@ -1,11 +1,11 @@
-"""A page as a sheet of paper: its picture or its boxes, the marker on the words, tabs on its edge."""
+"""A page as a sheet of paper: its picture or its boxes, highlights on the words, tabs on its edge."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from webui.render.html import escaped
+from webui.render.markup import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 Box: TypeAlias = tuple[float, float, float, float]
 
-_MARGIN = 16.0  # points around the text, where the page is zoomed to it
-_LETTERS = 11.2  # pixels that letters have, so that rounding leaves 11
-_WIDEST = 1400.0  # pixels; letters smaller than this allows are not for reading
-_TAB = 34.0  # pixels that a tab needs
-_WIDTH = 350.0  # pixels that the page has, more or less
+_MARGIN = 16.0  # points around the text that the page is cropped to
+_LETTERS = 11.2  # pixels of letters, so that rounding leaves 11
+_WIDEST = 1400.0  # pixels; smaller letters are not meant to be read
+_TAB = 34.0  # pixels of a tab
+_WIDTH = 350.0  # pixels of the page, about
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,9 @@ class ShownPage:
         pages: How many there are, if known.
         size: Width and height in points.
         text_box: Around its text, in points from the top left corner; `None` where there is none.
-        cited: Where the sentence stands that bears out the reply's, in points.
-        opened: Where a passage stands that has no number.
-        letters: How large most of its letters are printed, in points; 0 where that is not known.
+        cited: Rectangles of the evidence span, in points.
+        opened: Rectangles of a passage that has no number.
+        letters: The usual font size, in points; 0 where unknown.
     """
 
     document_id: str
@@ -49,7 +49,7 @@ class ShownPage:
 
     @property
     def legible(self) -> float:
-        """How many pixels wide the page must be for most of its letters to be read; 0 where any width will do."""
+        """The width in pixels that makes most letters legible; 0 for any width."""
         if self.letters <= 0:
             return 0.0
         left, _, right, _ = self.crop
@@ -57,7 +57,7 @@ class ShownPage:
 
     @property
     def crop(self) -> Box:
-        """What is shown at first: the text with a margin; a page seen whole is unreadable at this width."""
+        """The part that is shown at first: the text with a margin, for a whole page is illegible at this width."""
         width, height = self.size
         if self.text_box is None:
             return (0.0, 0.0, width, height)
@@ -78,9 +78,9 @@ def picture(
     """A page of a PDF, or a picture, with its passages marked.
 
     Args:
-        page: What is shown.
-        here: The passages that stand on it.
-        open_number: The one that is open.
+        page: The shown page.
+        here: The passages on it.
+        open_number: The open passage.
         words: The reader's.
         message_id: The reply's, for the links.
     """
@@ -95,13 +95,13 @@ def picture(
 
 
 def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> str:
-    """A sheet of paper with something on it, cut to its text until all of it is wanted.
+    """A sheet of paper, cropped to its text until the reader wants all of it.
 
     Args:
         page: Its size, and where its text is.
-        inside: Markup whose places are in per cent of the page.
+        inside: Markup, positioned in per cent of the page.
         tabs_html: From `tabs`.
-        below: Markup that stands under the sheet.
+        below: Markup under the sheet.
     """
     width, height = page.size
     left, top, right, bottom = page.crop
@@ -117,7 +117,7 @@ def paper(page: ShownPage, inside: str, tabs_html: str, *, below: str = "") -> s
 
 
 def _marks(page: ShownPage, rectangles: Sequence[Sequence[float]], state: str) -> str:
-    """The marker's strokes, in per cent of the page."""
+    """Highlights, positioned in per cent of the page."""
     width, height = page.size
     return "".join(
         f'<span class="p-hl{state}" style="left:{x0 / width:.3%};top:{y0 / height:.3%};'
@@ -129,7 +129,7 @@ def _marks(page: ShownPage, rectangles: Sequence[Sequence[float]], state: str) -
 def tabs(
     page: ShownPage, here: Sequence[Mapping[str, Any]], open_number: int | None, words: Words, message_id: str
 ) -> str:
-    """The numbers of the passages, on the edge of the page at the height of each; arguments as in `picture`."""
+    """Links with the passages' numbers on the edge of the page, each at its height; arguments as in `picture`."""
     placed = sorted((_top(one), one["number"]) for one in here)
     _, top, _, bottom = page.crop
     cropped = _apart([(at - top) / (bottom - top) for at, _ in placed], page.crop[2] - page.crop[0], bottom - top)
@@ -147,7 +147,7 @@ def _top(passage: Mapping[str, Any]) -> float:
 
 
 def _apart(tops: Sequence[float], width: float, height: float) -> list[float]:
-    """Tabs from the top down, pushed apart so that each can be hit."""
+    """Positions of tabs from the top down, apart enough to be clicked."""
     gap = _TAB / (_WIDTH * height / max(width, 1.0))
     places: list[float] = []
     for top in tops:

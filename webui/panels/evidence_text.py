@@ -1,4 +1,4 @@
-"""A page that is no picture: the boxes of a slide, the rows of a sheet, the lines of a text, with passages marked."""
+"""Pages without a picture: the boxes of a slide, the rows of a sheet, the lines of a text, with passages marked."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from math import ceil
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-from core.rag.parsers.plain import PROSE
+from core.rag.parsers.text import PROSE
 from core.rag.places import Places, Span, text_width, units_of
 from webui.panels.evidence_page import ShownPage, paper, tabs
-from webui.render.html import escaped, verbatim
+from webui.render.markup import escaped, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.rag.places import Unit
     from webui.words import Words
 
-_FOUND, _OPEN, _CITED = 1, 2, 3  # how strong the marker is
+_FOUND, _OPEN, _CITED = 1, 2, 3  # strengths of highlights
 _LETTERS = (7.0, 28.0)  # points, smallest and largest on a slide
 _TITLE = 40.0
 _LINE = 1.28
@@ -31,13 +31,13 @@ _SLIDE = (960.0, 540.0)
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A passage that stands on the page.
+    """A passage to mark on the page.
 
     Args:
-        number: The reply's for it; `None` for one that the reply did not find.
+        number: In the reply; `None` for one that the reply did not find.
         text: Its words.
-        is_open: Whether it is the one that is open.
-        cited: Of the open one, what bears out the reply's sentence, as start and end in `text`.
+        is_open: Whether it is the open one.
+        cited: Evidence spans of the open one, as start and end in `text`.
     """
 
     number: int | None
@@ -48,14 +48,14 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class ShownText:
-    """What is shown of a document that has no pictures.
+    """A page, or part, of a document without page pictures.
 
     Args:
         document_id: In the owner's library.
         document: Its name.
-        pages: How many slides or sheets there are; `None` where it has none.
-        content: What stands there.
-        found: The passages that stand there, or may.
+        pages: Number of slides or sheets; `None` for a text without pages.
+        content: Of the page.
+        found: The passages that may be on it.
     """
 
     document_id: str
@@ -66,13 +66,13 @@ class ShownText:
 
     @property
     def page(self) -> int | None:
-        """Which slide or sheet, from 1."""
+        """The slide or sheet, from 1; `None` for a text without pages."""
         return self.content.page
 
 
 @dataclass(slots=True)
 class _Marked:
-    """How each unit is marked: ranges of its text with their strength, and the numbers that begin in it."""
+    """Highlighted ranges of each unit of text, with their strength, and the passages that begin in it."""
 
     ranges: dict[int, list[tuple[int, int, int]]] = field(default_factory=dict[int, list[tuple[int, int, int]]])
     numbers: dict[int, list[int]] = field(default_factory=dict[int, list[int]])
@@ -87,7 +87,7 @@ class _Marked:
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
-    """All that the renderers need."""
+    """What the renderers of a page need."""
 
     shown: ShownText
     units: list[Unit]
@@ -97,7 +97,7 @@ class _Sheet:
     open_number: int | None
 
     def text(self, number: int) -> str:
-        """A unit's text with its marks."""
+        """A unit's text with its highlights."""
         return _with_marks(self.units[number].text, self.marked.ranges.get(number, ()))
 
     def tabs(self, number: int) -> str:
@@ -113,7 +113,7 @@ class _Sheet:
 def text_page(
     shown: ShownText, here: Sequence[Mapping[str, Any]], open_number: int | None, words: Words, message_id: str
 ) -> str:
-    """Markup of what is shown; arguments as in `evidence_page.picture`."""
+    """Markup of a page without a picture; arguments as in `evidence_page.picture`."""
     content = shown.content
     units = units_of(content.blocks, numbered=content.is_numbered)
     sheet = _Sheet(shown, units, _marked(units, shown.found), words, message_id, open_number)
@@ -142,7 +142,7 @@ def _marked(units: Sequence[Unit], found: Sequence[Found]) -> _Marked:
 
 
 def _with_marks(text: str, ranges: Sequence[tuple[int, int, int]]) -> str:
-    """Text whose letters are marked as strong as the strongest range that holds them."""
+    """Text with highlights; where ranges overlap the strongest counts."""
     if not ranges:
         return verbatim(text)
     cuts = sorted({0, len(text), *(at for start, end, _ in ranges for at in (start, end) if at <= len(text))})
@@ -215,7 +215,7 @@ def _short(cell: str) -> str:
 
 
 def _grid(sheet: _Sheet) -> str:
-    """Rows under the letters of their columns; they stay in sight."""
+    """Rows under the letters of their columns, which stay in view."""
     blocks = sheet.shown.content.blocks
     letters = max((block.cells[0] for block in blocks), key=len, default=("",))
     head = "".join(f'<th scope="col">{escaped(letter)}</th>' for letter in letters)
@@ -234,7 +234,7 @@ def _grid(sheet: _Sheet) -> str:
 
 
 def _more(sheet: _Sheet, way: str) -> str:
-    """What leads to the other rows of a long sheet."""
+    """The button to further rows of a long sheet."""
     content = sheet.shown.content
     part = content.part - 1 if way == "before" else content.last + 1
     if content.kind != "sheet" or not 1 <= part <= content.parts:
@@ -249,7 +249,7 @@ def _more(sheet: _Sheet, way: str) -> str:
 
 
 def _slide(sheet: _Sheet, here: Sequence[Mapping[str, Any]]) -> str:
-    """Boxes where they stand on the slide; what has no place stands below."""
+    """Boxes at their place on the slide; blocks without a place are listed below."""
     shape = sheet.shown.content.shape
     size = (shape.width, shape.height) if shape and shape.width and shape.height else _SLIDE
     shown = sheet.shown
@@ -269,7 +269,7 @@ def _slide(sheet: _Sheet, here: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _is_number(sheet: _Sheet, at: int) -> bool:
-    """A slide without a title is headed by its number, which does not stand on it."""
+    """Whether a block is the number that heads a slide without a title; it is not on the slide."""
     block = sheet.shown.content.blocks[at]
     return block.kind == "heading" and block.text == str(sheet.shown.page)
 
@@ -295,7 +295,7 @@ def _piece(sheet: _Sheet, at: int) -> str:
 
 
 def _fitting(blocks: Sequence[Block], width: float, height: float) -> float:
-    """The largest letters, in points, with which the text fits its box: the file does not always say."""
+    """The largest font size, in points, at which the text fits its box; files do not always tell it."""
     smallest, points = _LETTERS
     points = _TITLE if blocks[0].kind == "heading" else points
     while points > smallest and sum(_height(block, points, width) for block in blocks) > height:

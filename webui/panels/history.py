@@ -1,4 +1,4 @@
-"""The conversations: today's and earlier ones, with a ring (replying), a square (asks) or a disc (unseen)."""
+"""The list of conversations with their state, and the buttons below it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from webui.render.html import escaped
+from webui.render.markup import escaped
 from webui.words import Words
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from core.storage.base import Conversation
     from core.toolbox.standing import Trouble
-    from webui.words.words import Lang
+    from webui.words import Lang
 
 _DAY = 24 * 3600.0
 _TROUBLES = {"failed": "p-bad", "waits": "p-ask"}
@@ -38,15 +38,15 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
 
     Args:
         conversations: The newest first.
-        current: The one that is open; empty for a new one.
-        running_ids: Those with a reply being written.
-        unread: Those with a reply that nobody saw.
+        current: The open one; empty for a new one.
+        running_ids: Those in which a reply is being written.
+        unread: Those with an unseen reply.
         words: The reader's.
         now: Unix seconds; the clock's if left out.
-        asking: Those of `running_ids` in which a tool waits to be allowed.
-        trouble: Whether a server of tools failed, or waits for the reader's yes.
-        more: There are older ones that are not listed.
-        warned: Why some may be missing; above the list.
+        asking: Those of `running_ids` in which a tool waits for approval.
+        trouble: Whether an MCP server failed, or waits for the reader.
+        more: Whether there are older ones.
+        warned: A warning above the list.
     """
     at = time.time() if now is None else now
     groups = {
@@ -73,18 +73,6 @@ def history_html(  # noqa: PLR0913 - each is a part of the list
         f'<button class="p-shelf p-open-keys" type="button" data-do="keys" aria-haspopup="dialog">'
         f"<span>{escaped(words('history.keys'))}</span><kbd>?</kbd></button>"
         f'<button class="p-theme" type="button" data-do="theme"><span></span></button></div>'
-    )
-
-
-def house_html(words: Words) -> str:
-    """Markup for `#house`, what stands above the list and is never drawn anew: one can be typing in it."""
-    find = escaped(words("history.find"))
-    return (
-        f'<div class="p-mark" aria-hidden="true"></div><p class="p-house">{escaped(words("page.name"))}</p>'
-        f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
-        f'<div class="p-find"><input type="search" id="p-find" placeholder="{find}" aria-label="{find}" '
-        f'maxlength="120" autocomplete="off" spellcheck="false" enterkeyhint="go"><kbd aria-hidden="true"></kbd></div>'
-        f'<p class="p-found" role="status"></p>'
     )
 
 

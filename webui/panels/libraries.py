@@ -1,20 +1,19 @@
-"""What the page says of named libraries: the chip above the conversation, and what the dialog is told."""
+"""Named libraries: the chip above the conversation, and the data of the dialog."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from core.reading.intake import is_locked
-from webui.render.evidence import where
-from webui.render.html import escaped
-from webui.render.reading import DocumentState, state_line
+from webui.render.citations import passage_label
+from webui.render.documents import DocumentState, state_line
+from webui.render.markup import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from core.rag.attached import Attached
-    from core.rag.document import Passage
-    from core.rag.progress import ReadingProgress
+    from core.rag.document import Passage, ReadingProgress
     from core.reading.libraries import OpenedLibrary
     from core.reading.preparing import Made
     from core.storage.base import NamedLibrary
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
-    """Markup of the chip that names the libraries of a conversation; nothing where it uses none."""
+    """The chip with the libraries of a conversation; empty where it uses none."""
     if not libraries:
         return ""
     first, more = libraries[0].name, len(libraries) - 1
@@ -37,11 +36,11 @@ def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
 
 
 def _counted(number: int, words: Words) -> int:
-    """How many are meant beside the first: in Chinese the first is among them."""
+    """The number that the sentence counts: all in Chinese, those beside the first in other languages."""
     return number if words.lang == "zh" else number - 1
 
 
-def shelf_data(libraries: Sequence[NamedLibrary], words: Words) -> list[dict[str, Any]]:
+def libraries_data(libraries: Sequence[NamedLibrary], words: Words) -> list[dict[str, Any]]:
     """The list of libraries, for the dialog."""
     return [_listed(one, words) for one in libraries]
 
@@ -54,7 +53,7 @@ def _listed(library: NamedLibrary, words: Words) -> dict[str, Any]:
     return {"id": library.id, "name": library.name, "said": said, "reading": bool(library.reading)}
 
 
-def opened_data(
+def library_data(
     opened: OpenedLibrary,
     progress: Callable[[str], ReadingProgress | None],
     words: Words,
@@ -64,8 +63,8 @@ def opened_data(
 
     Args:
         opened: The library.
-        progress: How far the reading of a document is.
-        preparing: Those that search by meaning does not know yet, and how far that has come.
+        progress: Gives the progress of a document that is being read.
+        preparing: Progress of documents without all embeddings yet, by id.
         words: The reader's.
     """
     documents: list[dict[str, Any]] = []
@@ -99,19 +98,19 @@ def _nothing(unsearched: Sequence[Attached], words: Words) -> str:
 
 
 def found_data(passages: Sequence[Passage], words: Words, unsearched: Sequence[Attached] = ()) -> dict[str, Any]:
-    """What a question found, each with its score and its share of the best one's.
+    """The passages that a question found, with their scores, absolute and relative to the best.
 
     Args:
         passages: The best first.
         words: The reader's.
-        unsearched: What could not be searched whole: that nothing matches is said only where there is none such.
+        unsearched: Documents that could not be searched completely.
     """
     if not passages:
         return {"found": [], "said": _nothing(unsearched, words)}
     best = max(passage.score for passage in passages)
     found = [
         {
-            "where": where(passage.as_dict(), words),
+            "where": passage_label(passage.as_dict(), words),
             "heading": passage.heading,
             "text": passage.text,
             "score": f"{passage.score:.2f}",

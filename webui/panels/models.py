@@ -1,4 +1,4 @@
-"""What the dialog about models is told: the menu, what the reader set up, and how a test went. Never a key."""
+"""The data of the dialog of model settings: services to choose, those that are set up, failures. Never a key."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 _LONGEST_SAID = 240
 _SAID = frozenset({"model_refused", "model_misbehaved", "model_service"})
-"""Keys of errors that are best said in the service's own words, where it has given any."""
+"""Errors that are best explained in the service's own words, if any."""
 
 
 def menu_data(kept: Sequence[ModelService], default: str, used: str, words: Words, *, local: bool) -> dict[str, Any]:
     """The dialog's contents.
 
     Args:
-        kept: What the reader set up.
+        kept: The services that the reader set up.
         default: The label of the installation's model.
-        used: The service that answers; empty for the installation's model.
+        used: The chosen service; empty for the installation's model.
         words: The reader's.
-        local: Whether it is whoever runs Parlour.
+        local: Whether the reader is the owner of this machine.
     """
     mine = {one.service: one for one in kept}
     first = words("models.default", model=words.model(default)) if default else words("models.default_unnamed")
@@ -77,7 +77,7 @@ def _service(
 
 
 def failure(error: ParlourError, words: Words) -> str:
-    """What went wrong with a choice, in the dialog's words: no message of a conversation is at stake here."""
+    """An error in the words of the dialog, where no message of a conversation is concerned."""
     happened, remedy = words.error_parts(error)
     own = f"try.{error.words_key}"
     if error.words_key == "unknown_name":

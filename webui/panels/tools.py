@@ -1,26 +1,25 @@
-"""What the dialog about tools is told: how it is asked, the tools there are, and the servers. Never a secret."""
+"""What the dialog of tools gets about built-in tools, approval and its rules. Never a secret."""
 
 from __future__ import annotations
 
-import json
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from core.storage.sealing import end_of
+from core.mcp.shown import rule_name
 from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
-from webui.panels.servers import sign_in_data
-from webui.render.invisible import said
+from webui.words import LANGUAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from core.errors import ParlourError
-    from core.mcp.settings import ServerSettings
     from core.toolbox.accounts import ToolAccount
     from core.toolbox.choices import SearchEngine
-    from core.toolbox.standing import OfferedTool, OwnServer
+    from core.toolbox.own_services import OwnService
+    from core.toolbox.standing import OwnServer
     from core.toolbox.toolbox import Interpreter, Offered
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
@@ -28,33 +27,23 @@ if TYPE_CHECKING:
     from core.tools.web.base import SearchService
     from webui.words import Words
 
-_SHAPES = {
-    "off": "open",
-    "confirm": "ask",
-    "connecting": "run",
-    "ready": "ok",
-    "failed": "bad",
-    "sign_in": "ask",
-    "signing_in": "run",
-}
-_AGAIN = {"failed", "ready", "sign_in", "signing_in"}
 _MAY = ("writes", "runs_code", "reaches_out")
 
 
 def approval_data(policy: Policy) -> dict[str, Any]:
-    """When the reader is asked."""
+    """The approval policy."""
     return {"mode": policy.mode, "allow": [*policy.allow], "ask": [*policy.ask], "deny": [*policy.deny]}
 
 
 def small_note(words: Words, *, small: bool) -> str:
-    """What is to be known of a small model; empty for others."""
+    """The note on small models; empty for others."""
     return words("tools.small", n=MOST_FOR_SMALL) if small else ""
 
 
 def tools_data(
     offered: Sequence[Offered], interpreter: Interpreter, words: Words, lacking: Collection[str] = ()
 ) -> list[dict[str, Any]]:
-    """The tools that Parlour brings; those of `lacking` are not offered before their service has a key."""
+    """The built-in tools; those in `lacking` are not offered before their service has a key."""
     told = [_builtin(one, interpreter, words) for one in offered]
     for one in told:
         if one["on"] and one["name"] in lacking:
@@ -94,7 +83,7 @@ def _documents(words: Words) -> dict[str, Any]:
 
 
 def may(tool: BaseTool, words: Words) -> str:
-    """What a tool may do, in a few words."""
+    """What a tool may do, in a few words, such as "reads, goes online"."""
     if tool.full_name.startswith("mcp:") and not tool.trusted:
         return words("tools.may_delete_unknown" if tool.destructive else "tools.may_unknown")
     keys = [f"tools.may_{name}" for name in _MAY if getattr(tool, name)]
@@ -103,16 +92,16 @@ def may(tool: BaseTool, words: Words) -> str:
         found.append(words("tools.may_destructive"))
     if not found:
         found = [words("tools.may_inside")]
-    return (", " if words.lang == "en" else "、").join(found)
+    return words("attach.comma").join(found)
 
 
 def notes_data(notes: Sequence[Note]) -> list[dict[str, Any]]:
-    """What the assistant noted for the reader."""
+    """The assistant's notes."""
     return [{"key": one.key, "text": one.text, "whole": one.whole} for one in notes]
 
 
 def search_data(engine: SearchEngine, services: Mapping[str, type[SearchService]], words: Words) -> dict[str, Any]:
-    """Which engine searches the web, and which could."""
+    """The search engine, and the choices."""
     providers = [
         {
             "name": name,
@@ -129,7 +118,7 @@ def search_data(engine: SearchEngine, services: Mapping[str, type[SearchService]
 
 
 def account_data(tool: str, account: ToolAccount, words: Words) -> dict[str, Any]:
-    """With whose key a tool asks a service, and which services it could ask."""
+    """The service account of a tool, and the choices."""
     providers = [
         {
             "name": name,
@@ -150,109 +139,76 @@ def _called(name: str, label: str, words: Words) -> str:
     return words(key) if key in words else label
 
 
-# ---- servers
+def rule_hints(
+    policy: Policy,
+    offered: Sequence[Offered],
+    servers: Sequence[OwnServer],
+    services: Sequence[OwnService],
+    words: Words,
+) -> dict[str, list[str]]:
+    """Hints about rules that match no tool, by list of rules.
 
-
-def row_data(server: OwnServer, words: Words) -> dict[str, Any]:
-    """A server in the list."""
+    Rules for a server that is not connected are not judged: its tools are unknown.
+    """
+    names = _names(offered, servers, services)
+    away = [rule_name(one.kept.name, "") for one in servers if one.state != "ready"]
+    lists = {"deny": policy.deny, "ask": policy.ask, "allow": policy.allow}
     return {
-        "id": server.kept.id,
-        "name": server.kept.name,
-        "shape": "ask" if server.state == "ready" and server.marked else _SHAPES[server.state],
-        "said": _said(server, words),
+        name: [
+            _hint(rule, names, words) for rule in rules if not _matches(rule, (*names, *away), exact=name == "allow")
+        ]
+        for name, rules in lists.items()
     }
 
 
-def _said(server: OwnServer, words: Words) -> str:
-    if server.state != "ready":
-        return words(f"tools.state_{server.state}")
-    if server.marked:
-        return words("tools.state_changed_one" if server.marked == 1 else "tools.state_changed", n=server.marked)
-    count = len(server.tools)
-    return words("tools.state_ready_one" if count == 1 else "tools.state_ready", n=count)
+def allowed_data(
+    allowed: Sequence[str],
+    offered: Sequence[Offered],
+    servers: Sequence[OwnServer],
+    services: Sequence[OwnService],
+    words: Words,
+) -> list[dict[str, str]]:
+    """The tools that run without approval in a conversation: names in rules, and labels."""
+    known: dict[str, BaseTool] = {one.name: one.tool for one in offered if one.tool is not None}
+    known |= {tool.full_name: tool for tool in _brought(servers, services)}
+    return [
+        {"id": name, "label": known[name].label(words.lang) if name in known else name.rsplit(":", 1)[-1]}
+        for name in allowed
+    ]
 
 
-def opened_data(server: OwnServer, words: Words, *, local: bool) -> dict[str, Any]:
-    """A server with its tools. Of secrets it holds their names and ends."""
-    settings, kept = server.settings, server.kept
-    is_program = settings is None or settings.type == "stdio"
-    told = _why(server.error, words, program=is_program) if server.error is not None else _said(server, words)
-    tools = [_tool(one, words) for one in server.tools]
-    return {
-        **row_data(server, words),
-        "told": told,
-        "ready": server.state == "ready",
-        "waits": server.state == "confirm",
-        "enabled": kept.enabled,
-        "trusted": kept.trusted,
-        "asks": kept.asks,
-        "may_connect": kept.enabled and settings is not None and server.state in _AGAIN,
-        "sign_in": sign_in_data(server, words),
-        "reached": _reached(server),
-        "confirm": _confirm(server, words) if server.state == "confirm" and local else None,
-        "tools": tools,
-        "log": [*server.log, *([str(server.error)] if server.error is not None else [])],
-        **_fields(settings),
-    }
+def _brought(servers: Sequence[OwnServer], services: Sequence[OwnService]) -> Iterable[BaseTool]:
+    yield from (each.tool for one in servers for each in one.tools)
+    yield from (tool for one in services for tool in one.tools)
 
 
-def _why(error: ParlourError, words: Words, *, program: bool) -> str:
-    """What failed, and where more of it stands."""
-    if error.details.get("command"):
-        return words("tools.no_program", name=error.details["command"])
-    happened, remedy = words.error_parts(error)
-    if not remedy and error.words_key == "mcp_unreachable":
-        remedy = words("tools.try_log" if program else "tools.try_address")
-    return words.line(happened, remedy)
+def _names(
+    offered: Sequence[Offered], servers: Sequence[OwnServer], services: Sequence[OwnService]
+) -> dict[str, set[str]]:
+    """All tools by their name in rules, with their labels in lower case."""
+    found = {one.name: _labels(one.tool) for one in offered}
+    found[AskDocuments.name] = {label.casefold() for label in AskDocuments.labels.values()}
+    return found | {tool.full_name: _labels(tool) for tool in _brought(servers, services)}
 
 
-def _fields(settings: ServerSettings | None) -> dict[str, Any]:
-    """What the form shows. An argument may be a secret too, but its owner must see it, to allow it."""
-    if settings is None:
-        return {"kind": "address", "command": "", "args": [], "folder": "", "url": "", "env": [], "headers": []}
-    return {
-        "kind": "command" if settings.type == "stdio" else "address",
-        "command": settings.command or "",
-        "args": [*settings.args],
-        "folder": settings.cwd or "",
-        "url": settings.url or "",
-        "env": [{"name": name, "end": end_of(value)} for name, value in settings.revealed("env").items()],
-        "headers": [{"name": name, "end": end_of(value)} for name, value in settings.revealed("headers").items()],
-    }
+def _labels(tool: BaseTool | None) -> set[str]:
+    return {tool.name.casefold(), *(tool.label(lang).casefold() for lang in LANGUAGES)} if tool is not None else set()
 
 
-def _reached(server: OwnServer) -> str:
-    if server.settings is None:
-        return ""
-    if server.settings.type != "stdio":
-        return server.settings.url or ""
-    words = [server.command.program if server.command else server.settings.command or "", *server.settings.args]
-    return " ".join(json.dumps(word, ensure_ascii=False) if not word or " " in word else word for word in words)
+def _matches(rule: str, names: Iterable[str], *, exact: bool) -> bool:
+    """Whether a rule matches one of the names; a name that ends in a colon is a server with unknown tools."""
+    wanted = rule if exact else rule.casefold()
+    of_server = ":".join(wanted.split(":")[:2]) + ":"
+    for name in names:
+        known = name if exact else name.casefold()
+        if fnmatchcase(known, of_server if name.endswith(":") else wanted):
+            return True
+    return False
 
 
-def _confirm(server: OwnServer, words: Words) -> dict[str, Any] | None:
-    command, settings = server.command, server.settings
-    if command is None or settings is None:
-        return None
-    return {
-        "program": command.program,
-        "arguments": [*command.args],
-        "folder": settings.cwd or "",
-        "variables": sorted(settings.env),
-        "risks": [words(f"tools.risk_{risk}") for risk in command.risks],
-        "print": server.print,
-    }
-
-
-def _tool(one: OfferedTool, words: Words) -> dict[str, Any]:
-    return {
-        "id": one.name,
-        "rule": one.tool.full_name,
-        "label": one.tool.label(words.lang),
-        "description": "\n".join(part for part in (said(one.tool.invisible, words), one.whole_description) if part),
-        "may": may(one.tool, words),
-        "on": one.on,
-        "mark": one.mark,
-        "mark_said": words(f"tools.mark_{one.mark}") if one.mark else "",
-        "print": one.print,
-    }
+def _hint(rule: str, names: Mapping[str, set[str]], words: Words) -> str:
+    said = rule.casefold()
+    meant = next((name for name, called in names.items() if said == name.casefold() or said in called), "")
+    if not meant:
+        meant = next(iter(get_close_matches(rule, names, n=1, cutoff=0.8)), "")
+    return words("rules.meant", rule=rule, name=meant) if meant else words("rules.unknown", rule=rule)

@@ -1,40 +1,40 @@
-"""The line above the conversation: its title, which model answers, and whether it is ready."""
+"""The line above the conversation (title, model, readiness) and the hidden state that the style and the script read."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from webui.panels.libraries import uses_html
-from webui.render.faces import face
-from webui.render.html import escaped, exact
+from webui.render.entries import face
+from webui.render.markup import escaped, exact
+from webui.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.readiness import Part, Readiness
     from core.storage.base import NamedLibrary
-    from webui.words import Words
 
 _MB = 1_000_000
-_LONGEST = 120  # letters of what an agent is good at
+_LONGEST = 120  # characters of an agent's description
 _SHAPES = {"ready": "p-ok", "loading": "p-open", "failed": "p-bad"}
 
 
 @dataclass(frozen=True, slots=True)
 class Speakers:
-    """The agents of a program, where the page is theirs.
+    """The agents of a program whose page this is.
 
     Args:
         names: What they are called.
-        chosen: The place of the one that answers, from 0.
-        brings_model: Whether they have a model of their own, so that there is none to choose.
-        model: What the chosen one's is called, where it has one.
-        about: What each is good at, in the same order; "" where nobody said.
-        turns: Whether an @ and a name turn a question to one of them.
-        cast: The names of all who may speak: they, and those that they lead or can call.
-        mentions: Those that a question can turn to with an @: names, and what each is good at.
+        chosen: The index of the one that answers.
+        brings_model: Whether they have a model of their own, so that the reader has none to choose.
+        model: The label of the chosen agent's own model, if any.
+        about: Their descriptions, in the same order; "" where there is none.
+        turns: Whether `@name` in a question addresses one of them.
+        cast: The names of all who may speak: these, and the agents that they lead or can call.
+        mentions: Whom a question can address with `@`: names and descriptions.
     """
 
     names: tuple[str, ...]
@@ -58,10 +58,10 @@ def top_html(
 
     Args:
         title: The conversation's; empty for a new one.
-        readiness: How far the model is that answers the reader.
+        readiness: Of the model that answers the reader.
         words: The reader's.
-        libraries: Those that the conversation uses.
-        speakers: The agents to choose from, where they are a program's own.
+        libraries: The conversation's.
+        speakers: The agents of a program's page.
     """
     menu, evidence = escaped(words("top.menu")), escaped(words("top.evidence"))
     settings = escaped(words("models.settings"))
@@ -85,7 +85,7 @@ def top_html(
 
 
 def _mentions_html(speakers: Speakers | None) -> str:
-    """Whom a question can turn to, for the script: it offers them where an @ is typed."""
+    """Whom a question can address: the script offers them when an @ is typed."""
     if speakers is None or not speakers.mentions:
         return ""
     lines = (
@@ -96,7 +96,7 @@ def _mentions_html(speakers: Speakers | None) -> str:
 
 
 def _about(about: str) -> str:
-    """What an agent is good at, where somebody said."""
+    """An agent's description, if any."""
     shown = about if len(about) <= _LONGEST else f"{about[: _LONGEST - 1]}…"
     return f'<span class="p-about">{escaped(shown)}</span>' if about else ""
 
@@ -122,7 +122,7 @@ def _ready_html(readiness: Readiness, words: Words, speakers: Speakers | None) -
 
 
 def _agents_html(speakers: Speakers, words: Words) -> str:
-    """Who answers, and the others: a click turns to one."""
+    """The choice of the agent that answers."""
     lines = [
         f'<li><a class="p-do p-agent" role="button" href="#do-agent-{place + 1}"'
         f"{' aria-current=' + chr(34) + 'true' + chr(34) if place == speakers.chosen else ''}>"
@@ -136,7 +136,7 @@ def _agents_html(speakers: Speakers, words: Words) -> str:
 
 def _said(model: Part, words: Words, *, here: bool) -> str:
     if model.state == "ready" and not here and not model.answered and model.label:
-        return words("ready.set_up")  # a service that nobody asked yet: it may not be there
+        return words("ready.set_up")  # a service that was not asked yet may be unreachable
     if model.state == "failed" and model.remedy_key.startswith("model_"):
         answered = model.remedy_key == "model_unavailable" and (model.details or {}).get("code")
         return words("ready.answers_errors") if answered else words("ready.not_answering")
@@ -148,7 +148,7 @@ def _said(model: Part, words: Words, *, here: bool) -> str:
 
 
 def _card(model: Part, name: str, words: Words, *, inside: bool, here: bool, fixed: bool) -> str:
-    """What answers, what that means, and the way to something better."""
+    """Which model answers, what that means for the reader, and how to choose another."""
     lines: list[str] = []
     if model.state == "failed":
         happened, remedy = words.error_parts({"key": model.remedy_key, "details": model.details or {}})
@@ -169,3 +169,43 @@ def _answers(*, inside: bool, here: bool) -> str:
 
 def _retry(words: Words) -> str:
     return f'<p><button type="button" class="p-button" data-do="retry">{escaped(words("ready.retry"))}</button></p>'
+
+
+_ENDED = {status: f"reply.ended_{status}" for status in ("error", "stopped", "interrupted", "paused")}
+
+State: TypeAlias = Literal["idle", "running", "stopping", "error"]
+
+
+def status_html(  # noqa: PLR0913 - each is an attribute of its own
+    state: State,
+    conversation_id: str = "",
+    *,
+    lang: str = "",
+    empty: bool = False,
+    ended: str = "complete",
+    asks: str = "",
+    hears: bool = False,
+) -> str:
+    """Markup for `#status`.
+
+    Args:
+        state: Of the conversation's run.
+        conversation_id: Empty for a new conversation.
+        lang: Code of the page's language.
+        empty: Nothing was said yet: the greeting is shown.
+        ended: How the last reply ended, by its status.
+        asks: The approval or input that the reply waits for, as a sentence.
+        hears: The model takes recordings: the composer shows the button that makes one.
+    """
+    room = "empty" if empty else "full"
+    said = (asks or _heard(state, ended, lang)) if conversation_id and not empty else ""
+    attributes = f'data-state="{state}" data-conversation="{escaped(conversation_id)}" data-lang="{escaped(lang)}"'
+    attributes += f' data-room="{room}" data-hears="{int(hears)}"'
+    return f'<div class="p-status" role="status" {attributes}>{escaped(said)}</div>'
+
+
+def _heard(state: State, ended: str, lang: str) -> str:
+    """What a screen reader announces on a change; the reply itself is not read out word by word."""
+    words = Words.named(lang)
+    now = {"running": "reply.writing", "stopping": "reply.stopping"}.get(state)
+    return words(now or _ENDED.get(ended, "reply.done"))

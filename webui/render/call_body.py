@@ -1,4 +1,4 @@
-"""Inside the bubble of a call: what went in, how far it is, what came back. What is cut here can be seen whole."""
+"""The inside of a call's bubble: input, progress and output, with links to the full text of what is cut."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
-from webui.render.evidence import one_line, rows, where
-from webui.render.files import file_id, item_html
-from webui.render.html import escaped, verbatim
-from webui.render.invisible import invisible
+from webui.render.citations import one_line, passage_label, passage_lines
+from webui.render.documents import file_id, item_html
 from webui.render.markdown import fenced
+from webui.render.markup import escaped, invisible_in, verbatim
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -20,22 +19,22 @@ if TYPE_CHECKING:
     from core.runs.reply import CallBlock
     from webui.words import Words
 
-# The page shows the beginning of what is longer, and all of it in a window of its own.
+# Longer texts are cut; a link opens all of it in a dialog.
 LONGEST = 6_000
 _UNNAMED = re.compile(r"picture-\d+\.\w+")
-_QUOTED = 800  # letters of a passage that its quotation is made from
+_QUOTED = 800  # characters of a passage that are looked at for its quotation
 _ONE_LINE = 60
-_STEP = 5  # per cent: the bar's widths are in the style, for there is no style of its own in a reply
+_STEP = 5  # per cent: the widths of the bar are CSS classes, for a reply may have no inline style
 _LONGEST_ESCAPE = 6
 _BEGUN = re.compile(r'\s*\{\s*"code"\s*:\s*"(.*)\Z', re.DOTALL)
 _CODE = {"code_interpreter", "python_executor"}
-# The pictures and files that they make are what was asked for: they stand in the answer, and not in the bubble.
+# Their pictures and files are what was asked for: they are shown in the answer, not in the bubble.
 DRAWING = _CODE | {"image_gen"}
-# What the model is told of them, which the reader sees.
+# Notes for the model about them, which the reader does not need.
 _TOLD = re.compile(r"\n?^\[\d+ (?:pictures?, shown to the user|files?, handed to the user: [^\n]*)\]$", re.MULTILINE)
 
 
-def body(
+def call_body(
     call: CallBlock,
     words: Words,
     message_id: str,
@@ -43,68 +42,68 @@ def body(
     *,
     again: bool,
 ) -> str:
-    """What is inside.
+    """The inside of a bubble.
 
     Args:
         call: The call.
         words: The reader's.
         message_id: The reply's.
         numbers: The numbers of passages, by `address_of`.
-        again: Whether the reply is over, so that it can be made again from here.
+        again: Whether the call can be run again: the reply is over.
     """
-    parts = [*_given(call, words, message_id), *_going(call, words), *_came_back(call, words, message_id, numbers)]
+    parts = [*_input(call, words, message_id), *_progress(call, words), *_output(call, words, message_id, numbers)]
     if again and call.state != "asked" and _arguments(call):
         parts += ["", f'<p class="p-more">{_link("rerun", message_id, call, "", words("call.again"))}</p>']
     return "\n".join(parts)
 
 
-def question(call: CallBlock, words: Words, message_id: str) -> str:
-    """What an agent was asked; what it says and does comes below, inside of the same bubble."""
+def agent_question(call: CallBlock, words: Words, message_id: str) -> str:
+    """The question to an agent; what the agent says and does follows in the same bubble."""
     asked = _arguments(call)
     lines = ['<div class="p-inside"></div>', ""]
     if not isinstance(asked, dict) or list(cast("dict[str, Any]", asked)) != ["question"]:
-        return "\n".join([*lines, *_given(call, words, message_id)])
+        return "\n".join([*lines, *_input(call, words, message_id)])
     text = str(cast("dict[str, Any]", asked)["question"])
     more = ["", _Cut(call, "given", message_id, words).line()] if len(text) > LONGEST else []
     quoted = f'<p class="p-question">{verbatim(_short(text.strip(), LONGEST))}</p>'
     return "\n".join([*lines, _caption(words("agents.question")), "", quoted, *more])
 
 
-def outcome(
+def agent_outcome(
     call: CallBlock, words: Words, message_id: str, numbers: Mapping[tuple[Any, ...], int], *, again: bool
 ) -> str:
-    """What an agent came back with, as far as it does not stand above already: why it failed, what it made.
+    """The outcome of an agent's call, as far as its entries do not show it: why it failed, which files it made.
 
     Args:
         call: The call.
         words: The reader's.
         message_id: The reply's.
         numbers: The numbers of passages, by `address_of`.
-        again: Whether it can be asked again.
+        again: Whether the agent can be asked again.
     """
     lines: list[str] = []
     if call.result is not None and (call.state != "done" or call.inner is None):
-        lines = _came_back(call, words, message_id, numbers)
-    elif things := list(_things(call, message_id, words)):
+        lines = _output(call, words, message_id, numbers)
+    elif things := list(_result_things(call, message_id, words)):
         lines = [f'<div class="p-files p-things">{"".join(things)}</div>', ""]
     if again and call.state != "asked" and _arguments(call):
         lines.append(f'<p class="p-more">{_link("rerun", message_id, call, "", words("agents.again"))}</p>')
     return "\n".join(lines)
 
 
-def answering_things(call: CallBlock, message_id: str, words: Words) -> list[str]:
+def answer_things(call: CallBlock, message_id: str, words: Words) -> list[str]:
     """Markup of the pictures and files that a call made for the answer, each once."""
     made = call.name in DRAWING and call.state == "done"
-    return list(dict.fromkeys(_things(call, message_id, words))) if made else []
+    return list(dict.fromkeys(_result_things(call, message_id, words))) if made else []
 
 
 def address_of(passage: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a passage is known by."""
+    """The key of a passage."""
     return passage.get("document_id"), passage.get("chunk_id"), passage.get("text")
 
 
 def _arguments(call: CallBlock) -> Any:
-    """The arguments as values, as they were sent; None while they are not whole."""
+    """The arguments as they were sent; None while they are incomplete."""
     if call.edited is not None:
         return call.edited
     try:
@@ -113,10 +112,10 @@ def _arguments(call: CallBlock) -> Any:
         return None
 
 
-# ---- what went in
+# ---- input
 
 
-def _given(call: CallBlock, words: Words, message_id: str) -> list[str]:
+def _input(call: CallBlock, words: Words, message_id: str) -> list[str]:
     given = _arguments(call)
     if given == {}:
         return []
@@ -133,11 +132,11 @@ def _given(call: CallBlock, words: Words, message_id: str) -> list[str]:
 
 
 def _begun_code(call: CallBlock) -> str:
-    """Code that is still being written, as far as it can be read; nothing where it is none."""
+    """The readable part of code that is still being written; "" for anything else."""
     begun = _BEGUN.match(call.arguments) if call.name in _CODE else None
     if begun is None:
         return ""
-    for cut in range(_LONGEST_ESCAPE + 1):  # the end may stand in the middle of an escape
+    for cut in range(_LONGEST_ESCAPE + 1):  # the text may end inside an escape
         try:
             return str(json.loads(f'"{begun[1][: len(begun[1]) - cut]}"', strict=False))
         except ValueError:
@@ -146,7 +145,7 @@ def _begun_code(call: CallBlock) -> str:
 
 
 def _before(call: CallBlock) -> dict[str, Any]:
-    """What the model had written, where it was changed."""
+    """The arguments of the model that the reader changed."""
     try:
         wrote: Any = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -158,7 +157,7 @@ def _before(call: CallBlock) -> dict[str, Any]:
 
 
 def _values(given: Any, tool: str, caption: str, cut: _Cut) -> list[str]:
-    """Arguments as JSON; text of several lines, and code, in blocks of their own."""
+    """Arguments as JSON; code and text of several lines get blocks of their own."""
     if not isinstance(given, dict):
         return _block(_json(given), "json", caption, cut)
     named = cast("dict[str, Any]", given)
@@ -181,10 +180,10 @@ def _json(given: Any) -> str:
     return short if len(short) <= _ONE_LINE else json.dumps(given, ensure_ascii=False, indent=2)
 
 
-# ---- how far it is
+# ---- progress
 
 
-def _going(call: CallBlock, words: Words) -> list[str]:
+def _progress(call: CallBlock, words: Words) -> list[str]:
     progress = call.progress
     if progress is None or call.state != "running":
         return []
@@ -196,18 +195,18 @@ def _going(call: CallBlock, words: Words) -> list[str]:
     return [f'<p class="p-going">{text}{bar}</p>', ""]
 
 
-# ---- what came back
+# ---- output
 
 
-def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[tuple[Any, ...], int]) -> list[str]:
+def _output(call: CallBlock, words: Words, message_id: str, numbers: Mapping[tuple[Any, ...], int]) -> list[str]:
     if call.result is None:
         return []
     extra = call.result.extra or {}
     found: list[dict[str, Any]] = list(extra.get("passages") or ())
     caption = words("reply.failed" if call.state == "failed" else "reply.came_back")
-    below = answering_things(call, message_id, words)
-    things = [one for one in _things(call, message_id, words) if one not in below]
-    note = invisible(extra, words)
+    below = answer_things(call, message_id, words)
+    things = [one for one in _result_things(call, message_id, words) if one not in below]
+    note = invisible_in(extra, words)
     shown = f'<div class="p-files p-things">{"".join(things)}</div>' if things else ""
     lines = [_caption(caption), "", *([f'<p class="p-note">{escaped(note)}</p>', ""] if note else [])]
     if found:
@@ -216,7 +215,7 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
             *lines,
             f'<div class="p-found">{rows}</div>',
             *([shown] if shown else []),
-            *_whole(call, words, message_id),
+            *_show_all(call, words, message_id),
         ]
     text = call.result.get_text_content()
     text = _TOLD.sub("", text).strip("\n") if call.name in _CODE else text
@@ -226,11 +225,11 @@ def _came_back(call: CallBlock, words: Words, message_id: str, numbers: Mapping[
         lines += [f'<p class="p-none">{escaped(words("call.made_below"))}</p>', ""]
     elif not shown:
         lines += [f'<p class="p-none">{escaped(words("reply.nothing"))}</p>', ""]
-    return [*lines, *([shown, ""] if shown else []), *_whole(call, words, message_id)]
+    return [*lines, *([shown, ""] if shown else []), *_show_all(call, words, message_id)]
 
 
-def _things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
-    """Pictures, sounds and files of a result: those in the store by their address there, those in it by ours."""
+def _result_things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
+    """Markup of the pictures, sounds and files of a result, stored ones and embedded ones."""
     if call.result is None:
         return
     extra = call.result.extra or {}
@@ -248,13 +247,13 @@ def _things(call: CallBlock, message_id: str, words: Words) -> Iterator[str]:
         }
         if item.type == "image" and _UNNAMED.fullmatch(str(told["name"])):
             told["name"] = words("call.picture", n=pictures)
-        yield _held(item, number, call, message_id, told, words) or item_html(item, told, words)
+        yield _embedded_thing(item, number, call, message_id, told, words) or item_html(item, told, words)
 
 
-def _held(
+def _embedded_thing(
     item: ContentItem, number: int, call: CallBlock, message_id: str, told: Mapping[str, Any], words: Words
 ) -> str:
-    """A picture or file that stands in the result itself."""
+    """A picture or file that is embedded in the result."""
     if not isinstance(item.value, str) or not item.value.startswith("data:"):
         return ""
     address = escaped("./calls/item?" + urlencode({"message": message_id, "call": call.call_id, "n": number}))
@@ -268,8 +267,8 @@ def _held(
             return f'<a class="p-chip" href="{address}"><span class="p-name">{name}</span></a>'
 
 
-def _whole(call: CallBlock, words: Words, message_id: str) -> list[str]:
-    """The way to all of a result that is shown in part, here or to the model."""
+def _show_all(call: CallBlock, words: Words, message_id: str) -> list[str]:
+    """The link to the full result, where the page or the model got a part of it."""
     if call.result is None:
         return []
     extra = call.result.extra or {}
@@ -281,22 +280,22 @@ def _whole(call: CallBlock, words: Words, message_id: str) -> list[str]:
 
 
 def _passage(passage: Mapping[str, Any], words: Words, message_id: str, number: int | None) -> str:
-    text = escaped(_short(one_line(rows(str(passage.get("text", ""))[:_QUOTED])), 160))
+    text = escaped(_short(one_line(passage_lines(str(passage.get("text", ""))[:_QUOTED])), 160))
     mark = f'<a class="cite" href="#cite-{escaped(message_id)}-{number}">{number}</a> ' if number else ""
-    return f'<p>{mark}<span>{text}</span> <span class="p-where">{escaped(where(passage, words))}</span></p>'
+    return f'<p>{mark}<span>{text}</span> <span class="p-where">{escaped(passage_label(passage, words))}</span></p>'
 
 
 # ---- blocks
 
 
 class _Cut:
-    """Where all of a text can be seen that is cut."""
+    """The link to the full text of something that is cut."""
 
     def __init__(self, call: CallBlock, what: str, message_id: str, words: Words) -> None:
         self._call, self._what, self._message_id, self._words = call, what, message_id, words
 
     def line(self) -> str:
-        """A line with the way there."""
+        """The line with the link."""
         label = self._words("call.whole")
         return f'<p class="p-more">{_link("whole", self._message_id, self._call, f".{self._what}", label)}</p>'
 

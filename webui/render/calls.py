@@ -1,4 +1,4 @@
-"""Tool calls as bubbles: one line with shape, name, time and a few words; several in a row under one line."""
+"""Tool calls as bubbles: a line with state, name, time and a summary; adjacent calls under one line."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
-from webui.render.call_body import DRAWING, address_of, answering_things, body, outcome, question
-from webui.render.entries import bubble, said, within
-from webui.render.faces import face
-from webui.render.html import escaped
+from webui.render.call_body import DRAWING, address_of, agent_outcome, agent_question, answer_things, call_body
+from webui.render.entries import bubble, face, inside_bubble, message_entry
+from webui.render.markup import escaped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _SUMMARY = 60
-_LEAST_SAID = 0.1  # seconds: what took less took no time worth a word
+_LEAST_SAID = 0.1  # seconds; shorter times are not shown
 _SHAPES: Mapping[str, str] = {
     "waiting": "p-run",
     "running": "p-run",
@@ -33,18 +32,18 @@ _SHAPES: Mapping[str, str] = {
 _OVER = frozenset({"done", "failed", "refused", "stopped"})
 
 
-def gathered(
+def adjacent_calls(
     blocks: Sequence[Block], at: int, alone: Callable[[CallBlock], bool] = lambda _: False
 ) -> tuple[list[CallBlock | ReasoningBlock], int]:
-    """The calls from `at` on that stand together: nothing was said between them, though something may be thought.
+    """The adjacent calls from `at` on: reasoning may be between them, but no text.
 
     Args:
         blocks: Of a reply.
         at: Where the first call is.
-        alone: Which calls have a place of their own.
+        alone: Which calls are never grouped.
 
     Returns:
-        They, and where the next block is.
+        The calls and the reasoning between them, and the index of the next block.
     """
     found: list[CallBlock | ReasoningBlock] = []
     whole, after = 0, at
@@ -66,15 +65,15 @@ def gathered(
 
 @dataclass(frozen=True, slots=True)
 class CallDrawing:
-    """What calls are drawn with.
+    """Renders calls.
 
     Args:
         reply: The whole reply that they belong to.
         words: The reader's.
         message_id: The reply's, which marks point to.
         cast: The names of all who may speak: a call of one of these is a question to an agent.
-        thought: Makes the bubble of what was thought between calls, under a parent.
-        inner: Makes the entries of what an agent says and does that was called, under the bubble of the call.
+        thought: Makes the bubble of reasoning between calls, under a parent.
+        inner: Makes the entries of a called agent, under the bubble of the call.
     """
 
     reply: Reply
@@ -85,12 +84,12 @@ class CallDrawing:
     inner: Callable[[CallBlock, str], list[Entry]]
 
     def entries(self, blocks: Sequence[CallBlock | ReasoningBlock], parent: str = "", *, closed: bool) -> list[Entry]:
-        """Bubbles of calls that stand together: one, or a line with them side by side.
+        """The bubbles of adjacent calls: one, or several under a common line.
 
         Args:
-            blocks: As `gathered` gives them.
-            parent: The bubble that all of it is in, if any.
-            closed: Whether something came after them, or the reply is over: no further call will join them.
+            blocks: From `adjacent_calls`.
+            parent: The bubble around them, if any.
+            closed: Whether no further call can join them: something follows, or the reply is over.
         """
         calls = [block for block in blocks if isinstance(block, CallBlock)]
         drawn = self._drawn(calls, parent)
@@ -105,35 +104,35 @@ class CallDrawing:
         return found + drawn
 
     def _drawn(self, calls: Sequence[CallBlock], parent: str) -> list[Entry]:
-        """The pictures and files that were made for the answer, before what is said of them."""
-        found = [one for call in calls for one in answering_things(call, self.message_id, self.words)]
+        """The pictures and files that were made for the answer, shown before its text."""
+        found = [one for call in calls for one in answer_things(call, self.message_id, self.words)]
         markup = f'<div class="p-files p-things p-drawn">{"".join(dict.fromkeys(found))}</div>'
-        return [within(markup, parent) if parent else said("assistant", markup)] if found else []
+        return [inside_bubble(markup, parent) if parent else message_entry("assistant", markup)] if found else []
 
     def _entries(self, call: CallBlock, parent: str, *, beside: bool = False) -> list[Entry]:
         again = self.reply.status != "running" and not call.within
         if self.is_agent(call):
             return self._asked(call, parent, again=again)
-        inside = body(call, self.words, self.message_id, self._numbers(), again=again)
+        inside = call_body(call, self.words, self.message_id, self._numbers(), again=again)
         running = call.state in {"waiting", "running"}
-        # Side by side they stay one line each: the parent is open already. What was drawn is there to be seen.
+        # Grouped calls stay folded, for their parent is open already; pictures are always shown.
         opened = (running and not beside) or shows_pictures(call)
         return [bubble(_title(call, self.words), inside, "pending" if opened else "done", parent_id=parent)]
 
     def _asked(self, call: CallBlock, parent: str, *, again: bool) -> list[Entry]:
-        """The bubble of a question to an agent: all that it says and does is in it."""
+        """The bubble of a question to an agent, with everything that the agent says and does."""
         own = f"{self.message_id}/{call.address}"
         opened = call.state not in _OVER or shows_pictures(call)
         state = "pending" if opened else "done"
-        asked = question(call, self.words, self.message_id)
-        end = outcome(call, self.words, self.message_id, self._numbers(), again=again)
+        asked = agent_question(call, self.words, self.message_id)
+        end = agent_outcome(call, self.words, self.message_id, self._numbers(), again=again)
         found = [
             bubble(_title(call, self.words, _agent_of(call, self.cast)), asked, state, bubble_id=own, parent_id=parent)
         ]
-        return [*found, *self.inner(call, own), *([within(end, own)] if end else [])]
+        return [*found, *self.inner(call, own), *([inside_bubble(end, own)] if end else [])]
 
     def is_agent(self, call: CallBlock) -> bool:
-        """Whether it asks an agent."""
+        """Whether a call asks an agent."""
         return call.inner is not None or call.name in self.cast
 
     def _numbers(self) -> dict[tuple[Any, ...], int]:
@@ -141,7 +140,7 @@ class CallDrawing:
 
 
 def shows_pictures(call: CallBlock) -> bool:
-    """Whether there is something to look at inside the bubble of a call."""
+    """Whether the bubble of a call holds pictures."""
     if call.name in DRAWING:
         return False
     return call.state == "done" and call.result is not None and any(one.type == "image" for one in call.result.items)
@@ -157,14 +156,14 @@ def _together(calls: Sequence[CallBlock], words: Words, *, over: bool) -> str:
         said, shape = words("call.used", n=n, seconds=words.seconds(_worked(calls))), "p-ok"
         counts = [(state, sum(call.state == state for call in calls)) for state in ("failed", "refused", "stopped")]
         told = [words(f"call.{state}", n=count) for state, count in counts if count]
-        said = ("，" if words.lang == "zh" else ", ").join([said, *told])
+        said = words("lang.comma").join([said, *told])
         lost = next((state for state, count in counts if count == n), "")
         shape = _SHAPES[lost] if lost else shape
     return f'<span class="p-st {shape}"></span>{escaped(said)}'
 
 
 def _at_once(calls: Sequence[CallBlock]) -> bool:
-    """Whether none of them came after another had ended."""
+    """Whether the calls ran in parallel: none began after another had ended."""
     ends = [
         call.started_at + (call.seconds or 0.0) for call in calls if call.state in _OVER and call.started_at is not None
     ]
@@ -176,7 +175,7 @@ def _at_once(calls: Sequence[CallBlock]) -> bool:
 
 
 def _worked(calls: Sequence[CallBlock]) -> float:
-    """Seconds in which any of them worked; what was thought or asked in between is not counted."""
+    """Seconds in which at least one call ran; reasoning and approvals in between are not counted."""
     spans = sorted(
         (call.started_at, call.started_at + (call.seconds or 0.0)) for call in calls if call.started_at is not None
     )
@@ -188,13 +187,13 @@ def _worked(calls: Sequence[CallBlock]) -> float:
 
 
 def _agent_of(call: CallBlock, cast: frozenset[str]) -> str:
-    """The name of the agent that is asked; the tool's may be another one."""
+    """The name of the agent that is asked, which may differ from the tool's."""
     spoke = list(call.inner.speakers) if call.inner is not None else []
     return spoke[0] if len(spoke) == 1 and call.name not in cast else call.name
 
 
 def _title(call: CallBlock, words: Words, agent: str = "") -> str:
-    """The line of a call; `agent` is who is asked, where it is a question to an agent."""
+    """The line of a call; `agent` is the agent's name where the call asks one."""
     is_worth_saying = call.seconds is not None and call.seconds >= _LEAST_SAID and call.state != "refused"
     took = words.seconds(call.seconds or 0.0) if is_worth_saying else ""
     spent = f' <span class="p-dur">{escaped(took)}</span>' if took else ""
@@ -210,7 +209,7 @@ def _title(call: CallBlock, words: Words, agent: str = "") -> str:
 
 
 def label_of(name: str, words: Words) -> str:
-    """What a built-in tool does, in plain words; a tool of somebody else's has its name alone."""
+    """The label of a built-in tool; "" for any other, which is known by its name."""
     return words(f"tool.{name}") if f"tool.{name}" in words else ""
 
 
@@ -219,7 +218,7 @@ def _same(label: str, name: str) -> bool:
 
 
 def _decided(call: CallBlock, words: Words) -> str:
-    """That the reader allowed it: the question folds into the title."""
+    """The note that the reader allowed the call."""
     if call.asked is None or call.state in {"asked", "refused", "stopped"}:
         return ""
     said = words("call.allowed_changed" if call.edited is not None else "call.allowed")
@@ -227,7 +226,7 @@ def _decided(call: CallBlock, words: Words) -> str:
 
 
 def _summary(call: CallBlock, words: Words, *, told: bool) -> str:
-    """A few words beside the name: that it asks, how far it is (if `told`), why it failed, or what it was given."""
+    """A few words beside the name: that it asks, its progress (if `told`), why it failed, or its first argument."""
     if call.state == "asked":
         return words("reply.state_asked")
     if told and call.state == "running" and call.progress is not None and call.progress.text.strip():

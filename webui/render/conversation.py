@@ -1,22 +1,23 @@
-"""A conversation as entries of the Chatbot."""
+"""A conversation as entries of the Chatbot: questions with their files, replies, versions, and a cache of them."""
 
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from core.runs.reply import CallBlock, ItemBlock
 from core.storage.base import file_ids
-from webui.render.entries import said
-from webui.render.question import question_entry
-from webui.render.reading import DocumentState, Waiting, state_line
+from webui.render.documents import DocumentState, Waiting, file_id, item_html, state_line
+from webui.render.entries import message_entry
+from webui.render.markdown import markdown
+from webui.render.markup import escaped, invisible_in
 from webui.render.reply import reply_entries
-from webui.render.versions import versions_html
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from core.rag.progress import ReadingProgress
+    from core.messages.message import Message
+    from core.rag.document import ReadingProgress
     from core.reading.preparing import Made
     from core.runs.reply import Reply
     from core.storage.base import DocumentRecord, StoredMessage
@@ -28,7 +29,7 @@ _KEPT = 600
 
 
 class Rendered:
-    """Entries of messages that do not change any more, so that a frame costs the live reply alone."""
+    """Cache of the entries of finished messages, so that a frame renders the live reply alone."""
 
     def __init__(self, most: int = _KEPT) -> None:
         self._most = most
@@ -36,18 +37,18 @@ class Rendered:
         self._entries: dict[tuple[Any, ...], list[Entry]] = {}
 
     def get(self, key: tuple[Any, ...]) -> list[Entry] | None:
-        """The entries under a key."""
+        """The entries of a key, if cached."""
         return self._entries.get(key)
 
     def put(self, key: tuple[Any, ...], entries: list[Entry]) -> None:
-        """Keep entries; the oldest go when there are too many."""
+        """Cache entries; evicts the oldest."""
         with self._guard:  # frames are made in several threads
             while len(self._entries) >= self._most:
                 del self._entries[next(iter(self._entries))]
             self._entries[key] = entries
 
 
-def shown(  # noqa: PLR0913 - each is a part of the page, by name
+def conversation_entries(  # noqa: PLR0913 - each is a part of the page, by name
     thread: Sequence[StoredMessage],
     replies: Mapping[str, Reply],
     *,
@@ -62,21 +63,21 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     cast: Collection[str] = (),
     rendered: Rendered | None = None,
 ) -> tuple[list[Entry], list[str]]:
-    """What the Chatbot shows of a conversation.
+    """The entries of a conversation.
 
     Args:
         thread: The turns from the first to the last.
-        replies: The replies among them, by id; live ones as far as they are.
+        replies: The replies by message id, live ones too.
         words: The reader's.
         window: How many turns from the end are shown.
         anchor: The turn to begin with instead.
-        documents: Those of the conversation: how far their reading is stands on a card with the question.
-        readings: How far those are that are being read, by the document's id.
-        preparing: Those that search by meaning does not know yet, by their ids, and how far that has come.
-        versions: The ids of all versions of a turn, for those that have several.
-        free: Whether another version can be turned to: not while a reply is being written.
-        cast: The names of all who may speak, where that is known; who speaks is told where there are several.
-        rendered: Keeps what does not change from frame to frame.
+        documents: The conversation's; each has a card with its question.
+        readings: Progress of documents that are being read, by document id.
+        preparing: Progress of documents without all embeddings yet, by document id.
+        versions: The ids of all versions of a turn, by the id of the shown one.
+        free: Whether versions can be switched: not while a reply is being written.
+        cast: The names of all who may speak, where that is known; with several, speakers are named.
+        rendered: The cache.
 
     Returns:
         The entries, and for each the id of the message it belongs to ("" for "show earlier").
@@ -89,7 +90,7 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     entries: list[Entry] = []
     owners: list[str] = []
     if first:
-        entries.append(said("assistant", _earlier(words)))
+        entries.append(message_entry("assistant", _earlier(words)))
         owners.append("")
     for index, message in enumerate(thread[first:], first):
         last, reply = message is thread[-1], replies.get(message.id)
@@ -106,8 +107,8 @@ def shown(  # noqa: PLR0913 - each is a part of the page, by name
     return entries, owners
 
 
-def letters(thread: Sequence[StoredMessage], replies: Mapping[str, Reply]) -> int:
-    """How many characters of questions and replies there are to show: what making their entries costs grows with it."""
+def text_length(thread: Sequence[StoredMessage], replies: Mapping[str, Reply]) -> int:
+    """Characters of all questions and replies: the cost of their entries grows with it."""
     asked = sum(len(message.get_text_content()) for one in thread if one.role == "user" for message in one.parts)
     return asked + sum(map(_written, replies.values()))
 
@@ -135,7 +136,7 @@ def _key(  # noqa: PLR0913 - each is a part of the page, by name
     *,
     last: bool,
 ) -> tuple[Any, ...] | None:
-    """What the entries of a message depend on; None while they still change."""
+    """The cache key of a message: all that its entries depend on. None while the reply grows."""
     if message.role == "user":
         mine = [states[one] for one in file_ids(message.parts) if one in states]
         told = tuple((one.record.id, one.record.status, state_line(one, words)) for one in mine)
@@ -163,7 +164,7 @@ def _entries(  # noqa: PLR0913 - each is a part of the page, by name
 
 
 def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Waiting | None:
-    """What a reply that has not begun waits for: documents that came with its question."""
+    """The documents of the question that a reply still waits for."""
     mine = (states[one].record for one in file_ids(question.parts) if one in states)
     names = tuple(record.name for record in mine if record.status == "reading")
     searchable = any(state.record.library_id is not None for state in states.values())
@@ -172,3 +173,101 @@ def _waiting(question: StoredMessage, states: Mapping[str, DocumentState]) -> Wa
 
 def _earlier(words: Words) -> str:
     return f'<p class="p-earlier"><a class="p-do" href="#do-earlier">{words("reply.earlier")}</a></p>'
+
+
+# Longer questions are cut on the page; the model gets all of it.
+LONGEST_QUESTION = 12_000
+
+
+def question_entry(
+    message: StoredMessage, words: Words, documents: Mapping[str, DocumentState], versions: str = ""
+) -> Entry:
+    """The entry of a user's turn.
+
+    Args:
+        message: The turn.
+        words: The reader's.
+        documents: Documents of the conversation, by the file they come from.
+        versions: Markup of the links to its other versions.
+    """
+    parts = [_files(part, words, documents) for part in message.parts]
+    text = "\n\n".join(part.get_text_content() for part in message.parts).strip()
+    body = markdown(text[:LONGEST_QUESTION], words)
+    parts.append(f"{body}\n" if body else "")
+    if len(text) > LONGEST_QUESTION:
+        parts.append(_note(words("reply.cut_text", n=len(text))))
+    parts.extend(_troubles(message, words, documents))
+    parts.extend(_note(words(f"note.{note}")) for note in map(_noted, message.parts) if f"note.{note}" in words)
+    parts.extend(_note(invisible_in(part.extra, words)) for part in message.parts if invisible_in(part.extra, words))
+    label = escaped(words("reply.edit"))
+    edit = (
+        f'<a class="p-do p-edit" role="button" href="#do-edit-{escaped(message.id)}" title="{label}">'
+        f'<span class="p-sr">{label}</span></a>'
+        if len(text) <= LONGEST_QUESTION
+        else ""
+    )
+    parts.append(f'<p class="p-acts">{versions}{edit}</p>' if versions or edit else "")
+    return message_entry("user", "\n\n".join(part for part in parts if part))
+
+
+def _files(part: Message, words: Words, documents: Mapping[str, DocumentState]) -> str:
+    items = [item for item in part.items if item.type != "text"]
+    if not items:
+        return ""
+    known = cast("list[dict[str, Any]]", (part.extra or {}).get("files") or [])
+    about = {str(file.get("id")): file for file in known}
+    chips = [item_html(item, about.get(file_id(item), {}), words, documents.get(file_id(item))) for item in items]
+    return f'<div class="p-files">{"".join(chips)}</div>'
+
+
+def _troubles(message: StoredMessage, words: Words, documents: Mapping[str, DocumentState]) -> list[str]:
+    """Warnings about files that could be read nevertheless."""
+    states = (documents.get(file_id(item)) for part in message.parts for item in part.items if item.type != "text")
+    read = [state.record for state in states if state is not None and state.record.status == "ready"]
+    return [_note(words.error(record.error)) for record in read if record.error]
+
+
+def _noted(part: Message) -> str:
+    return str((part.extra or {}).get("note", ""))
+
+
+def _note(text: str) -> str:
+    return f'<p class="p-note">{escaped(text)}</p>'
+
+
+def versions_html(message_id: str, versions: Sequence[str], words: Words, *, free: bool) -> str:
+    """The switch of versions in a turn's line of actions, ‹ 2 / 3 ›; empty for a single version.
+
+    Args:
+        message_id: The turn that is shown.
+        versions: All its versions, the oldest first.
+        words: The reader's.
+        free: Whether another one can be chosen now.
+    """
+    if len(versions) < 2 or message_id not in versions:
+        return ""
+    at = versions.index(message_id)
+    older = versions[at - 1] if at else ""
+    newer = versions[at + 1] if at + 1 < len(versions) else ""
+    # Eyes get the numbers and the stroke; screen readers get the words.
+    before, between, after = (_heard(part) for part in words("versions.which", number="|", total="|").split("|"))
+    return (
+        f'<span class="p-versions p-v-{escaped(message_id)}">{_version_link("older", older if free else "", words)}'
+        f'<span class="p-number">{before}{at + 1}<span class="p-stroke"></span>{between}{len(versions)}{after}</span>'
+        f"{_version_link('newer', newer if free else '', words)}</span>"
+    )
+
+
+def _heard(text: str) -> str:
+    return f'<span class="p-sr">{escaped(text)}</span>' if text else ""
+
+
+def _version_link(way: str, to: str, words: Words) -> str:
+    """A link to a version, or an inactive sign where there is none or it cannot be chosen now."""
+    if not to:
+        return f'<span class="p-dead p-{way}"></span>'
+    label = escaped(words(f"versions.{way}"))
+    return (
+        f'<a class="p-do p-{way}" role="button" href="#do-version-{escaped(to)}" title="{label}">'
+        f'<span class="p-sr">{label}</span></a>'
+    )

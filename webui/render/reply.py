@@ -1,28 +1,30 @@
-"""A reply: what was thought, which tools were called, the text, and how it ended."""
+"""A reply as entries: what was thought, said and called, by whom, inside called agents too, and how it ended."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
-from core.agents.written_so_far import how_far
-from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
-from webui.render.blocks import block_entries, is_said
-from webui.render.claims import summary
-from webui.render.entries import bubble, said
-from webui.render.html import escaped
+from core.agents.compat.outline import how_far
+from core.runs.reply import CallBlock, ItemBlock, ReasoningBlock, TextBlock
+from webui.render.calls import CallDrawing, adjacent_calls
+from webui.render.citations import cite_marks, claim_notes, claims_summary
+from webui.render.documents import item_html, missing_notes, partly_read_notes, waiting_line
+from webui.render.entries import bubble, inside_bubble, message_entry, speaker
 from webui.render.markdown import markdown
-from webui.render.reading import waiting_line
+from webui.render.markup import escaped
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from core.runs.reply import Block, Reply
     from core.storage.base import RunStatus, StoredMessage
+    from webui.render.documents import Waiting
     from webui.render.entries import Entry
-    from webui.render.reading import Waiting
+    from webui.render.markdown import Cite
     from webui.words import Words
 
-_LOOKED_UP = "ask_documents"  # before the model is asked at all
+_SEARCH = "ask_documents"
 # A file that cannot be read: asking again would end the same way.
 _FOR_GOOD = frozenset(
     f"document_{what}"
@@ -42,7 +44,7 @@ _FOR_GOOD = frozenset(
     )
 )
 
-# What the reader can mend in the dialog about models.
+# Errors that the reader can correct in the dialog of model settings.
 _MENDED_IN_SETTINGS = frozenset(
     f"model_{what}" for what in ("key_wrong", "key_missing", "unknown", "unreachable", "html", "quota", "not_named")
 ) | {"key_unreadable", "weights_unreachable"}
@@ -62,57 +64,57 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
 
     Args:
         message: The turn it is stored as.
-        reply: What is known of it; without one the stored text is shown.
+        reply: The reply, where there is one; else the stored text is shown.
         words: The reader's.
-        last: Whether it is the last turn: only that one can be continued or written anew.
+        last: Whether it is the last turn: only that one can be continued or regenerated.
         waiting: The documents that it waits for, if any.
-        versions: Markup of the way to its other versions.
+        versions: Markup of the links to its other versions.
         cast: The names of all who may speak in the conversation.
     """
     if reply is None:
         text = "\n\n".join(part.get_text_content() for part in message.parts if part.role == "assistant")
         foot = _foot(message, message.status, words, last=last, begun=bool(text.strip()), versions=versions)
-        return [said("assistant", markdown(text, words)), foot]
-    entries = block_entries(reply, words, message.id, cast)
+        return [message_entry("assistant", markdown(text, words)), foot]
+    entries = _block_entries(reply, words, message.id, cast)
     before = [_summary(reply.summary, words)] if reply.summary else []
     if reply.status == "running":
         if waiting is not None and not entries and not reply.queued:
-            return [said("assistant", waiting_line(waiting, message.id, words))]
-        return [*before, *entries, *_still(reply, words)]
+            return [message_entry("assistant", waiting_line(waiting, message.id, words))]
+        return [*before, *entries, *_waiting_entries(reply, words)]
     if reply.status == "error" and reply.error is not None:
-        entries.append(said("assistant", _error(reply.error, words)))
+        entries.append(message_entry("assistant", _error(reply.error, words)))
     elif reply.status == "paused":
-        entries.append(said("assistant", _paused(message.id, reply.error or {}, words, last=last)))
+        entries.append(message_entry("assistant", _paused(message.id, reply.error or {}, words, last=last)))
     elif reply.status == "complete" and not entries:
-        entries.append(said("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
+        entries.append(message_entry("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
-        by, checked, begun = _by(reply.model, words), summary(reply, words), _begun(reply)
+        by, checked, begun = _by(reply.model, words), claims_summary(reply, words), _has_begun(reply)
         foot = _foot(message, reply.status, words, last=last, begun=begun, versions=versions, after=checked + by)
         entries.append(foot)
     elif versions:
-        entries.append(said("assistant", f'<p class="p-acts">{versions}</p>'))
+        entries.append(message_entry("assistant", f'<p class="p-acts">{versions}</p>'))
     return [*before, *entries]
 
 
 def _summary(text: str, words: Words) -> Entry:
-    """What the model was given in place of the oldest turns: a quiet line that opens."""
+    """The summary that the model was given in place of the oldest turns, as a folded line."""
     what = f'<p class="p-none">{escaped(words("reply.summarised_what"))}</p>'
     title = f'<span class="p-think">{escaped(words("reply.summarised"))}</span>'
     return bubble(title, f'<div class="p-thoughts"></div>\n\n{what}\n\n{markdown(text, words)}', "done")
 
 
-def _begun(reply: Reply) -> bool:
-    """Whether there is anything of an answer that could go on: what was looked up beforehand is none."""
-    return any(is_said(block) or _is_done(block) for block in reply.blocks)
+def _has_begun(reply: Reply) -> bool:
+    """Whether there is an answer to continue; the search before the first model call is none."""
+    return any(_is_answer(block) or _is_done(block) for block in reply.blocks)
 
 
 def _is_done(block: Block) -> bool:
-    return isinstance(block, CallBlock) and block.state == "done" and block.name != _LOOKED_UP
+    return isinstance(block, CallBlock) and block.state == "done" and block.name != _SEARCH
 
 
-def _still(reply: Reply, words: Words) -> list[Entry]:
-    """A ring while nothing grows, before the first word and after a tool, or that says how far a long text is."""
+def _waiting_entries(reply: Reply, words: Words) -> list[Entry]:
+    """A spinner while nothing grows (before the first word, after a tool), or the chapter of a long text."""
     if reply.queued:
         return [_ring(words("reply.queued"))]
     last = reply.blocks[-1] if reply.blocks else None
@@ -126,11 +128,11 @@ def _still(reply: Reply, words: Words) -> list[Entry]:
 
 
 def _ring(text: str) -> Entry:
-    return said("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(text)}</p>')
+    return message_entry("assistant", f'<p class="p-wait"><span class="p-st p-run"></span>{escaped(text)}</p>')
 
 
 def _chapter(reply: Reply) -> tuple[int, int]:
-    """Which chapter is being written, and how many are planned: an article takes minutes. 0 of anything else."""
+    """The chapter of an article that is being written, and how many are planned; (0, 0) for anything else."""
     text, *before = reversed(reply.blocks)
     plan = next((block for block in before if isinstance(block, ReasoningBlock)), None)
     return how_far(plan.text, text.text) if plan and isinstance(text, TextBlock) else (0, 0)
@@ -146,8 +148,8 @@ def _error(error: dict[str, object], words: Words) -> str:
 
 
 def _paused(message_id: str, error: dict[str, object], words: Words, *, last: bool) -> str:
-    """What was reached, and the way on."""
-    known = error.get("key") in {"call_limit", "time_limit", "cost_limit"}
+    """The limit that was reached, and the link that goes on."""
+    known = error.get("key") in {"call_limit", "time_limit", "length_limit", "cost_limit"}
     reached = escaped(words.error_parts(error)[0] if known else words("paused.other"))
     kept = escaped(words("paused.kept"))
     label = escaped(words("paused.go_on"))
@@ -165,14 +167,14 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     versions: str = "",
     after: str = "",
 ) -> Entry:
-    """How it ended, what can be done with it, and what is said of it."""
+    """The last line: how the reply ended, its actions, and the notes after them."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
     cut = status in {"stopped", "interrupted", "error"}
     acts = [act for act, offered in (("continue", last and cut and begun), ("regenerate", last)) if offered]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
-    return said("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')
+    return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')
 
 
 def _by(model: str, words: Words) -> str:
@@ -185,3 +187,153 @@ def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:
     if worded and act != "copy":
         form, text = f"{form} p-word", label
     return f'<a class="{form}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">{text}</a>'
+
+
+_BRIEF = 0.5
+
+
+def _block_entries(reply: Reply, words: Words, message_id: str, cast: Collection[str] = ()) -> list[Entry]:
+    """The entries of all blocks of a reply.
+
+    Args:
+        reply: The whole reply.
+        words: The reader's.
+        message_id: The reply's.
+        cast: The names of all who may speak in the conversation.
+    """
+    several = len({*cast, *reply.speakers}) > 1
+    return _Drawing(reply, words, message_id, frozenset(cast), cite_marks(reply.passages, message_id, words)).entries(
+        reply, several=several
+    )
+
+
+def _is_answer(block: Block) -> bool:
+    """Whether a block is part of the answer itself."""
+    return isinstance(block, ItemBlock) or (isinstance(block, TextBlock) and bool(block.text.strip()))
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    """Renders the blocks of a reply, those of nested agents too.
+
+    Args:
+        reply: The whole reply.
+        words: The reader's.
+        message_id: The reply's.
+        cast: The names of all who may speak.
+        cite: Makes the marks of its passages, where it has any.
+    """
+
+    reply: Reply
+    words: Words
+    message_id: str
+    cast: frozenset[str]
+    cite: Cite | None
+
+    def entries(self, reply: Reply, parent: str = "", *, several: bool) -> list[Entry]:
+        """The entries of the whole reply, or of a nested agent's.
+
+        Args:
+            reply: The whole reply, or the nested agent's.
+            parent: The bubble of the call that the agent answers.
+            several: Whether speakers are named.
+        """
+        entries: list[Entry] = []
+        blocks, at, spoke = reply.blocks, 0, ""
+        while at < len(blocks):
+            block = blocks[at]
+            if several and block.speaker and block.speaker != spoke and _is_seen(block):
+                spoke = block.speaker
+                entries.append(_placed(speaker(spoke), parent))
+            if isinstance(block, CallBlock):
+                at = self._calls(entries, reply, at, parent)
+                continue
+            entries += self._entry(reply, at, parent, named=not several and not parent)
+            at += 1
+        return entries
+
+    def _calls(self, entries: list[Entry], reply: Reply, at: int, parent: str) -> int:
+        """Add the adjacent calls from here; returns the index of the next block."""
+        drawing = CallDrawing(self.reply, self.words, self.message_id, self.cast, self._thought, self._inner)
+        together, after = adjacent_calls(reply.blocks, at, drawing.is_agent)
+        closed = reply.status != "running" or any(map(_is_answer, reply.blocks[after:]))
+        entries += drawing.entries(together, parent, closed=closed)
+        told = [_left_out(one) for one in together]
+        missing = next((one for one in told if one), None)
+        if missing and not any(map(_left_out, reply.blocks[:at])):
+            entries.append(_placed(missing_notes(missing, self.words), parent))
+        parts = [part for one in together for part in _search_extra(one, "read")]
+        if parts:
+            entries.append(_placed(partly_read_notes(parts, self.words), parent))
+        return after
+
+    def _inner(self, call: CallBlock, parent: str) -> list[Entry]:
+        """The entries of the agent that was called."""
+        return self.entries(call.inner, parent, several=len(call.inner.speakers) > 1) if call.inner is not None else []
+
+    def _entry(self, reply: Reply, at: int, parent: str, *, named: bool) -> list[Entry]:
+        block, over = reply.blocks[at], reply.status != "running"
+        if isinstance(block, ReasoningBlock):
+            return [self._thought(block, parent, over=over)]
+        if isinstance(block, ItemBlock):
+            return [_placed(f'<div class="p-files">{item_html(block.item, {}, self.words)}</div>', parent)]
+        if not isinstance(block, TextBlock) or not block.text.strip():
+            return []
+        if _is_users_turn(block.text):
+            key = "reply.your_turn" if block.name else "reply.your_turn_unnamed"
+            turn = self.words(key, name=block.name)
+            return [_placed(f'<p class="p-none">{escaped(turn)}</p>', parent)]
+        name = f'<p class="p-speaker">{escaped(block.name)}</p>\n\n' if named and block.name else ""
+        return [_placed(name + self._text(reply, at, block.text, over=over), parent)]
+
+    def _text(self, reply: Reply, at: int, text: str, *, over: bool) -> str:
+        claimed = self.cite is not None and reply is self.reply  # claims of nested agents are not checked
+        notes: Sequence[tuple[int, str]] = ()
+        if claimed and self.cite is not None:
+            notes = claim_notes(reply, at, text, self.words, self.message_id, self.cite)
+        return markdown(text, self.words, self.cite, growing=not over, notes=notes)
+
+    def _thought(self, block: ReasoningBlock, parent: str = "", *, over: bool | None = None) -> Entry:
+        words = self.words
+        over = self.reply.status != "running" if over is None else over
+        thinking = block.seconds is None and not over
+        if thinking:
+            title = words("reply.thinking")
+        elif block.seconds is None or block.seconds < _BRIEF:
+            title = words("reply.thought_briefly")
+        else:
+            title = words("reply.thought", seconds=words.seconds(block.seconds, whole=True))
+        text = f'<div class="p-thoughts"></div>\n\n{markdown(block.text, words, growing=not over)}'
+        head = f'<span class="p-think">{escaped(title)}</span>'
+        return bubble(head, text, "pending" if thinking else "done", parent_id=parent)
+
+
+def _placed(markup: str, parent: str) -> Entry:
+    """An entry of the reply itself, or inside a bubble."""
+    return inside_bubble(markup, parent) if parent else message_entry("assistant", markup)
+
+
+def _is_seen(block: Block) -> bool:
+    """Whether anything of a block is shown, so that its speaker is named."""
+    return not isinstance(block, TextBlock) or (bool(block.text.strip()) and not _is_users_turn(block.text))
+
+
+def _left_out(block: Block) -> list[dict[str, Any]]:
+    """The documents that a search could not read."""
+    return _search_extra(block, "left_out")
+
+
+def _search_extra(block: Block, what: str) -> list[dict[str, Any]]:
+    """A list in the extra data of a search."""
+    result = block.result if isinstance(block, CallBlock) and block.name == _SEARCH else None
+    found: object = (result.extra or {}).get(what) if result is not None else None
+    return cast("list[dict[str, Any]]", found) if isinstance(found, list) else []
+
+
+def _is_users_turn(text: str) -> bool:
+    """Whether a group of agents waits for the user, who answers with the next question."""
+    if not text.startswith("<!--"):
+        return False
+    from core.agents.hub import PENDING_USER_INPUT  # imports the models, which a page need not wait for
+
+    return text.strip() == PENDING_USER_INPUT

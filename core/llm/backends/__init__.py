@@ -1,1 +1,1 @@
-"""One module per service or engine; vendors' packages are imported here alone."""
+"""One package per service or engine; vendors' packages are imported here alone."""

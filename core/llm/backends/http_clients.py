@@ -34,7 +34,7 @@ Make: TypeAlias = "Callable[[ssl.SSLContext | None], httpx2.AsyncClient]"
 
 
 async def bounded(response: httpx2.Response) -> None:
-    """Let no answer fill the memory or hold the loop while it is unpacked; whoever reads a stream counts its events."""
+    """Response hook: bound how much a compressed answer may unpack to; a stream is bounded by whoever reads it."""
     if response.status_code >= 400:
         unpack(response, _LONGEST_REFUSAL, cut=True)
         return
@@ -46,7 +46,7 @@ def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(
         timeout=httpx2.Timeout(60.0, connect=CONNECT_SECONDS),
         limits=_CONNECTIONS,
-        follow_redirects=False,  # a key in a header of a vendor's own would go along to wherever it is sent
+        follow_redirects=False,  # a key in a vendor's own header would go along
         mounts=DIRECT,
         verify=trusted or True,
         headers=ASKED,
@@ -56,7 +56,7 @@ def _usual(trusted: ssl.SSLContext | None) -> httpx2.AsyncClient:
 
 @dataclass(slots=True)
 class _LoopClient:
-    """What belongs to one loop: its connections, and the models that use them."""
+    """The connections of one loop, and the models that use them."""
 
     http: httpx2.AsyncClient
     keeper: AsyncGenerator[None, None]
@@ -67,7 +67,7 @@ class HttpPool:
     """Hands out clients. Connections cannot move between loops, so each loop has its own.
 
     Args:
-        make: Makes the client of a loop, given the certificates to trust.
+        make: Makes the client of a loop, given the trusted certificates.
     """
 
     def __init__(self, make: Make | None = None) -> None:
@@ -80,14 +80,14 @@ class HttpPool:
     async def prepare(self) -> None:
         """Load what the first request needs, in a thread: the loop goes on, and many first requests wait together."""
         if self._trusted is None:
-            # `asyncio.to_thread` would take the context along, in which a loop runs already.
+            # `asyncio.to_thread` would copy the context, in which a loop is running.
             await asyncio.get_running_loop().run_in_executor(None, self._load)
 
     async def client(self, user: object | None = None) -> httpx2.AsyncClient:
         """The client of this loop.
 
         Args:
-            user: Who asks; connections stay open until every user of this loop was released. `None` only looks.
+            user: Holds the connections open until it is released; `None` holds nothing.
         """
         await self.prepare()
         held = self._loops.get(asyncio.get_running_loop()) or await self._open()
@@ -96,7 +96,7 @@ class HttpPool:
         return held.http
 
     async def release(self, user: object) -> None:
-        """`user` needs its client no more; the last one of this loop closes the connections."""
+        """Release `user`'s hold; the last one on this loop closes the connections."""
         held = self._loops.get(asyncio.get_running_loop())
         if held is None:
             return
@@ -107,7 +107,7 @@ class HttpPool:
     def _load(self) -> None:
         with self._loading:
             if self._trusted is None:
-                anyio.run(anyio.sleep, 0)  # its back end is imported when something runs on it
+                anyio.run(anyio.sleep, 0)  # imports its back end
                 self._trusted = httpx2.create_ssl_context()
 
     async def _open(self) -> _LoopClient:
@@ -132,5 +132,5 @@ class HttpPool:
 
 @cache
 def http_pool() -> HttpPool:
-    """The pool of this process, made when it is first asked for."""
+    """The pool of this process."""
     return HttpPool()

@@ -10,10 +10,8 @@ import openai
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from core.errors import ModelMisbehavedError, SettingsError
-from core.llm.backends.openai import OFFICIAL, usual_key_of
-from core.llm.backends.openai_clients import client_pool
-from core.llm.backends.openai_config import address_of
-from core.llm.backends.openai_errors import VENDOR_ERRORS, Translator
+from core.llm.backends.openai.errors import VENDOR_ERRORS, Translator
+from core.llm.backends.openai.service import OFFICIAL, address_of, client_pool, default_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,13 +28,13 @@ class _Config(BaseModel):
 
 
 class ModerationService:
-    """Asks a service whether a text may pass.
+    """Asks a moderation service about a text.
 
     Args:
-        cfg: `base_url`, `api_key` and `model`; left out, OpenAI's own. The key among its variables goes nowhere else.
+        cfg: `base_url`, `api_key` and `model`, OpenAI's by default. Its environment's key goes nowhere else.
 
     Raises:
-        SettingsError: A value is wrong, or a key is none of these.
+        SettingsError: A value is wrong, or a name unknown.
     """
 
     def __init__(self, cfg: Mapping[str, Any]) -> None:
@@ -55,14 +53,14 @@ class ModerationService:
         self._translator = Translator(address, self._key or "", self._config.model)
 
     async def look(self, text: str, side: str) -> str | None:
-        """Why the service refuses a text: its categories; `None` where it does not.
+        """The categories under which the service flags a text; `None` if it does not.
 
         Raises:
             ModelServiceError: It cannot be asked, or its answer cannot be read.
         """
-        del side  # the service makes no difference
+        del side  # the service does not distinguish
         try:
-            client = await client_pool().client(self, ("moderation", self._base_url, self._key), self._made)
+            client = await client_pool().client(self, ("moderation", self._base_url, self._key), self._make_client)
             self._translator.learn(client.api_key)
             body = {"model": self._config.model, "input": text}
             answer = await client.post("/moderations", cast_to=httpx2.Response, body=body, options=_OPTIONS)
@@ -79,8 +77,8 @@ class ModerationService:
                 hint="Check the address of the moderation.",
             ) from error
 
-    def _made(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
-        key = usual_key_of(self._base_url, http) if self._key is None else self._key
+    def _make_client(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        key = default_key(self._base_url, http) if self._key is None else self._key
         return openai.AsyncOpenAI(
             base_url=self._base_url, api_key=key, max_retries=0, http_client=http, timeout=_SECONDS
         )

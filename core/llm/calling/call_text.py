@@ -1,24 +1,23 @@
-"""What models write as a call, read into a name and arguments: strictly first, leniently where that failed."""
+"""Parsing tool calls that models write as JSON or XML: strictly first, then leniently."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.llm.calling.xml_calls import is_xml, properties_of, read_xml
 from core.messages.events import CallDelta, CallStarted, Event
 from core.messages.json_text import compact, read_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _NAME = re.compile(r"""["']?name["']?\s*:\s*["']([^"'\s]+)["']""")
 _MARK = "(unreadable) "
 _ARGUMENTS = ("arguments", "parameters", "args", "input")
 _BETWEEN = re.compile(r"[ \t\r\n,;]*+")
-_MOST = 200  # calls in one body; what has more is no list of calls
+_MOST_CALLS = 200  # in one body; more is no list of calls
 _CODE = re.compile(r"(?<=\})\s*+<code>\n?")
 
 Functions = "Sequence[Mapping[str, Any]]"
@@ -26,12 +25,12 @@ Functions = "Sequence[Mapping[str, Any]]"
 
 @dataclass(frozen=True, slots=True)
 class CallText:
-    """A call as it was read.
+    """A parsed call.
 
     Args:
-        name: The tool; empty where none could be read.
-        arguments: JSON text; what the model wrote where the call is not `readable`.
-        readable: Whether it can be run.
+        name: The tool; empty if none could be parsed.
+        arguments: JSON text; if not `readable`, what the model wrote.
+        readable: Whether it could be parsed, and can be run.
     """
 
     name: str
@@ -40,12 +39,12 @@ class CallText:
 
 
 def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: bool = True) -> list[CallText]:
-    """The calls in the body of a call's tag: one object, a list of them, or XML. An empty body holds none.
+    """The calls between a call's tags: one object, several, a list, or XML; none in an empty body.
 
     Args:
-        body: What stands between the tags.
-        functions: The tools on offer; their schemas say what a value in XML is.
-        mend: Whether to mend what is not JSON. Where a reply was cut off, half an argument must not be acted on.
+        body: The text between the tags.
+        functions: The tools on offer; their schemas give the types of XML values.
+        mend: Whether to repair invalid JSON; not if the reply was cut off, as half an argument must not be used.
     """
     body = body.strip()
     if not body:
@@ -60,37 +59,37 @@ def read_calls(body: str, functions: Sequence[Mapping[str, Any]] = (), *, mend: 
     except (ValueError, RecursionError):
         return [unreadable(body)]
     entries = cast("list[Any]", value) if isinstance(value, list) else [value]
-    if len(entries) > _MOST:
+    if len(entries) > _MOST_CALLS:
         return [unreadable(body)]
     calls = [_call(entry, functions) for entry in entries]
     if code and len(calls) == 1 and calls[0].readable:
-        return [_with_code(calls[0], _beside(body[code.end() :]))]
+        return [_with_code(calls[0], _trailing_code(body[code.end() :]))]
     return calls
 
 
 def is_marked(arguments: str) -> bool:
-    """Whether these arguments, or the text in their JSON string, are of a call that could not be read."""
+    """Whether arguments, plain or in a JSON string, are marked as those of an unreadable call."""
     return arguments.removeprefix('"').startswith(_MARK)
 
 
 def without_mark(arguments: str) -> str:
-    """What the model wrote of a call that could not be read."""
+    """The text that the model wrote for an unreadable call."""
     return arguments.removeprefix(_MARK)
 
 
 def unreadable(body: str) -> CallText:
-    """A call that cannot be read, with its name where one is to be seen."""
+    """An unreadable call, with its name if one can be found."""
     found = _NAME.search(body)
     return CallText(found.group(1) if found else "", body, readable=False)
 
 
 def may_be_mended(body: str) -> bool:
-    """Whether a call without an end is whole but for it: its last value has ended."""
+    """Whether a call without its closing tag is otherwise complete."""
     return body.rstrip().endswith(("}", "]", "</parameter>", "</function>", "</code>"))
 
 
 def call_events(calls: Iterable[CallText], ids: Iterable[str]) -> list[Event]:
-    """Each call as events, under the next of `ids`; one that could not be read is marked: nobody mends and runs it."""
+    """The events of calls, with the next of `ids` each; an unreadable call is marked, so that it is never run."""
     events: list[Event] = []
     for call, call_id in zip(calls, ids, strict=False):
         arguments = call.arguments if call.readable else _MARK + call.arguments
@@ -99,10 +98,10 @@ def call_events(calls: Iterable[CallText], ids: Iterable[str]) -> list[Event]:
 
 
 def arguments_text(value: object) -> str:
-    """Arguments as JSON text: those that the model wrote as text itself, and none at all, are understood.
+    """Arguments as JSON text; accepts JSON in a string, and none at all.
 
     Raises:
-        ValueError: The text cannot be read.
+        ValueError: The text cannot be parsed.
     """
     if value is None or value == []:
         return "{}"
@@ -113,7 +112,7 @@ def arguments_text(value: object) -> str:
 
 def _read(body: str, *, mend: bool) -> object:
     if not mend:
-        json.loads(body, strict=False)  # it must be JSON as it stands
+        json.loads(body, strict=False)  # it must be valid JSON
         return read_value(body)
     try:
         return _several(body)
@@ -122,24 +121,24 @@ def _read(body: str, *, mend: bool) -> object:
 
 
 def _several(body: str) -> object:
-    """One value, or a list of several that stand one after the other, as models write more than one call.
+    """One value, or a list of several that follow one another, as some models write several calls.
 
     Raises:
-        ValueError: There is something else, or too much.
+        ValueError: There is anything else, or too many.
     """
     decoder, found, at = json.JSONDecoder(), list[object](), 0
     while at < len(body):
         end = decoder.raw_decode(body, at)[1]
         found.append(read_value(body[at:end]))
-        if len(found) > _MOST:
-            raise ValueError(f"There are more than {_MOST} values.")
+        if len(found) > _MOST_CALLS:
+            raise ValueError(f"There are more than {_MOST_CALLS} values.")
         between = _BETWEEN.match(body, end)
         at = between.end() if between else end
     return found[0] if len(found) == 1 else found
 
 
 def _call(entry: object, functions: Sequence[Mapping[str, Any]]) -> CallText:
-    """One call of whatever spelling: other words for `arguments`, or the shape of a service's own calls."""
+    """One call in any known spelling: synonyms of `arguments`, or the form of services' own calls."""
     if not isinstance(entry, dict):
         return CallText("", compact(entry), readable=False)
     fields = cast("dict[str, Any]", entry)
@@ -156,20 +155,20 @@ def _call(entry: object, functions: Sequence[Mapping[str, Any]]) -> CallText:
 
 
 def _given(fields: Mapping[str, Any], properties: Mapping[str, Any]) -> object:
-    """The arguments among the fields of a call; where they are under no key, those that the tool knows by name."""
+    """The arguments in a call's fields; without a key of their own, those fields that the tool declares."""
     for key in _ARGUMENTS:
         if key in fields and (key in _ARGUMENTS[:2] or key not in properties):
             return fields[key]
     return {key: value for key, value in fields.items() if key in properties and key not in {"name", "function"}}
 
 
-def _beside(text: str) -> str:
-    """Code as it stands after its tag, without the closing one and the line's end before that."""
+def _trailing_code(text: str) -> str:
+    """The code after `<code>`, without the closing tag and the line break before it."""
     return text.removesuffix("</code>").removesuffix("\n") if text.endswith("</code>") else text
 
 
 def _with_code(call: CallText, code: str) -> CallText:
-    """The call with the code that the model wrote beside its arguments."""
+    """The call with the code that followed its arguments."""
     arguments = json.loads(call.arguments)
     if not isinstance(arguments, dict):
         return call
@@ -181,3 +180,74 @@ def _from_xml(body: str, functions: Sequence[Mapping[str, Any]], *, mend: bool) 
     if found is None:
         return [CallText("", body, readable=False)]
     return [CallText(name, compact(arguments)) for name, arguments in found]
+
+
+_FUNCTION: Final = re.compile(r"<function=([^<>\n]*+)>(.*?)(?:</function>|(?=<function=)|\Z)", re.DOTALL)
+_VALUE: Final = re.compile(r"<parameter=([^<>\n]*+)>(.*?)(?:</parameter>|(?=<parameter=)|\Z)", re.DOTALL)
+
+
+def is_xml(body: str) -> bool:
+    """Whether the body of a call is written so."""
+    return body.startswith("<function=")
+
+
+def read_xml(
+    body: str, functions: Sequence[Mapping[str, Any]], *, whole: bool = False
+) -> list[tuple[str, dict[str, Any]]] | None:
+    """Names and arguments of the calls; `None` where one has no name.
+
+    Args:
+        body: The text.
+        functions: The tools on offer. What their schemas call text stays as it is, other values are read as JSON.
+        whole: Whether each end tag must be there.
+    """
+    if whole and not body.rstrip().endswith("</function>"):
+        return None
+    calls: list[tuple[str, dict[str, Any]]] = []
+    for found in _FUNCTION.finditer(body):
+        name = found.group(1).strip().strip("\"'")
+        if not name:
+            return None
+        calls.append((name, dict(_arguments(found.group(2), properties_of(name, functions)))))
+    return calls or None
+
+
+def _arguments(text: str, properties: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for found in _VALUE.finditer(text):
+        key, value = found.group(1).strip().strip("\"'"), found.group(2)
+        yield key, _value(value.removeprefix("\n").removesuffix("\n"), properties.get(key))
+
+
+def properties_of(name: str, functions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The schemas of the arguments of one of `functions`, whatever is missing of them."""
+    schema: object = next((f.get("parameters") for f in functions if f.get("name") == name), None)
+    found: object = cast("dict[str, Any]", schema).get("properties") if isinstance(schema, dict) else None
+    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+
+
+def _value(text: str, schema: object) -> Any:
+    if not isinstance(schema, dict):
+        return text
+    types = _types(cast("dict[str, Any]", schema))
+    if "null" in types and text.strip().lower() in {"null", "none"}:
+        return None
+    if not types or "string" in types:
+        return text
+    try:
+        return read_value(_LITERALS.get(text.strip().lower(), text))
+    except (ValueError, RecursionError):
+        return text
+
+
+_LITERALS: Final = {"true": "true", "false": "false"}
+
+
+def _types(schema: Mapping[str, Any]) -> set[str]:
+    """The JSON types that a value may have; none where the schema does not say."""
+    kinds: object = schema.get("type")
+    names = {kinds} if isinstance(kinds, str) else {k for k in cast("list[Any]", kinds or []) if isinstance(k, str)}
+    for options in (schema.get("anyOf"), schema.get("oneOf")):
+        for option in cast("list[Any]", options or []):
+            if isinstance(option, dict):
+                names |= _types(cast("dict[str, Any]", option))
+    return names

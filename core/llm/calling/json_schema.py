@@ -1,23 +1,21 @@
-"""The template for small models: a router whose output a grammar constrains, and plain questions about results.
+"""The template for small models: a choice constrained by a JSON schema, then plain questions about results.
 
-A model of half a billion parameters writes no reliable tags, but it fills in a schema: it chooses a tool or
-`respond`. Once a tool has answered, the tools leave the prompt and the model is asked about the facts alone.
+A model of half a billion parameters writes no reliable tags, but fills in a schema: it chooses a tool or `respond`.
+Once a tool has answered, the tools leave the prompt and the model is asked about the facts alone.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TYPE_CHECKING, Any, cast
 
 from core.llm.calling.call_text import CallText, call_events, read_calls
-from core.llm.calling.json_schema_words import EXAMPLES, ROUTER, asked_about, example_lines
+from core.llm.calling.json_schema_prompts import CODE, EXAMPLES, ROUTER, asked_about, example_lines, needed, with_need
 from core.llm.calling.neutral import Restored, neutral, restored
 from core.llm.calling.nous import with_system
-from core.llm.calling.plain_needs import CODE, needed, with_need
-from core.llm.calling.respond_reader import RespondReader
 from core.llm.request import call_ids, named_choice
 from core.messages.events import Event, TextDelta
 from core.messages.json_text import compact
@@ -41,21 +39,21 @@ class JsonSchemaTemplate:
             return replace(request, messages=tuple(facts_messages(request.messages, request.lang)), functions=())
         functions = _offered(request)
         names = {str(function["name"]) for function in functions}
-        messages = with_need(_spoken(request.messages), names, request.lang)
+        messages = with_need(_without_calls(request.messages), names, request.lang)
         messages = with_system(messages, router_text(functions, request.lang))
         only = named_choice(request) or (CODE if names == {CODE} and len(request.functions) > 1 else "")
         generate = {**request.generate, "response_format": response_format(functions, only)}
         return replace(request, messages=tuple(messages), functions=(), generate=generate)
 
     def reader(self, request: ChatRequest) -> RouterReader | PlainReader:
-        """Reads the choice; a reply about facts is plain text."""
+        """Parses the choice; a reply about facts is plain text."""
         if not _routes(request):
             return PlainReader()
         return RouterReader(request)
 
 
 class PlainReader:
-    """Passes text through: nothing is called any more."""
+    """Passes text through, without calls."""
 
     calls = 0
 
@@ -68,16 +66,16 @@ class PlainReader:
         return [TextDelta(text)] if text else []
 
     def close(self, *, cut: bool = False) -> list[Event]:
-        """Nothing is held back."""
+        """Nothing remains."""
         del cut
         return []
 
 
 class RouterReader:
-    """Reads the constrained JSON: the answer's text as it grows, or the call when it is whole.
+    """Parses the constrained JSON: the answer's text as it streams, or the call once it is complete.
 
     Args:
-        request: What was asked, before the template prepared it.
+        request: As it was before the template prepared it.
     """
 
     def __init__(self, request: ChatRequest) -> None:
@@ -94,7 +92,7 @@ class RouterReader:
         return [TextDelta(said)] if said else []
 
     def close(self, *, cut: bool = False) -> list[Event]:
-        """The call, if it was one; what is no choice at all is shown as it is."""
+        """The call, if it is one; invalid JSON is shown as text."""
         if self._respond.found:
             return []
         whole = self._respond.seen
@@ -115,7 +113,7 @@ def _unfenced(text: str) -> str:
 
 
 def _response(call: CallText) -> str:
-    """The text of an answer that did not come as one."""
+    """The text of a `respond` choice that was not streamed."""
     try:
         arguments = json.loads(call.arguments)
     except ValueError:
@@ -124,11 +122,11 @@ def _response(call: CallText) -> str:
 
 
 def response_format(functions: Sequence[Mapping[str, Any]], only: str = "") -> dict[str, Any]:
-    """The schema of one choice, in the form that OpenAI's `response_format` takes.
+    """The schema of the choice, as OpenAI's `response_format`.
 
     Args:
         functions: The tools on offer.
-        only: The one tool that must be called; empty where the model may choose or just answer.
+        only: The one tool that must be called; empty if the model may choose or answer.
     """
     chosen = [f for f in functions if not only or f.get("name") == only]
     options = [_option(str(f["name"]), _simple(f.get("parameters") or {})) for f in chosen]
@@ -150,21 +148,21 @@ def router_text(functions: Sequence[Mapping[str, Any]], lang: Lang) -> str:
 
 
 def facts_messages(messages: Sequence[Message], lang: Lang) -> list[Message]:
-    """The conversation whose last question is asked again together with what the tools found."""
+    """The conversation, with its last question asked about the tools' results."""
     last = max((index for index, message in enumerate(messages) if message.role == USER), default=0)
     results = [neutral(message.get_text_content()).strip() for message in messages[last:] if message.role == FUNCTION]
-    if not results or messages[last].role != USER:  # nothing was found since the question, or there is none
-        return _spoken(messages)
+    if not results or messages[last].role != USER:  # no results since the question, or no question
+        return _without_calls(messages)
     said = [m for m in messages[last + 1 :] if m.role == ASSISTANT and not m.function_call and m.get_text_content()]
     question = neutral(messages[last].get_text_content())
     asked = asked_about("\n".join(filter(None, results)), question, lang)
-    return [*_spoken(messages[:last]), *asked, *said]
+    return [*_without_calls(messages[:last]), *asked, *said]
 
 
 def _offered(request: ChatRequest) -> Sequence[Mapping[str, Any]]:
-    """The tools of the choice. Code is among several only where it is plainly asked for, and then it is all of them.
+    """The tools of the choice; the code interpreter only if code is plainly needed, and then alone.
 
-    So small a model would run code for "What is Python?", and do a plot with the calculator.
+    A small model would run code for "What is Python?", and plot with the calculator.
     """
     others = [function for function in request.functions if function["name"] != CODE]
     if named_choice(request) or not others or len(others) == len(request.functions):
@@ -177,7 +175,7 @@ def _offered(request: ChatRequest) -> Sequence[Mapping[str, Any]]:
 
 
 def _routes(request: ChatRequest) -> bool:
-    """Whether the model chooses; it does not once results stand after the last question."""
+    """Whether the model chooses a tool: not once there are results after the last question."""
     after: list[Message] = []
     for message in reversed(request.messages):
         if message.role == USER:
@@ -186,8 +184,8 @@ def _routes(request: ChatRequest) -> bool:
     return bool(request.functions) and not any(message.role == FUNCTION for message in after)
 
 
-def _spoken(messages: Iterable[Message]) -> list[Message]:
-    """What people and the model said; calls and results of earlier turns are left out, they would only confuse."""
+def _without_calls(messages: Iterable[Message]) -> list[Message]:
+    """The messages without calls and results of earlier turns, which would confuse a small model."""
     spoken: list[Message] = []
     for message in messages:
         if message.role == SYSTEM:
@@ -204,7 +202,7 @@ def _option(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _simple(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """The parts of a schema that every grammar compiler understands."""
+    """The keywords of a schema that every grammar compiler supports."""
     kept: dict[str, Any] = {key: schema[key] for key in _KEPT if key in schema and key != "description"}
     if "properties" in kept:
         kept["properties"] = {name: _simple(field) for name, field in kept["properties"].items()}
@@ -216,3 +214,90 @@ def _simple(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _fields(schema: Mapping[str, Any]) -> str:
     fields: Mapping[str, Any] = schema.get("properties") or {}
     return compact({name: field.get("description") or field.get("type", "") for name, field in fields.items()})
+
+
+_BEFORE = ("{", '"name"', ":", '"respond"', ",", '"arguments"', ":", "{", '"text"', ":", '"')
+"""The tokens before the text, with any white space between."""
+_SPACE = re.compile(r"\s*+")
+_SPECIAL = re.compile(r'["\\]')
+_ESCAPE = re.compile(r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[^u])")
+_LONGEST_ESCAPE = 12
+
+
+@dataclass(slots=True)
+class RespondReader:
+    """Streams the text of `{"name": "respond", "arguments": {"text": "…"}}` while the JSON is being written."""
+
+    found: bool = False
+    _kept: list[str] = field(default_factory=list[str])
+    _rest: str = ""  # an unfinished token or escape
+    _part: int = 0  # index of the next of `_BEFORE`
+    _ended: bool = False
+
+    @property
+    def seen(self) -> str:
+        """All JSON so far, until the string begins."""
+        return "".join(self._kept)
+
+    def feed(self, text: str) -> str:
+        """The string's new characters, unescaped."""
+        if not self.found:
+            self._kept.append(text)
+        if self._ended:
+            return ""
+        text, at = self._rest + text, 0
+        if not self.found:
+            at = self._begin(text)
+            if not self.found:
+                return ""
+        return self._unescape(text, at)
+
+    def _begin(self, text: str) -> int:
+        """Consume the tokens before the string; returns where they end."""
+        at = 0
+        while self._part < len(_BEFORE):
+            space = _SPACE.match(text, at)
+            at = space.end() if space else at
+            part = _BEFORE[self._part]
+            if not text.startswith(part, at):
+                self._rest = text[at : at + len(part)]
+                self._ended = not part.startswith(self._rest)  # other JSON
+                return at
+            at += len(part)
+            self._part += 1
+        self.found, self._kept = True, []
+        return at
+
+    def _unescape(self, text: str, at: int) -> str:
+        """Unescape what is complete; an unfinished escape waits."""
+        pieces: list[str] = []
+        while at < len(text):
+            special = _SPECIAL.search(text, at)
+            stop = special.start() if special else len(text)
+            pieces.append(text[at:stop])
+            at = stop
+            if special is None:
+                break
+            if text[at] == '"':
+                self._ended = True
+                break
+            escape = _ESCAPE.match(text, at)
+            if escape is None or _may_be_half_a_pair(escape.group(), len(text) - escape.end()):
+                self._ended = escape is None and len(text) - at >= _LONGEST_ESCAPE  # not an escape
+                break
+            pieces.append(_resolved(escape.group()))
+            at = escape.end()
+        self._rest = text[at:] if not self._ended else ""
+        return "".join(pieces)
+
+
+def _may_be_half_a_pair(escape: str, following: int) -> bool:
+    return len(escape) == 6 and escape[2:4].lower() in {"d8", "d9", "da", "db"} and following < 6
+
+
+def _resolved(escape: str) -> str:
+    try:
+        text: str = json.loads(f'"{escape}"')
+    except ValueError:
+        return escape[1:]
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

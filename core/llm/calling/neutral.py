@@ -1,4 +1,4 @@
-"""Text from documents, tools and people is data: it cannot forge our tags or a model's special tokens."""
+"""Text of users, documents and tools made safe for prompts: no forged tags or special tokens; past calls as text."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import re
 from typing import TYPE_CHECKING
 
 from core.messages.content import ContentItem
-from core.messages.message import FUNCTION, Message
+from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
-# `<|im_start|>` and its kin in any vendor's spelling, and the marks of Llama, Mistral, Gemma and GLM.
+    from core.llm.request import Lang
+
+# Special tokens such as `<|im_start|>` in any vendor's spelling, and those of Llama, Mistral, Gemma and GLM.
 _TOKENS = (
     r"<(?=[|｜])|<(?=/?(?:s|start_of_turn|end_of_turn|bos|eos|pad|unk|sop|unused\d+)>)|<(?=<?/?SYS>>)"
     r"|\[(?=/?(?:INST|TOOL_CALLS|TOOL_RESULTS|AVAILABLE_TOOLS|SYSTEM_PROMPT|gMASK)\])"
@@ -22,7 +24,7 @@ _TAGS = (
 _TOKEN = re.compile(_TOKENS, re.IGNORECASE)
 _TOKEN_OR_TAG = re.compile(f"{_TOKENS}|{_TAGS}", re.IGNORECASE)
 
-_BREAK = "\u200b"  # zero-width space: the text still reads the same, but is no token any more
+_BREAK = "\u200b"  # zero-width space: looks the same, but is no token
 _BROKEN = re.compile(f"([<✿\\[]){_BREAK}")
 
 
@@ -37,18 +39,18 @@ def neutral(text: str) -> str:
 
 
 def neutral_json(text: str) -> str:
-    """JSON text that says the same, with what begins a token or a tag in one of its strings as an escape."""
+    """Equivalent JSON text, with the first character of each token or tag in a string escaped."""
     return _TOKEN_OR_TAG.sub(_escaped, text)
 
 
 class Restored:
-    """Takes out of a growing reply the breaks that a model repeats: what it says and calls is no prompt of ours."""
+    """Removes from a growing reply the break characters that the model repeats from its prompt."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def feed(self, text: str) -> str:
-        """The text as it was before it was made neutral."""
+        """The next part of the text, without breaks."""
         if not text:
             return text
         before, self._last = self._last, text[-1]
@@ -58,17 +60,17 @@ class Restored:
 
 
 def restored(text: str) -> str:
-    """A whole text as it was before it was made neutral."""
+    """A complete text without breaks."""
     return _BROKEN.sub(r"\1", text) if _BREAK in text else text
 
 
 def neutral_items(items: Iterable[ContentItem]) -> list[ContentItem]:
-    """Content whose texts are neutral; what is no text stays the same object."""
+    """The items with their texts neutral; unaffected ones stay the same objects."""
     return [_neutral_item(item) for item in items]
 
 
 def harmless_results(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """The messages, special tokens in the results of tools broken apart; what has none stays the same object."""
+    """The messages with special tokens in tool results broken apart; unaffected ones stay the same objects."""
     made = tuple(_harmless(message) if message.role == FUNCTION else message for message in messages)
     return messages if all(new is old for new, old in zip(made, messages, strict=True)) else made
 
@@ -94,3 +96,44 @@ def _broken(match: re.Match[str]) -> str:
 
 def _escaped(match: re.Match[str]) -> str:
     return f"\\u{ord(match.group()):04x}"
+
+
+_CALLED = {
+    "en": '\n\nThe tool "{name}" was called with these arguments: \n{arguments}',
+    "zh": '\n\n工具"{name}"被调用时使用了以下参数：\n{arguments}',
+}
+_RETURNED = {
+    "en": "\n\nThe tool has returned the following result: \n",
+    "zh": "\n\n该工具返回了以下结果：\n",
+}
+_NOTHING = {"en": "No result.", "zh": "没有结果。"}
+
+
+def has_calls(messages: Sequence[Message]) -> bool:
+    """Whether the conversation contains a call or a result."""
+    return any(message.function_call is not None or message.role == FUNCTION for message in messages)
+
+
+def flattened(messages: Sequence[Message], lang: Lang) -> list[Message]:
+    """The conversation with calls and results as text in the question before them, for a model without tools."""
+    flat: list[Message] = []
+    for message in messages:
+        if message.role == FUNCTION:
+            items = neutral_items(message.items) or [ContentItem(text=_NOTHING[lang])]
+            _add_to_question(flat, [ContentItem(text=_RETURNED[lang]), *items])
+        elif message.function_call is not None:
+            if message.items:
+                flat.append(Message(ASSISTANT, message.content, name=message.name))
+            call = message.function_call
+            text = _CALLED[lang].format(name=call.name, arguments=neutral_json(call.arguments))
+            _add_to_question(flat, [ContentItem(text=text)])
+        elif message.role != ASSISTANT or message.items:
+            flat.append(message)
+    return flat
+
+
+def _add_to_question(flat: list[Message], items: list[ContentItem]) -> None:
+    if flat and flat[-1].role == USER:
+        flat[-1] = Message(USER, [*flat[-1].items, *items], name=flat[-1].name)
+    else:
+        flat.append(Message(USER, items))

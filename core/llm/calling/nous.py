@@ -52,7 +52,7 @@ class NousTemplate:
     """Tools in the system message, calls and results as tagged text."""
 
     def prepare(self, request: ChatRequest) -> ChatRequest:
-        """The request with everything about tools as text."""
+        """The request with tools, calls and results as text."""
         messages = [*_merged(request.messages)]
         tools = tools_text(request.functions)
         if choice := named_choice(request):
@@ -62,19 +62,19 @@ class NousTemplate:
         return replace(request, messages=tuple(with_system(messages, tools)), functions=())
 
     def reader(self, request: ChatRequest) -> ReplyReader:
-        """Reads tagged calls, and a call that is the whole reply without its tag."""
+        """Parses tagged calls, and a reply that is only a call without its tag."""
         return ReplyReader(request, TAGGED, TaggedBody())
 
 
 class TaggedBody:
-    """A call between `<tool_call>` and `</tool_call>`."""
+    """Calls between `<tool_call>` and `</tool_call>`."""
 
     def read(self, piece: Piece, request: ChatRequest, *, cut: bool) -> tuple[list[CallText], str]:
-        """The calls; nothing else stands between the tags."""
+        """The calls; there is no text after them."""
         mend = piece.closed or (not cut and may_be_mended(piece.text))
         return read_calls(piece.text, request.functions, mend=mend), ""
 
-    def written(self, piece: Piece) -> str:
+    def with_tags(self, piece: Piece) -> str:
         """The piece with its tags."""
         return f"<tool_call>{piece.text}{'</tool_call>' if piece.closed else ''}"
 
@@ -86,7 +86,7 @@ def tools_text(functions: Sequence[dict[str, object]]) -> str:
 
 
 def with_system(messages: list[Message], text: str) -> list[Message]:
-    """`text` at the end of the system message, which is made where there is none."""
+    """The messages with `text` at the end of the system message, which is added if there is none."""
     if messages and messages[0].role == SYSTEM:
         items = [*messages[0].items, ContentItem(text="\n\n" + text)]
         return [Message(SYSTEM, items), *messages[1:]]
@@ -94,7 +94,7 @@ def with_system(messages: list[Message], text: str) -> list[Message]:
 
 
 def _merged(messages: Sequence[Message]) -> Iterator[Message]:
-    """Calls become assistant text, results user text; neighbours of one speaker become one message."""
+    """Calls as assistant text, results as user text; neighbours of one role are joined."""
     open_message: Message | None = None
     for message in messages:
         fresh = _as_text(message)

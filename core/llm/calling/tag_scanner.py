@@ -1,15 +1,77 @@
-"""Splits a growing reply into text, thought and calls, wherever the chunks were cut: one scanner for every format."""
+"""Splits a growing reply into text, thought and calls, wherever chunks were cut: one scanner for every format."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+import re
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
 
-from core.llm.calling.quotation import Quotation
 from core.llm.calling.tags import THINK, Guard, Marks, Tags, marks_of
 
-if TYPE_CHECKING:
-    import re
+_FENCE = re.compile(r"\s*(`{3,}|~{3,})([^\n]*)\Z")
+
+_TICKS = re.compile("`+")
+_FEWEST = 3  # characters of a fence
+
+
+@dataclass(slots=True)
+class Quotation:
+    """Tracks code fences and inline code in growing Markdown; text is parsed only when asked about."""
+
+    _new: list[str] = field(default_factory=list[str])  # not parsed yet
+    _line: list[str] = field(default_factory=list[str])  # the last line so far
+    _lead: str = ""  # its first characters after white space
+    _runs: int = 0  # of backticks in it
+    _in_run: bool = False  # whether it ends with one
+    _fence: str = ""
+
+    def add(self, text: str) -> None:
+        """Append text."""
+        self._new.append(text)
+
+    def new_line(self) -> None:
+        """Start a new line, after something that is not text."""
+        self._new.append("\n")
+
+    def holds(self) -> bool:
+        """Whether the next character is inside code."""
+        self._catch_up()
+        return bool(self._fence) or self._runs % 2 == 1 or self._lead in {"```", "~~~"}
+
+    def at_line_start(self) -> bool:
+        """Whether only white space precedes on the current line."""
+        self._catch_up()
+        return not self._lead
+
+    def _catch_up(self) -> None:
+        text, self._new = "".join(self._new), []
+        first, *others = text.split("\n")
+        self._go_on(first)
+        for each in others:
+            self._read("".join(self._line))
+            self._line, self._lead, self._runs, self._in_run = [], "", 0, False
+            self._go_on(each)
+
+    def _go_on(self, part: str) -> None:
+        """Append to the current line."""
+        if not part:
+            return
+        self._line.append(part)
+        self._runs += len(_TICKS.findall(part)) - (self._in_run and part[0] == "`")
+        self._in_run = part[-1] == "`"
+        if len(self._lead) < _FEWEST:
+            self._lead = (self._lead + part if self._lead else part.lstrip())[:_FEWEST]
+
+    def _read(self, line: str) -> None:
+        found = _FENCE.match(line)
+        if found is None:
+            return
+        marks, said = found.groups()
+        if not self._fence:
+            self._fence = "" if marks[0] in said else marks
+        elif marks.startswith(self._fence) and not said.strip():
+            self._fence = ""
+
 
 Mode: TypeAlias = Literal["text", "thought", "call"]
 _GUARDED: dict[Guard, dict[str, Guard]] = {
@@ -18,31 +80,31 @@ _GUARDED: dict[Guard, dict[str, Guard]] = {
     "xml": {"<parameter=": "value"},
     "value": {"</parameter>": "xml"},
 }
-"""Inside a call: what begins or ends a stretch in which a tag is but text."""
-_SOON = 1_000  # characters of a call of unknown form that are looked at anew with each more
-_MOST_AGAIN = 20  # calls with a string that never ends, in one reply, of which the rest is read once more
+"""Inside a call: what begins or ends a stretch without tags."""
+_SOON = 1_000  # characters of a call of undecided form that are rescanned with each chunk
+_MOST_AGAIN = 20  # rescans of a reply after calls with unterminated strings
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A stretch of the reply; that of a call is whole, the others may go on in the next piece."""
+    """A stretch of the reply; calls are complete, text and thoughts may continue in the next piece."""
 
     mode: Mode
     text: str
     closed: bool = True
-    """Whether the call ended; one that did not is the last thing of the reply."""
+    """Whether the call was closed; an unclosed one is the last piece."""
 
 
 class TagScanner:
-    """Feed it text; it tells what is certain and holds back what may be the start of a tag.
+    """An incremental scanner: returns what is certain and holds back what may begin a tag.
 
-    A tag in a code fence, in inline code or in a thought is quotation, and stays what it is. The end of a call counts
-    only outside its strings. White space beside a call or a thought is dropped.
+    Tags in code fences, inline code and thoughts are literal. The end of a call counts only outside its strings. White
+    space around calls and thoughts is dropped.
 
     Args:
         tags: The format.
         mode: `thought` for a reply that begins inside a thought.
-        after_tag: Whether a tag stood just before the reply: white space and a colon at its start belong to that.
+        after_tag: Whether the prompt ended with a tag: white space and a colon at the start belong to it.
     """
 
     def __init__(self, tags: Tags, mode: Mode = "text", *, after_tag: bool = False) -> None:
@@ -51,7 +113,7 @@ class TagScanner:
         self._marks: Marks = marks_of(tags)
         self._quotation = Quotation()
         self._held = ""
-        self._waiting: list[str] = []  # what came after that, while there is too little more of it
+        self._waiting: list[str] = []  # chunks after that, until there are enough to rescan
         self._enough = 0
         self._space: list[str] = []
         self._body: list[str] = []
@@ -60,13 +122,13 @@ class TagScanner:
         self._over = False
         self._said = False  # whether there was text since the last tag
         self._tagged = False  # whether there was a tag
-        self._fresh = True  # whether a thought has just begun: line breaks at its start are no part of it
-        # What was left out just before: a colon and white space go with it.
+        self._fresh = True  # whether a thought has just begun: leading line breaks are dropped
+        # What was dropped just before: a colon and white space go with it.
         self._after: Literal["", "mark", "colon"] = "mark" if after_tag else ""
 
     @property
     def settled(self) -> bool:
-        """Whether all that may still come is text."""
+        """Whether only text can still come."""
         return self._over_thinking and self.mode == "text" and not self._held and not self._space
 
     @property
@@ -74,7 +136,7 @@ class TagScanner:
         return self.tags.thoughts == "start" and not self.tags.opens and self._said
 
     def feed(self, text: str) -> list[Piece]:
-        """What is certain after more text."""
+        """The pieces that more text makes certain."""
         pieces: list[Piece] = []
         if self._over:
             return pieces
@@ -85,10 +147,10 @@ class TagScanner:
         return pieces
 
     def close(self, *, cut: bool = False) -> list[Piece]:
-        """The rest, when no more text comes.
+        """The remaining pieces.
 
         Args:
-            cut: Whether the reply was cut off: what stands in the last call is then not taken apart any more.
+            cut: Whether the reply was cut off: an unterminated call is then not rescanned.
         """
         pieces: list[Piece] = []
         if not self._over:
@@ -126,7 +188,7 @@ class TagScanner:
             at = self._step(pieces, text, at)
 
     def _step(self, pieces: list[Piece], text: str, at: int) -> int | None:
-        """Take what comes before the next mark, and the mark; where it ends, if there may be another."""
+        """Consume up to the next mark and the mark; returns where it ends, `None` if there is no more."""
         if self.mode == "call" and self._guard == "undecided":
             self._guard = self.tags.guard(text, at)
             if self._guard == "undecided":
@@ -170,7 +232,7 @@ class TagScanner:
     def _mark_in_thought(self, pieces: list[Piece], mark: str) -> None:
         if mark != THINK:
             self._begin("text")
-        elif not self._fresh:  # at the very start it opens the thought that was open already
+        elif not self._fresh:  # at the very start it repeats the tag of the open thought
             self._think(pieces, mark)
 
     def _mark_in_text(self, pieces: list[Piece], mark: str) -> None:
@@ -185,14 +247,14 @@ class TagScanner:
         return self._quotation.at_line_start() and (self.tags.thoughts == "lines" or not (self._said or self._tagged))
 
     def _meet(self, mark: str) -> None:
-        """A tag of a call, outside of one."""
+        """Handle a tag outside of a call."""
         if mark in self.tags.opens:
             self._begin("call")
         elif mark in self.tags.invents and self._calls:
             self._over = True
         elif mark in self.tags.closes:
             self._begin("text")
-        else:  # it says nothing by itself
+        else:  # one of `drops`
             if self.mode == "text" and self._said:
                 self._space = self._space or ["\n"]
             else:
@@ -217,7 +279,7 @@ class TagScanner:
         self._meet(mark)
 
     def _ends_early(self, pieces: list[Piece], *, cut: bool) -> bool:
-        """The reply is over within a call. Where a string never ended, the first tag ends the call all the same."""
+        """At the end inside an unterminated string, end the call at its first tag; whether there was one."""
         if cut or self._guard not in {"string", "value"}:
             return False
         body = "".join(self._body) + self._held
@@ -240,7 +302,7 @@ class TagScanner:
         _add(pieces, "thought", text)
 
     def _say(self, pieces: list[Piece], text: str) -> None:
-        """Pass text on, but hold back white space that may turn out to stand beside a call."""
+        """Pass on text, holding back white space that may turn out to precede a call."""
         if not text:
             return
         self._quotation.add(text)
@@ -250,7 +312,7 @@ class TagScanner:
             text, self._space = text.lstrip(), []
         said = text.rstrip()
         if not self.tags.opens and (said or self._said):
-            said = text  # no call can stand beside it
+            said = text  # there are no calls in this format
         elif not said:
             self._space += [text] if text else []
             return

@@ -1,4 +1,4 @@
-"""The tags of the formats that models write calls in, and what is looked for at each place."""
+"""The tags of each call format, and the patterns to search for in each state of the scanner."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ RESULT: Final = "✿RESULT✿"
 RETURN: Final = "✿RETURN✿"
 
 Guard: TypeAlias = Literal["undecided", "none", "json", "string", "xml", "value"]
-"""What, inside a call, protects a tag from being taken for one."""
+"""What protects text inside a call from being taken for a tag."""
 
 _XML: Final = "<function"
 _LONGEST_NAME: Final = 200  # characters between `✿FUNCTION✿` and `✿ARGS✿`
 _SPACE: Final = re.compile(r"\s*+")
 _BEFORE_ARGUMENTS: Final = re.compile(r"[: \t\r\n]*+")
 _FEWEST_HIDDEN: Final = {"<": 5, "✿": 2}
-"""A reply may end in `a <` and mean it; from so many characters of a tag on it is half a tag, and never shown."""
+"""A reply may end in `a <`; from this many characters on, the start of a tag at the end is hidden."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +31,11 @@ class Tags:
     """The tags of one format.
 
     Args:
-        opens: What begins a call, and ends the one before it.
-        closes: What ends a call.
-        invents: What begins a result, which is not the model's to write: after a call, the rest is not read.
-        drops: What says nothing by itself and is left out of the text, with a colon after it.
-        thoughts: Where a thought may begin: at the start of the reply, or at the start of any line.
+        opens: Begin a call, and end the one before it.
+        closes: End a call.
+        invents: Begin a result, which the model must not write: after a call, the rest is ignored.
+        drops: Dropped from the text, with a colon after them.
+        thoughts: Where a thought may begin: at the start of the reply, or of any line.
     """
 
     opens: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Tags:
     thoughts: Literal["start", "lines"] = "lines"
 
     def guard(self, text: str, at: int = 0) -> Guard:
-        """What protects tags in a call that begins there; the same for every longer one once it is decided."""
+        """The guard for a call whose body begins at `at`; final once it is not `undecided`."""
         return _marked_guard(text, at) if FUNCTION in self.opens else _tagged_guard(text, at)
 
 
@@ -56,7 +56,7 @@ MARKED: Final = Tags((FUNCTION,), (), (RESULT,), (RETURN,))
 
 @dataclass(frozen=True, slots=True)
 class Sought:
-    """What is looked for at one place."""
+    """The pattern to search for in one state."""
 
     pattern: re.Pattern[str]
     starts: tuple[str, ...]
@@ -65,14 +65,14 @@ class Sought:
 
     @classmethod
     def of(cls, *tags: str, more: str = "", starts: tuple[str, ...] = ()) -> Sought:
-        """Tags, and a pattern `more`; `starts` are longer things of which a chunk may end in the beginning."""
+        """Tags and a pattern `more`; `starts`: further strings whose beginning may end a chunk."""
         pattern = "|".join([*map(re.escape, tags), *filter(None, [more])])
         starts = (*tags, *starts)
         firsts = "".join(dict.fromkeys(start[0] for start in starts))
         return cls(re.compile(pattern or "(?!)", re.DOTALL), starts, firsts, max(map(len, starts), default=0))
 
     def open_end(self, text: str) -> int:
-        """How many characters at the end of `text` may be the start of something sought."""
+        """The number of characters at the end of `text` that may begin a match."""
         low = max(0, len(text) - self.longest + 1)
         at = max((text.rfind(first, low) for first in self.firsts), default=-1)
         if at < 0:
@@ -82,7 +82,7 @@ class Sought:
 
 
 class Marks:
-    """What is looked for in a reply of one format."""
+    """The patterns for replies of one format."""
 
     def __init__(self, tags: Tags) -> None:
         self.tags_of_calls = frozenset([*tags.closes, *tags.opens, *tags.invents, *tags.drops])
@@ -99,20 +99,20 @@ class Marks:
         }
 
     def sought(self, mode: Literal["text", "thought", "call"], guard: Guard) -> Sought:
-        """What ends the stretch that the scanner is in."""
+        """The pattern that ends the current stretch."""
         if mode == "text":
             return self._text
         return self._thought if mode == "thought" else self._call[guard]
 
     def is_half_a_tag(self, text: str) -> bool:
-        """Whether a text that the reply ends with can be nothing but the beginning of a tag."""
+        """Whether the end of a reply is the beginning of a tag."""
         enough = bool(text) and len(text) >= _FEWEST_HIDDEN.get(text[0], 1)
         return enough and any(tag.startswith(text) for tag in (*self.tags_of_calls, THINK, END_THINK))
 
 
 @cache
 def marks_of(tags: Tags) -> Marks:
-    """What is looked for in a reply with these tags."""
+    """The patterns for these tags, compiled once."""
     return Marks(tags)
 
 

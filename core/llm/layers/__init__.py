@@ -1,1 +1,1 @@
-"""What surrounds every model, one concern a file."""
+"""The layers around every model."""

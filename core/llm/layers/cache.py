@@ -1,4 +1,4 @@
-"""Answers the same request again from the disk, where the user asked for that with `cache_dir`."""
+"""Answers a repeated request from a cache on disk, if `cache_dir` is set."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from core.llm.service import Served
     from core.messages.events import Event
 
-_LONGEST_LOOK = 5.0  # seconds; a cache that takes longer is no help
+_TIMEOUT = 5.0  # seconds; a slower cache is no help
 
 
 def cache(model: Served) -> Layer:
-    """The layer for one model. Without `cache_dir`, in `generate_cfg` or beside it, it adds nothing.
+    """The layer for one model; inactive without `cache_dir` in `generate_cfg` or beside it.
 
-    `cache_size` is the limit in bytes (256 MiB), `cache_age` the one in seconds (30 days). Only whole replies are
-    kept; they stream again, marked as a hit, and cost nothing. A damaged entry is a miss.
+    `cache_size` is the limit in bytes (256 MiB), `cache_age` the one in seconds (30 days). Only complete replies are
+    stored; a hit streams again, is marked as such, and costs nothing. A damaged entry is a miss.
 
     Raises:
         SettingsError: One of the three has a wrong value.
@@ -37,14 +37,14 @@ def cache(model: Served) -> Layer:
     def layer(request: ChatRequest, below: Source) -> Stream:
         place = request.generate.get("cache_dir") or model.cfg.get("cache_dir")
         return (
-            _cached(_Shelf.at(place, request.generate, model.cfg), model, request, below) if place else below(request)
+            _cached(_Store.at(place, request.generate, model.cfg), model, request, below) if place else below(request)
         )
 
     return layer
 
 
-async def _cached(shelf: _Shelf, model: Served, request: ChatRequest, below: Source) -> Stream:
-    key, known = await shelf.look(model, request)
+async def _cached(cache_store: _Store, model: Served, request: ChatRequest, below: Source) -> Stream:
+    key, known = await cache_store.look(model, request)
     if known:
         if request.notes is not None:
             request.notes.cache_hit = True
@@ -56,19 +56,19 @@ async def _cached(shelf: _Shelf, model: Served, request: ChatRequest, below: Sou
         async for event in events:
             seen.append(event)
             if key and isinstance(event, MessageFinished):
-                await shelf.keep(key, seen)
+                await cache_store.keep(key, seen)
             yield event
 
 
 @dataclass(frozen=True, slots=True)
-class _Shelf:
-    """Where replies are, and for how long."""
+class _Store:
+    """The store of replies, and their longest age in seconds."""
 
     store: ReplyStore
     age: float
 
     @classmethod
-    def at(cls, place: Any, *settings: Mapping[str, Any]) -> _Shelf:
+    def at(cls, place: Any, *settings: Mapping[str, Any]) -> _Store:
         from core.llm.reply_store import DEFAULT_BYTES, DEFAULT_SECONDS, reply_store
 
         if not isinstance(place, str | Path):
@@ -78,24 +78,23 @@ class _Shelf:
         return cls(reply_store(user_path(place), int(size)), age)
 
     async def look(self, model: Served, request: ChatRequest) -> tuple[str | None, list[Event]]:
-        """The request's key, and the reply that was kept under it, empty where there is none."""
+        """The request's key, and the reply stored under it, empty for a miss."""
         try:
-            async with asyncio.timeout(_LONGEST_LOOK):
+            async with asyncio.timeout(_TIMEOUT):
                 return await asyncio.to_thread(self._look, model, request, await model.account())
         except TimeoutError:
             return None, []
 
     async def keep(self, key: str, seen: list[Event]) -> None:
-        """Keep a reply that is over."""
+        """Store a finished reply."""
         try:
-            async with asyncio.timeout(_LONGEST_LOOK):
+            async with asyncio.timeout(_TIMEOUT):
                 await asyncio.to_thread(self._keep, key, seen)
-        except TimeoutError:  # the thread goes on; nobody waits for it
+        except TimeoutError:  # the thread finishes by itself
             return
 
     def _look(self, model: Served, request: ChatRequest, account: str) -> tuple[str | None, list[Event]]:
-        from core.llm.cache_key import cache_key
-        from core.llm.reply_json import unpacked
+        from core.llm.reply_store import cache_key, unpacked
 
         key = cache_key(model, request, account)
         kept = self.store.find(key, self.age) if key else None
@@ -105,7 +104,7 @@ class _Shelf:
             return key, []
 
     def _keep(self, key: str, seen: list[Event]) -> None:
-        from core.llm.reply_json import packed
+        from core.llm.reply_store import packed
 
         reply = packed(seen)
         if reply is not None:

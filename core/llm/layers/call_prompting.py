@@ -1,4 +1,4 @@
-"""Tools for models that a service offers none for: they go into the prompt, and calls are read from the text."""
+"""Tool calling through the prompt, for models whose service has no calling of its own: tools in, calls parsed out."""
 
 from __future__ import annotations
 
@@ -6,24 +6,26 @@ from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from core.errors import ModelServiceError, UnknownNameError
+from core.errors import ModelRefusedError, ModelServiceError, UnknownNameError
 from core.llm.calling.catalog import TEMPLATES
-from core.llm.calling.flat import flattened, has_calls
-from core.llm.calling.native_text import with_written_call
-from core.llm.calling.neutral import harmless_results
+from core.llm.calling.neutral import flattened, harmless_results, has_calls
+from core.llm.calling.reply_reader import with_written_call
 from core.llm.request import is_native, named_choice
-from core.messages.events import MessageFinished, TextDelta
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
 
 if TYPE_CHECKING:
-    from core.llm.calling.base import CallTemplate
+    import re
+    from collections.abc import Callable
+
+    from core.llm.calling.catalog import CallTemplate
     from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
 
 
 def call_prompting(model: ModelFacts) -> Layer:
-    """The layer for one model; it adds nothing where the service has calls of its own or nothing is on offer.
+    """The layer for one model; inactive if the service has tool calling or no tools are on offer.
 
     Raises:
-        UnknownNameError: `function_choice` names a tool that is not on offer, or `fncall_prompt_type` no template.
+        UnknownNameError: `function_choice` is not a tool on offer, or `fncall_prompt_type` not a template.
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
@@ -69,6 +71,31 @@ async def _prompted(template: CallTemplate, request: ChatRequest, below: Source)
                     yield event
         except ModelServiceError:
             for found in reader.close(cut=True):
-                if isinstance(found, TextDelta):  # what had been said is kept; no call of it will be answered
+                if isinstance(found, TextDelta):  # text so far is kept; its calls will not be answered
                     yield found
             raise
+
+
+async def native_first(model: ModelFacts, ask: Callable[[], Stream], no_calls: re.Pattern[str]) -> Stream:
+    """The reply to `ask`, asked once more with the tools in the prompt if the service turns out to have no calling.
+
+    Args:
+        model: Its `native_calls` becomes false then, so that the layers put the tools into the prompt.
+        ask: Sends the request.
+        no_calls: Finds that refusal by its words.
+    """
+    started = False
+    try:
+        async with aclosing(ask()) as events:
+            async for event in events:
+                started = started or not isinstance(event, MessageStarted)
+                yield event
+        return
+    except ModelRefusedError as error:
+        if started or not no_calls.search(error.message):
+            raise
+    model.native_calls = False
+    async with aclosing(ask()) as events:
+        async for event in events:
+            if not isinstance(event, MessageStarted):  # the first attempt announced it
+                yield event

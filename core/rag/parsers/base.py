@@ -1,4 +1,4 @@
-"""What every parser promises, and the small things that several need."""
+"""The `Parser` protocol and the values that parsers give, with the text helpers that several share."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """Words are about to be recognised on a page, or in a picture; that takes seconds."""
+    """OCR of a page or picture is about to begin; it takes seconds."""
 
     page: int
 
 
 @dataclass(frozen=True, slots=True)
 class Invisible:
-    """So many invisible characters were taken out since the last time."""
+    """The number of invisible characters removed since the last report."""
 
     removed: int
 
 
 Found: TypeAlias = About | PageShape | Block | Scanned | Invisible
 
-# Control characters but tab and line feed, the soft hyphen, zero-width spaces and marks that turn the writing direction
-# (they can make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
+# Control characters except tab and line feed, the soft hyphen, zero-width spaces, marks of writing direction (they can
+# make a name or a sentence look like another), and halves of surrogate pairs, which no file can hold.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b\u200e\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
 )
@@ -40,12 +40,12 @@ _UNSEEN = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What else the one who hands in a document says.
+    """Options of reading one document.
 
     Args:
         password: Opens it, if it is encrypted.
-        pictures: Whether words are also read in pictures, where the extra `ocr` is installed.
-        first_page: Of a PDF: those before it were read already.
+        pictures: Whether to use OCR, where the extra `ocr` is installed.
+        first_page: The page of a PDF to start from; those before it were read already.
     """
 
     password: str = field(default="", repr=False)
@@ -58,12 +58,12 @@ PLAIN = Wishes()
 
 @dataclass(slots=True)
 class Tally:
-    """How many invisible characters this process has taken out; it reads one document."""
+    """Counts the invisible characters removed by this process, which reads one document."""
 
     removed: int = 0
 
     def take(self) -> int:
-        """How many since the last time."""
+        """The count since the last call."""
         removed, self.removed = self.removed, 0
         return removed
 
@@ -84,7 +84,7 @@ class Parser(Protocol):
         ...
 
     def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:
-        """First an `About`, then page shapes and blocks in reading order; a `Scanned` before what takes long.
+        """First an `About`, then page shapes and blocks in reading order; a `Scanned` before each OCR.
 
         Runs in a worker process, so it may crash or hang without harm to others.
 
@@ -101,11 +101,11 @@ def ending(name: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without characters that cannot be seen or kept, line ends made one kind.
+    """The text without invisible and invalid characters, with uniform line ends.
 
-    Those that hide a text, and so are told to the reader, are counted in `tally`.
+    Characters that can hide text, and so are reported, are counted in `tally`.
     """
-    if text.isascii() and text.isprintable():  # so it mostly is
+    if text.isascii() and text.isprintable():  # the usual case
         return text
     text, removed = without_invisible(text)
     tally.removed += removed

@@ -1,4 +1,4 @@
-"""The parsers, and the choice among them: what a file holds counts before what its name says."""
+"""The parsers, and the choice among them: a file's content counts before its name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, LockedDocumentError, UnsupportedFormatError
 from core.rag.parsers.base import Parser, ending
-from core.rag.parsers.zip_limits import zip_kind
 from core.registry import Entry, Registry
 
 if TYPE_CHECKING:
@@ -16,29 +15,29 @@ if TYPE_CHECKING:
 PARSERS: Mapping[str, Entry] = {
     "pdf": Entry("core.rag.parsers.pdf:PdfParser"),
     "picture": Entry("core.rag.parsers.picture:PictureParser"),
-    "pdfium": Entry("core.rag.parsers.pdfium:PdfiumParser"),  # never asked: it takes the place of "pdf"
+    "pdfium": Entry("core.rag.parsers.pdf_pdfium:PdfiumParser"),  # never asked: the setting puts it in place of "pdf"
     "word": Entry("core.rag.parsers.word:WordParser"),
     "slides": Entry("core.rag.parsers.slides:SlidesParser"),
-    "workbook": Entry("core.rag.parsers.workbook:WorkbookParser"),
-    "book": Entry("core.rag.parsers.book:BookParser"),
+    "workbook": Entry("core.rag.parsers.spreadsheet:WorkbookParser"),
+    "book": Entry("core.rag.parsers.epub:BookParser"),
     "web_page": Entry("core.rag.parsers.web_page:WebPageParser"),
-    "sheet": Entry("core.rag.parsers.sheet:SheetParser"),
+    "sheet": Entry("core.rag.parsers.spreadsheet:SheetParser"),
     "data_text": Entry("core.rag.parsers.data_text:DataTextParser"),
-    "plain": Entry("core.rag.parsers.plain:PlainParser"),
+    "plain": Entry("core.rag.parsers.text:PlainParser"),
 }
 # The setting `pdf_reader`: the parser, and what draws the pages.
 PDF_READERS: Mapping[str, tuple[str, str]] = {
-    "pymupdf": ("pdf", "core.rag.parsers.pdf_file"),
-    "pypdfium2": ("pdfium", "core.rag.parsers.pdfium_file"),
+    "pymupdf": ("pdf", "core.rag.parsers.pdf_mupdf"),
+    "pypdfium2": ("pdfium", "core.rag.parsers.pdf_pdfium"),
 }
-# What shows a file as it is written; never asked whether it accepts one.
-AS_WRITTEN: Mapping[str, Entry] = {
-    "lines": Entry("core.rag.parsers.as_written:LinesParser"),
-    "grid": Entry("core.rag.parsers.as_written:GridParser"),
+# Parsers of files to be shown, not indexed; chosen by name.
+VERBATIM: Mapping[str, Entry] = {
+    "lines": Entry("core.rag.parsers.verbatim:LinesParser"),
+    "grid": Entry("core.rag.parsers.verbatim:GridParser"),
 }
-PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", {**PARSERS, **AS_WRITTEN})
+PARSER_REGISTRY: Registry[type[Parser]] = Registry("parser", {**PARSERS, **VERBATIM})
 
-# What reads the pages of a media type as pictures.
+# The module that renders the pages of a media type.
 PICTURES: Mapping[str, str] = {
     "application/pdf": PDF_READERS["pymupdf"][1],
     **{f"image/{kind}": "core.rag.parsers.picture" for kind in ("png", "jpeg", "gif", "webp", "bmp", "tiff")},
@@ -51,7 +50,7 @@ READABLE = (
 )
 
 HEAD = 64 * 1024
-# What a name promises; the first are no text, the others nothing else.
+# The format that a file ending promises.
 _PROMISES = {
     ".pdf": "PDF",
     ".docx": "DOCX",
@@ -133,17 +132,15 @@ def parser_for(name: str, head: bytes, pdf_reader: str = "pymupdf") -> tuple[str
     )
 
 
-def drawer_of(media_type: str, pdf_reader: str = "pymupdf") -> str:
-    """The module that draws the pages of a media type in `PICTURES`."""
+def renderer_of(media_type: str, pdf_reader: str = "pymupdf") -> str:
+    """The module that renders the pages of a media type in `PICTURES`."""
     return PDF_READERS[pdf_reader][1] if media_type == "application/pdf" else PICTURES[media_type]
 
 
-def unlocker_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
-    """The module that takes the password off such a file, or "" if none does; `head` and `pdf_reader` as above."""
+def decryptor_of(head: bytes, pdf_reader: str = "pymupdf") -> str:
+    """The module that decrypts such a file, or "" if none does; `head` and `pdf_reader` as above."""
     if head.startswith(_OLD_OFFICE):
-        return "core.rag.parsers.office_lock"
-    if zip_kind("a.ods", head) == ".ods":
-        return "core.rag.parsers.open_document_lock"
+        return "core.rag.parsers.office_encryption"
     return PDF_READERS[pdf_reader][1] if b"%PDF-" in head[:1024] else ""
 
 
@@ -159,7 +156,7 @@ def _not_what_it_says(promised: str, kind: str) -> BrokenDocumentError:
 
 
 def _signature(head: bytes) -> str:
-    """The well-known binary format that the first bytes belong to, or ""."""
+    """The binary format that the first bytes are a signature of, or ""."""
     for mark, at, kind in _SIGNATURES:
         if head.startswith(mark, at) and (len(mark) > 2 or b"\x00" in head[:64]):
             return kind

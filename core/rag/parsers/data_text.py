@@ -1,4 +1,4 @@
-"""Data in text: JSON, and JSON line by line."""
+"""JSON, JSON Lines and notebooks."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
-from core.rag.parsers.charset import decode, looks_like_text
-from core.rag.parsers.plain import markdown_blocks
+from core.rag.parsers.text import decode, looks_like_text, markdown_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +22,7 @@ _LINES = 200  # in one block
 
 
 class DataTextParser:
-    """Reads values with the names that lead to them; lists of records become tables."""
+    """Reads values with their paths (`a.b[2].c: value`); lists of records become tables."""
 
     def accepts(self, name: str, head: bytes) -> str:
         """Text whose name says that it is JSON."""
@@ -33,7 +32,7 @@ class DataTextParser:
         """Lines of the form `a.b[2].c: value`, tables, and a heading for each larger part.
 
         Raises:
-            BrokenDocumentError: It is no JSON, or its parts stand in each other too deep.
+            BrokenDocumentError: It is no JSON, or nested too deep.
         """
         yield About()
         value = _loaded(decode(path.read_bytes()))
@@ -56,7 +55,7 @@ def _loaded(text: str) -> Any:
 
 
 def _by_lines(text: str) -> list[Any] | None:
-    """One value on each line; a last line that is cut off is passed over."""
+    """One value per line; a truncated last line is skipped. `None` if it is no JSON Lines."""
     lines = [line for line in text.split("\n") if line.strip()]
     values: list[Any] = []
     for number, line in enumerate(lines, 1):
@@ -68,7 +67,7 @@ def _by_lines(text: str) -> list[Any] | None:
 
 
 def _blocks(value: Any) -> Iterator[Block]:
-    """The first names become headings where much stands under them."""
+    """Blocks of a value; top-level names become headings where there is much under them."""
     if not _is_map(value) or len(value) == 1:
         yield from _under("", value)
         return
@@ -99,14 +98,14 @@ def _is_list(value: object) -> TypeGuard[list[Any]]:
 
 
 def _members(value: object) -> list[Any] | None:
-    """What stands in a list or under names; `None` for a plain value."""
+    """The members of a list or map; `None` for a plain value."""
     if _is_map(value):
         return list(value.values())
     return value if _is_list(value) else None
 
 
 def _under(start: str, value: Any) -> Iterator[Block]:
-    """The values below a name, in order. It does not recurse: depth is somebody else's choice."""
+    """The values below a name, in order. Not recursive: the file decides the depth."""
     lines: list[str] = []
     waiting: list[tuple[str, Any]] = [(start, value)]
     while waiting:
@@ -133,7 +132,7 @@ def _below(name: str, key: str) -> str:
 
 
 def _records(value: Any) -> list[Block]:
-    """A list of records with the same names, as tables."""
+    """A list of records with the same fields, as tables; empty for anything else."""
     records = list(filter(_is_map, value)) if _is_list(value) else []
     if len(records) < 2 or len(records) < len(value):
         return []

@@ -1,30 +1,30 @@
-"""Tables on a page, found by their ruling lines: cheap enough to look for them on every page that has such lines.
-
-Lines that cross make a grid; words fall into its fields; a border that is missing joins two fields.
-"""
+"""Tables on a PDF page: with ruling lines, or with columns found by the gaps between words."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from itertools import pairwise
+from statistics import mean
+from typing import TYPE_CHECKING
 
-from core.rag.document import Block, row_text
+from core.rag.document import Block, row_text, union
 from core.rag.parsers.base import clean, is_ideograph
+from core.rag.parsers.pdf_page import Line
+from core.rag.prose import ideographs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from core.rag.document import Rectangle
+    from core.rag.parsers.pdf_page import Runs, Word
 
-THIN = 3.5  # points: a rectangle that is no thicker is a line
-_NEAR = 3.0  # points between lines that are one
+_THIN = 3.5  # points: a rectangle that is no thicker is a line
+_NEAR = 3.0  # points between lines that count as one
 _SHORTEST = 5.0
 _MOST_CROSSINGS = 400_000  # a map has more, and no tables
-_MOST_FIELDS = 5_000
-_FEWEST_FILLED = 0.6  # of the rows have several filled fields; a drawing's or a form's have not
-
-Word: TypeAlias = tuple[float, float, float, float, str]
+_MOST_CELLS = 5_000
+_FEWEST_FILLED = 0.6  # of the rows have several filled cells; a drawing's or a form's have not
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,13 @@ class _Rule:
     end: float
 
 
-def tables(drawn: Iterable[Rectangle], words: Callable[[], Sequence[Word]], page: int) -> list[tuple[Rectangle, Block]]:
-    """The tables of a page, each with its place.
+def ruled_tables(
+    drawn: Iterable[Rectangle], words: Callable[[], Sequence[Word]], page: int
+) -> list[tuple[Rectangle, Block]]:
+    """The tables with ruling lines on a page, each with its place.
+
+    Lines that cross make a grid; words fall into its cells; a missing border merges two cells. That is cheap enough to
+    try on every page with such lines.
 
     Args:
         drawn: The boxes of lines and rectangles, as displayed.
@@ -63,9 +68,9 @@ def _rules(drawn: Iterable[Rectangle]) -> tuple[list[_Rule], list[_Rule]]:
     down: list[_Rule] = []
     for x0, y0, x1, y1 in drawn:
         width, height = x1 - x0, y1 - y0
-        if height <= THIN and width >= _SHORTEST:
+        if height <= _THIN and width >= _SHORTEST:
             across.append(_Rule((y0 + y1) / 2, x0, x1))
-        elif width <= THIN and height >= _SHORTEST:
+        elif width <= _THIN and height >= _SHORTEST:
             down.append(_Rule((x0 + x1) / 2, y0, y1))
         elif width >= _SHORTEST and height >= _SHORTEST:
             across += (_Rule(y0, x0, x1), _Rule(y1, x0, x1))
@@ -97,7 +102,7 @@ def _joined(rules: list[_Rule]) -> list[_Rule]:
 
 
 def _grids(across: list[_Rule], down: list[_Rule]) -> list[tuple[list[_Rule], list[_Rule]]]:
-    """The lines in groups that hang together by crossings."""
+    """The lines in groups connected by crossings."""
     group = list(range(len(across) + len(down)))
 
     def root(one: int) -> int:
@@ -120,7 +125,7 @@ def _grids(across: list[_Rule], down: list[_Rule]) -> list[tuple[list[_Rule], li
 
 
 class _Grid:
-    """The fields between crossing lines."""
+    """The cells between crossing lines."""
 
     def __init__(self, rows: Sequence[_Rule], columns: Sequence[_Rule]) -> None:
         self._rows, self._columns = rows, columns
@@ -128,14 +133,14 @@ class _Grid:
 
     @property
     def fits(self) -> bool:
-        """Whether it has the fields of a table: not a frame's, nor a map's."""
+        """Whether it has as many cells as a table: not a frame's, nor a map's."""
         high, wide = len(self._ys) - 1, len(self._xs) - 1
-        return high >= 2 and wide >= 2 and high * wide <= _MOST_FIELDS
+        return high >= 2 and wide >= 2 and high * wide <= _MOST_CELLS
 
     def filled(self, words: Sequence[Word], page: int) -> Block | None:
         """The table of the words in the grid; `None` where it is a drawing or a form rather than a table."""
         high, wide = len(self._ys) - 1, len(self._xs) - 1
-        homes = self._homes(high, wide)
+        homes = self._merged(high, wide)
         texts: dict[tuple[int, int], list[Word]] = {}
         for word in words:
             row = bisect_right(self._ys, (word[1] + word[3]) / 2) - 1
@@ -144,8 +149,8 @@ class _Grid:
                 texts.setdefault(homes[row][column], []).append(word)
         return self._block(texts, page)
 
-    def _homes(self, high: int, wide: int) -> list[list[tuple[int, int]]]:
-        """For each field the first of those that it is joined with."""
+    def _merged(self, high: int, wide: int) -> list[list[tuple[int, int]]]:
+        """For each cell the first of those that it is merged with."""
         homes = [[(row, column) for column in range(wide)] for row in range(high)]
         across, down = _by_place(self._rows), _by_place(self._columns)
         for row in range(high):
@@ -174,7 +179,7 @@ class _Grid:
 
 
 def _edges(rules: Sequence[_Rule], crossing: Sequence[_Rule]) -> list[float]:
-    """Where the fields begin and end; many tables have no lines at their sides, but those that cross reach so far."""
+    """Where the cells begin and end; many tables have no lines at their sides, but the crossing ones reach that far."""
     edges = sorted({rule.at for rule in rules})
     first, last = min(rule.start for rule in crossing), max(rule.end for rule in crossing)
     return [
@@ -208,7 +213,160 @@ def _rounded(*edges: float) -> Rectangle:
     return (x0, y0, x1, y1)
 
 
-def outside(boxes: Sequence[Rectangle], box: Rectangle) -> bool:
+def is_outside(boxes: Sequence[Rectangle], box: Rectangle) -> bool:
     """Whether a box has its middle in none of the others."""
     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
     return not any(x0 <= x <= x1 and y0 <= y <= y1 for x0, y0, x1, y1 in boxes)
+
+
+# ------------------------------------------------------------------------------------------ without ruled columns
+
+_FEWEST_ROWS = 3
+_COLUMN_GAP = 0.8  # line heights between columns
+_ROW_PITCH = 2.6  # line heights from row to row
+_SAME_ROW = 0.5  # of the height
+_WORDS_PER_CELL = 2.5  # on average at most; prose has more
+_FILLED_SHARE = 0.4  # of the cells; a form's are empty
+_RULE_SHARE = 0.5  # of a table's width: a rule that belongs to it is that wide
+_MOST_LINES = 2_000
+
+_Row = list[Line]
+
+
+def with_unruled_tables(runs: Runs, drawn: Sequence[Rectangle], page: int) -> Runs:
+    """The page's runs of lines, the rows of each table without column rules replaced by one line with the table.
+
+    Tables of books and papers look so. Lists, formulas and two columns of prose have gaps between words as well; a
+    table has several rows in the same columns, and rules above and below.
+
+    Args:
+        runs: In reading order.
+        drawn: The boxes of lines and rectangles on the page.
+        page: Its number.
+    """
+    lines = [line for run in runs for line in run if not line.table]
+    rules = [edge for box in drawn for edge in _rules_across(box)]
+    if len(rules) < 2 or not 2 * _FEWEST_ROWS <= len(lines) <= _MOST_LINES:
+        return runs
+    for band in _bands(_rows(lines)):
+        # A first row across columns is a title.
+        table = _unruled_table(band, page) or (_unruled_table(band[1:], page) if len(band) > _FEWEST_ROWS else None)
+        if table and table.rectangle and _has_rules(table.rectangle, rules, _height(band[0])):
+            runs = _with_table(runs, {id(line) for row in band[-len(table.cells) :] for line in row}, table)
+    return runs
+
+
+def _rules_across(box: Rectangle) -> tuple[Rectangle, ...]:
+    """The horizontal lines of a box: itself, or its upper and lower side."""
+    x0, y0, x1, y1 = box
+    if y1 - y0 <= _THIN:
+        return (box,)
+    return ((x0, y0, x1, y0), (x0, y1, x1, y1)) if x1 - x0 > _THIN else ()
+
+
+def _rows(lines: Sequence[Line]) -> list[_Row]:
+    """Lines that stand beside each other, from left to right; the rows from top to bottom."""
+    rows: list[_Row] = []
+    for line in sorted(lines, key=lambda one: one.rectangle[1] + one.rectangle[3]):
+        _, top, _, bottom = line.rectangle
+        if rows:
+            _, above, _, below = rows[-1][0].rectangle
+            if min(bottom, below) - max(top, above) > _SAME_ROW * min(bottom - top, below - above):
+                rows[-1].append(line)
+                continue
+        rows.append([line])
+    return [sorted(row, key=lambda one: one.rectangle[0]) for row in rows]
+
+
+def _bands(rows: Sequence[_Row]) -> list[list[_Row]]:
+    """Rows of several cells that follow each other closely."""
+    bands: list[list[_Row]] = []
+    before: _Row | None = None
+    for row in rows:
+        if not _has_columns(row):
+            before = None
+            continue
+        if before and row[0].rectangle[1] - before[0].rectangle[1] < _ROW_PITCH * _height(row):
+            bands[-1].append(row)
+        else:
+            bands.append([row])
+        before = row
+    return [band for band in bands if len(band) >= _FEWEST_ROWS]
+
+
+def _has_columns(row: _Row) -> bool:
+    far = _COLUMN_GAP * _height(row)
+    return len(row) > 1 and all(other.rectangle[0] - one.rectangle[2] >= far for one, other in pairwise(row))
+
+
+def _height(row: _Row) -> float:
+    return max(line.rectangle[3] - line.rectangle[1] for line in row)
+
+
+def _unruled_table(band: Sequence[_Row], page: int) -> Block | None:
+    columns = _columns(band)
+    fields = [line.text for row in band for line in row]
+    words = mean(len(field.split()) + ideographs(field) / 2 for field in fields)
+    if len(columns) < 2 or words > _WORDS_PER_CELL or any(len(row) > len(columns) for row in band):
+        return None
+    cells = tuple(_cells(row, columns) for row in band)
+    filled = sum(bool(cell) for row in cells for cell in row)
+    if filled < _FILLED_SHARE * len(cells) * len(columns) or any(sum(map(bool, row)) < 2 for row in cells):
+        return None
+    left, right = columns[0][0], columns[-1][1]
+    places: list[tuple[int, Rectangle]] = []
+    start = 0
+    for row, texts in zip(band, cells, strict=True):
+        box = union(tuple(line.rectangle for line in row)) or (0.0, 0.0, 0.0, 0.0)
+        places.append((start, (left, box[1], right, box[3])))
+        start += len(row_text(texts)) + 1
+    return Block("table", "\n".join(map(row_text, cells)), page, tuple(places), cells=cells)
+
+
+def _columns(band: Sequence[_Row]) -> list[tuple[float, float]]:
+    """Start and end of each column: what overlaps in any two rows is one column."""
+    columns: list[tuple[float, float]] = []
+    for x0, x1 in sorted((line.rectangle[0], line.rectangle[2]) for row in band for line in row):
+        if columns and x0 < columns[-1][1]:
+            columns[-1] = (columns[-1][0], max(columns[-1][1], x1))
+        else:
+            columns.append((x0, x1))
+    return columns
+
+
+def _cells(row: _Row, columns: Sequence[tuple[float, float]]) -> tuple[str, ...]:
+    texts = [""] * len(columns)
+    for line in row:
+        at = next(at for at, (_, end) in enumerate(columns) if line.rectangle[0] < end)
+        texts[at] = f"{texts[at]} {' '.join(line.text.split())}".strip()
+    return tuple(texts)
+
+
+def _has_rules(table: Rectangle, rules: Sequence[Rectangle], height: float) -> bool:
+    """Whether at least two rules run along a table, inside or close to it."""
+    left, top, right, bottom = table
+    levels = {
+        round(y0 / height)
+        for x0, y0, x1, _ in rules
+        if min(x1, right) - max(x0, left) > _RULE_SHARE * (right - left)
+        and top - 1.5 * height < y0 < bottom + 1.5 * height
+    }
+    return len(levels) > 1
+
+
+def _with_table(runs: Runs, taken: set[int], table: Block) -> Runs:
+    """The runs with a table in the place of the first of its lines."""
+    done: Runs = []
+    place = table.rectangle or (0.0, 0.0, 0.0, 0.0)
+    is_new = True
+    for run in runs:
+        kept = [line for line in run if id(line) not in taken]
+        if len(kept) < len(run) and is_new:
+            first = next(at for at, line in enumerate(run) if id(line) in taken)
+            before = run[:first]
+            after = [line for line in run[first:] if id(line) not in taken]
+            done += [part for part in (before, [Line("", place, 0.0, bold=False, table=table)], after) if part]
+            is_new = False
+        elif kept:
+            done.append(kept)
+    return done

@@ -1,4 +1,4 @@
-"""Pictures (PNG, JPEG, GIF, WebP, BMP, TIFF): their words are recognised, with the extra `ocr`."""
+"""Pictures (PNG, JPEG, GIF, WebP, BMP, TIFF), read by OCR with the extra `ocr`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ from core.errors import BrokenDocumentError, MissingExtraError, NotFoundError
 from core.rag.document import About, PageShape, union
 from core.rag.parsers import ocr
 from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes
-from core.rag.parsers.marker import marked
-from core.rag.parsers.pdf_page import Pixels
-from core.rag.parsers.scans import block, lines_of
+from core.rag.parsers.ocr import block, lines_of
+from core.rag.parsers.pdf_page import Pixels, highlighted
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
@@ -65,7 +64,7 @@ class PictureParser:
 
 
 def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = "") -> bytes:  # noqa: ARG001 - as for other pages
-    """A picture as PNG without what its file says of place and camera; errors as for other pages.
+    """A picture as PNG without its metadata, such as place and camera; errors as for other pages.
 
     Raises:
         NotFoundError: There is no such picture in the file.
@@ -79,7 +78,7 @@ def picture(path: Path, number: int, zoom: float, marks: Sequence[Rectangle] = (
         zoom = min(zoom, (_DRAWN / (wide * high)) ** 0.5)
         frame = frame.resize((max(1, round(wide * zoom)), max(1, round(high * zoom))))
         if marks:
-            samples = marked(frame.tobytes(), frame.width, frame.height, marks, zoom)
+            samples = highlighted(frame.tobytes(), frame.width, frame.height, marks, zoom)
             frame = _image(frame.size, samples)
         out = io.BytesIO()
         frame.save(out, "PNG")
@@ -125,7 +124,7 @@ def _frame(image: Any, number: int) -> Any:
 
 
 def _pixels(frame: Any) -> tuple[Pixels, tuple[float, float]]:
-    """The pixels that are read, and the size in points."""
+    """The pixels for OCR, and the size in points."""
     points = _points(frame)
     frame.thumbnail((ocr.LONGEST_SIDE, ocr.LONGEST_SIDE))
     return Pixels(frame.width, frame.height, frame.tobytes()), points

@@ -1,4 +1,4 @@
-"""The near side of the worker process: starts it, keeps its time, reads its answer."""
+"""The parent's side of the worker process: starts it, enforces its deadline, reads its answers."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class Limits:
     Args:
         file_bytes: The size of the file.
         memory: Bytes of address space of the worker.
-        memory_for_scans: More of it where words are recognised in pictures.
+        memory_for_scans: More of it for OCR.
         seconds: Processor time; twice as much by the clock, for a busy machine.
         seconds_per_page: More of it for each page.
-        seconds_per_scan: More of it for each page whose words are recognised.
-        answer_bytes: The text, places and tables that come out of it.
+        seconds_per_scan: More of it for each page read by OCR.
+        answer_bytes: Of the text, places and tables that come out of it.
     """
 
     file_bytes: int = 200 * 1024 * 1024
@@ -55,7 +55,7 @@ class Limits:
 
 @dataclass(slots=True)
 class Parsed:
-    """All that a parser gave."""
+    """Everything a parser gave."""
 
     about: About = field(default_factory=About)
     shapes: list[PageShape] = field(default_factory=list[PageShape])
@@ -64,8 +64,8 @@ class Parsed:
     invisible: int = 0
 
 
-_LOOK = 0.2  # seconds between two looks at the clock and at whether anybody still wants the answer
-_WRITES = 64 * 1024 * 1024  # bytes that the worker may put into any file
+_POLL = 0.2  # seconds between two checks of the deadline and of `stopped`
+_WRITES = 64 * 1024 * 1024  # bytes that the worker may write into one file
 
 
 def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Parsed:
@@ -94,24 +94,24 @@ def stream(
     wishes: Wishes = PLAIN,
     stopped: Callable[[], bool] | None = None,
 ) -> Generator[Found]:
-    """What a file holds, as its reader in a process of its own comes to it. Closing it ends that process.
+    """Read a file in a worker process, and yield what its parser finds. Closing the generator ends the process.
 
-    The reader's time is measured while it is waited for, not while what it found is worked on.
+    The deadline runs only while the worker is waited for, not while the caller handles what it found.
 
     Args:
         path: The file.
-        name: What the user calls it.
-        parser: The name in the catalog of the one that reads it.
+        name: Its name as the user knows it.
+        parser: Its parser's name in the catalog.
         limits: What it may cost.
-        wishes: What else is said of it, such as a password.
-        stopped: Asked from another thread, five times a second, whether to give up.
+        wishes: Options, such as a password.
+        stopped: Called from another thread, five times a second; true cancels the reading.
 
     Raises:
-        DocumentError: It cannot be read, crashed its reader, or cost too much; what came before counts for nothing.
-            With the key `document_cancelled` if `stopped` said so.
+        DocumentError: It cannot be read, crashed its parser, or exceeded a limit; discard what came before. With the
+            key `document_cancelled` if `stopped` said so.
     """
     request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(wishes)}
-    with closing(_ask(request, limits, stopped)) as answers:
+    with closing(_request(request, limits, stopped)) as answers:
         for answer in answers:
             match answer:
                 case {"about": [pages, title, damaged]}:
@@ -132,25 +132,25 @@ def stream(
 
 
 def picture(
-    path: Path, drawer: str, page: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = ""
+    path: Path, renderer: str, page: int, zoom: float, marks: Sequence[Rectangle] = (), password: str = ""
 ) -> bytes:
-    """A page as PNG, drawn in a process of its own, with the rectangles marked.
+    """A page as PNG, rendered in a worker process, with the rectangles highlighted.
 
     Args:
         path: The file.
-        drawer: What draws it, from `catalog.drawer_of`.
+        renderer: The module that renders it, from `catalog.renderer_of`.
         page: From 1.
         zoom: Pixels for each point (1/72 inch).
         marks: What to mark, in points.
         password: Opens it, if it is encrypted.
 
     Raises:
-        DocumentError: The page cannot be drawn.
+        DocumentError: The page cannot be rendered.
         NotFoundError: There is no such page.
     """
-    request = {"do": "picture", "path": str(path), "drawer": drawer, "page": page, "zoom": zoom}
+    request = {"do": "picture", "path": str(path), "renderer": renderer, "page": page, "zoom": zoom}
     request |= {"marks": marks, "password": password}
-    with closing(_ask(request, Limits())) as answers:
+    with closing(_request(request, Limits())) as answers:
         for answer in answers:
             if png := answer.get("png"):
                 return base64.b64decode(png)
@@ -158,14 +158,14 @@ def picture(
 
 
 def unlock(
-    path: Path, target: Path, opener: str, password: str, limits: Limits, stopped: Callable[[], bool] | None = None
+    path: Path, target: Path, decryptor: str, password: str, limits: Limits, stopped: Callable[[], bool] | None = None
 ) -> bool:
-    """Write a copy of an encrypted file that opens without its password, in a process of its own.
+    """Write a decrypted copy of a file, in a worker process.
 
     Args:
         path: The file.
         target: Where to write; only its owner can read it.
-        opener: The module that does so, from `catalog.unlocker_of`.
+        decryptor: The module that decrypts it, from `catalog.decryptor_of`.
         password: Opens it.
         limits: What it may cost.
         stopped: As for `stream`.
@@ -177,17 +177,17 @@ def unlock(
         LockedDocumentError: The password does not open it.
         DocumentError: It is damaged, or cost too much.
     """
-    request = {"do": "unlock", "path": str(path), "target": str(target), "opener": opener, "password": password}
+    request = {"do": "unlock", "path": str(path), "target": str(target), "decryptor": decryptor, "password": password}
     writes = _WRITES + 2 * path.stat().st_size
-    with closing(_ask(request, limits, stopped, writes)) as answers:
+    with closing(_request(request, limits, stopped, writes)) as answers:
         return any(bool(answer.get("unlocked")) for answer in answers)
 
 
-def _ask(
+def _request(
     request: Mapping[str, Any], limits: Limits, stopped: Callable[[], bool] | None = None, writes: int = _WRITES
 ) -> Generator[dict[str, Any]]:
     """The worker's answers, line by line, up to its last."""
-    worker = _Worker(limits, stopped or _never)
+    worker = _Worker(limits, stopped or _never_stopped)
     try:
         worker.send({**request, "limits": {**worker.bounds(), "writes": writes}})
         yield from worker.answers()
@@ -195,7 +195,7 @@ def _ask(
         worker.stop()
 
 
-def _never() -> bool:
+def _never_stopped() -> bool:
     return False
 
 
@@ -208,7 +208,7 @@ class _Worker:
         self._deadline = time.monotonic() + 2 * limits.seconds
         self._over = threading.Event()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - closed in `stop`
-        # `-P` keeps the current folder, which may be anybody's, out of where modules are looked for.
+        # `-P` keeps the current folder, which anybody may write to, off the module search path.
         self._process = subprocess.Popen(
             [sys.executable, "-P", "-m", "core.rag.parsers.worker"],
             stdin=subprocess.PIPE,
@@ -248,15 +248,15 @@ class _Worker:
                 return
             if wrong := answer.get("error"):
                 raise raised(wrong)
-            if more := self._more_time(answer):
+            if more := self._extra_seconds(answer):
                 self._deadline = time.monotonic() + 2 * (self._limits.seconds + more)
             left, self._deadline = self._deadline - time.monotonic(), math.inf
             yield answer
             self._deadline = time.monotonic() + left
-        raise self._death()
+        raise self._crash_error()
 
-    def _more_time(self, answer: Mapping[str, Any]) -> float:
-        """Seconds that a document of so many pages, or of scans, may take beyond the usual ones."""
+    def _extra_seconds(self, answer: Mapping[str, Any]) -> float:
+        """Extra seconds for the pages and scans that an answer tells of."""
         pages = (answer.get("about") or [0])[0] or 0
         self._pages = max(self._pages, pages)
         scan = self._limits.seconds_per_scan if "scanned" in answer else 0.0
@@ -276,16 +276,16 @@ class _Worker:
         self._log.close()
 
     def _watch(self) -> None:
-        """End the process when its time is over, or when nobody wants its answer any more."""
-        while not self._over.wait(min(_LOOK, max(0.0, self._deadline - time.monotonic()))):
+        """Kill the process at its deadline, or when its reading is cancelled."""
+        while not self._over.wait(min(_POLL, max(0.0, self._deadline - time.monotonic()))):
             self._late = self._deadline <= time.monotonic()
             self._given_up = not self._late and self._stopped()
             if self._late or self._given_up:
                 self._process.kill()
                 return
 
-    def _death(self) -> errors.DocumentError:
-        """Why the worker ended without a last word."""
+    def _crash_error(self) -> errors.DocumentError:
+        """The error for a worker that ended without finishing its answer."""
         code = self._process.wait()
         if self._given_up:
             return cancelled()
@@ -302,7 +302,7 @@ class _Worker:
 
 
 def cancelled() -> errors.DocumentError:
-    """What to say when nobody wants a document any more."""
+    """The error of a cancelled reading."""
     return errors.DocumentError("Reading the document was stopped.", key="document_cancelled")
 
 

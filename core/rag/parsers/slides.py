@@ -6,9 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from core.rag.document import About, Block, PageShape, table, union
+from core.rag.parsers.archives import package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean
-from core.rag.parsers.office_package import package
-from core.rag.parsers.zip_limits import zip_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -56,7 +55,7 @@ class SlidesParser:
 
 
 def _titled(blocks: list[Block], number: int) -> Iterator[Block]:
-    """A slide begins with a heading, so that nothing on it counts under the title of the slide before."""
+    """The blocks of a slide, beginning with a heading, so that nothing counts under the title of the slide before."""
     title = next((block for block in blocks if block.kind == "heading"), None)
     if title is None and (first := next((block for block in blocks if block.kind == "paragraph"), None)):
         line, _, rest = first.text.partition("\n")
@@ -107,7 +106,7 @@ def _of_shape(shape: Any, number: int, *, is_title: bool) -> Iterator[Block]:
 
 
 def _chart(chart: Any, number: int) -> Iterator[Block]:
-    """What a chart is drawn from, as a table."""
+    """The data of a chart as a table."""
     if chart.has_title and chart.chart_title.has_text_frame and (text := _tidy(chart.chart_title.text_frame.text)):
         yield Block("paragraph", text, number)
     for plot in chart.plots:
@@ -129,7 +128,7 @@ def _at(values: list[Any], index: int) -> Any:
 
 
 def _diagram(shape: Any, number: int) -> Iterator[Block]:
-    """The words of a diagram stand in a part of their own."""
+    """The text of a diagram, which is in a package part of its own."""
     ids = {value for node in shape.element.iter() for value in node.attrib.values()}
     for relation_id, relation in shape.part.rels.items():
         if relation.reltype.endswith(_DIAGRAM) and relation_id in ids and not relation.is_external:
@@ -171,7 +170,7 @@ def _box(shape: Any, place: _Place) -> Rectangle | None:
 
 
 def _inside(group: Any, place: _Place) -> _Place:
-    """How the measures inside a group lie on the slide."""
+    """The transformation from a group's coordinates to the slide's."""
     frame = group.element.find(f".//{_A}xfrm")
     ends = [frame.find(f"{_A}{part}") if frame is not None else None for part in ("off", "ext", "chOff", "chExt")]
     if any(end is None for end in ends):

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
 from core.rag.parsers.base import PLAIN, Found, Wishes, ending
-from core.rag.parsers.charset import decode, looks_like_text
+from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 _ENDINGS = frozenset({".html", ".htm", ".xhtml"})
-# Source code may open with a page in a string; a name that says so is believed.
-# and many a program writes a page and calls it a sheet.
+# Source code may begin with HTML in a string, so other file endings are believed; many a program calls HTML a sheet.
 _OPEN_TO_DOUBT = _ENDINGS | {"", ".txt", ".xls"}
 _START = re.compile(
     rb"\s*+(?:<\?xml[^>]*+>\s*+)?(?:<!--(?:(?!-->).)*+-->\s*+)*+<(!doctype\s+html|html[\s>])", re.IGNORECASE | re.DOTALL
@@ -89,7 +88,7 @@ class WebPageParser:
 
 
 def strict_page(data: bytes) -> Iterator[Block]:
-    """The blocks of a page that is written as XML, as in books: there `<title/>` is a whole element."""
+    """The blocks of an XHTML page, as in e-books: there `<title/>` is a whole element."""
     from selectolax.lexbor import LexborHTMLParser
 
     tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", decoded(data)))
@@ -110,7 +109,7 @@ def decoded(data: bytes) -> str:
 
 
 class _Walk:
-    """Goes through the tree without recursion: a page nested a hundred thousand deep is an attack, not an error."""
+    """Walks the tree without recursion: a page nested a hundred thousand deep is an attack."""
 
     def __init__(self) -> None:
         self._words: list[str] = []
@@ -152,7 +151,7 @@ def _children(node: Any) -> list[Any]:
 
 
 def _is_layout(node: Any) -> bool:
-    """Old pages lay themselves out with tables; a table with a table or a heading inside is one of those."""
+    """Whether a table is page layout, as on old pages: it has a table, heading or list inside."""
     return node.css_first("table table, table h1, table h2, table h3, table ul") is not None and (
         len(node.css("table")) > 1 or node.css_first("h1, h2, h3, ul") is not None
     )
@@ -178,6 +177,6 @@ def _row(row: Any) -> tuple[str, ...]:
 
 
 def _tidy(text: str) -> str:
-    """Spaces as a browser shows them; the line breaks that `<br>` made stay."""
+    """White space collapsed as in a browser; the line breaks of `<br>` stay."""
     lines = (" ".join(line.split()) for line in re.sub(r"[ \t\r]+", " ", text).split("\n"))
     return "\n".join(line for line in lines if line)

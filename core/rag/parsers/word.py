@@ -6,9 +6,8 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
+from core.rag.parsers.archives import package, zip_kind
 from core.rag.parsers.base import PLAIN, Found, Wishes, clean
-from core.rag.parsers.office_package import package
-from core.rag.parsers.zip_limits import zip_kind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +28,7 @@ class WordParser:
         return MEDIA_TYPE if zip_kind(name, head) == ".docx" else ""
 
     def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
-        """Walks the body itself: the library's own walk leaves out content controls, where forms keep their text.
+        """Walks the body itself: the library's own walk omits content controls, where forms keep their text.
 
         Raises:
             BrokenDocumentError: The archive is damaged, too large inside, or no Word document.
@@ -43,7 +42,7 @@ class WordParser:
 
 
 def _heading_levels(document: Any) -> dict[str, int]:
-    """Style id to heading level; looked up once, for asking each paragraph's style costs seconds in a handbook."""
+    """Heading level by style id; collected once, as asking each paragraph for its style costs seconds in a handbook."""
     levels: dict[str, int] = {}
     for style in document.styles.element.iter(f"{_W}style"):
         name_node, outline = style.find(f"{_W}name"), style.find(f"{_W}pPr/{_W}outlineLvl")
@@ -87,7 +86,7 @@ def _paragraph(node: Any, levels: dict[str, int]) -> Iterator[Block]:
 
 
 def _cells(row: Any) -> Iterator[Any]:
-    """A row's cells; those that content controls wrap too."""
+    """A row's cells, including those wrapped in content controls."""
     for node in row.iterchildren():
         if node.tag == f"{_W}tc":
             yield node
@@ -96,7 +95,7 @@ def _cells(row: Any) -> Iterator[Any]:
 
 
 def _text(node: Any) -> str:
-    """All text below a node; paragraphs inside it (of a cell, of a text box) end in a line break."""
+    """All text below a node; paragraphs inside it (in a cell, in a text box) end in a line break."""
     pieces: list[str] = []
     waiting: list[Any] = [node]
     while waiting:

@@ -26,8 +26,8 @@ from core.rag.parsers.catalog import PARSER_REGISTRY
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# Seconds that a page that was read may wait for others: the first ones are wanted soon.
-_FIRST_PATIENCE, _PATIENCE = 0.02, 0.2
+# Seconds between flushes of pages: the first ones are wanted soon.
+_FIRST_FLUSH, _FLUSH = 0.02, 0.2
 
 
 def main() -> None:
@@ -37,55 +37,55 @@ def main() -> None:
     limits = Bounds(**request["limits"])
     try:
         if request["do"] == "picture":
-            reader = import_module(request["drawer"])
+            reader = import_module(request["renderer"])
             place = (request["page"], request["zoom"], request["marks"])
             png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
-            _say(answer, {"png": base64.b64encode(png).decode("ascii")})
+            _send(answer, {"png": base64.b64encode(png).decode("ascii")})
         elif request["do"] == "unlock":
             os.umask(0o077)
-            opener = import_module(request["opener"])
-            done: bool = opener.unlock(Path(request["path"]), Path(request["target"]), request["password"])
-            _say(answer, {"unlocked": done})
+            decryptor = import_module(request["decryptor"])
+            done: bool = decryptor.unlock(Path(request["path"]), Path(request["target"]), request["password"])
+            _send(answer, {"unlocked": done})
         else:
             _parse(request, answer, limits)
     except (DocumentError, NotFoundError, MissingExtraError) as error:
-        _say(answer, {"error": error_as_dict(error)})
+        _send(answer, {"error": error_as_dict(error)})
     except MemoryError:
-        _say(answer, {"error": error_as_dict(too_large())})
-    _say(answer, {"end": True})
+        _send(answer, {"error": error_as_dict(too_large())})
+    _send(answer, {"end": True})
     answer.flush()
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
-    told, patience = time.monotonic(), _FIRST_PATIENCE
+    flushed, interval = time.monotonic(), _FIRST_FLUSH
     wishes = Wishes(request["password"], request["pictures"], request["first_page"])
     for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], wishes):
         match found:
             case About():
                 limits.grow(found.pages or 0)
-                _say(answer, {"about": [found.pages, clean(found.title), found.damaged]})
+                _send(answer, {"about": [found.pages, clean(found.title), found.damaged]})
             case PageShape():
-                if (now := time.monotonic()) - told > patience:
+                if (now := time.monotonic()) - flushed > interval:
                     answer.flush()
-                    told, patience = now, min(_PATIENCE, 2 * patience)
-                _say(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
+                    flushed, interval = now, min(_FLUSH, 2 * interval)
+                _send(answer, {"shape": [found.page, found.width, found.height, found.text_box]})
             case Scanned():
                 limits.allow()
-                _say(answer, {"scanned": found.page})
+                _send(answer, {"scanned": found.page})
                 answer.flush()
             case Block():
-                seen = _seen(found)
-                # A table's text is its cells: once is enough of a sheet of a million rows.
-                text = "" if seen.cells else seen.text
-                _say(answer, {"block": [seen.kind, text, seen.page, seen.lines, seen.level, seen.cells]})
+                block = _cleaned(found)
+                # A table's text is its cells: a sheet may have a million rows.
+                text = "" if block.cells else block.text
+                _send(answer, {"block": [block.kind, text, block.page, block.lines, block.level, block.cells]})
             case _:
                 pass
         if tally.removed:
-            _say(answer, {"invisible": tally.take()})
+            _send(answer, {"invisible": tally.take()})
 
 
-def _seen(block: Block) -> Block:
-    """The block without what cannot be seen and its parser left: by a reference in HTML, or in several pieces."""
+def _cleaned(block: Block) -> Block:
+    """The block without invisible characters that its parser left, such as from references in HTML."""
     cells = tuple(tuple(map(clean, row)) for row in block.cells)
     if not block.lines:
         return replace(block, text=clean(block.text), cells=cells)
@@ -98,7 +98,7 @@ def _seen(block: Block) -> Block:
 
 
 def too_large() -> BrokenDocumentError:
-    """What to say when memory was not enough."""
+    """The error when memory was not enough."""
     return BrokenDocumentError(
         "The file needs too much memory to be read.", key="document_too_large", hint="Split it into smaller ones."
     )
@@ -116,28 +116,28 @@ def error_as_dict(error: ParlourError) -> dict[str, Any]:
     }
 
 
-def _say(answer: TextIO, line: dict[str, Any]) -> None:
+def _send(answer: TextIO, line: dict[str, Any]) -> None:
     answer.write(json.dumps(line, separators=(",", ":")))
     answer.write("\n")
 
 
 def _private_output() -> TextIO:
-    """Standard output for us alone: what libraries print in C goes to the log."""
+    """Standard output for answers alone: what C libraries print goes to the log."""
     private = os.dup(1)
     os.dup2(2, 1)
     return os.fdopen(private, "w", encoding="utf-8", buffering=1 << 16)
 
 
 class Bounds:
-    """Memory and processor time of this process, where the system can bound them (not on Windows).
+    """Limits on memory and processor time of this process, where the system has them (not on Windows).
 
     Args:
         memory: Bytes of address space.
-        memory_for_scans: More of it, from when words are recognised.
+        memory_for_scans: More of it, once OCR begins.
         seconds: Processor time to begin with.
         seconds_per_page: More of it for each page, once they are counted.
-        seconds_per_scan: More of it for each page whose words are recognised.
-        writes: Bytes that it may put into any file.
+        seconds_per_scan: More of it for each page read by OCR.
+        writes: Bytes that it may write into one file.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class Bounds:
         resource.setrlimit(resource.RLIMIT_CPU, (max(1, round(self._seconds)), hard))
 
     def allow(self) -> None:
-        """Allow for the words of one more page to be recognised."""
+        """Allow for the OCR of one more page."""
         self._seconds += self._per_scan
         self.grow(0)
 

@@ -1,1 +1,1 @@
-"""Ways of finding chunks; `catalog.py` lists them."""
+"""Ways of finding chunks; `base.py` lists them."""

@@ -1,28 +1,38 @@
-"""The graph of a large library's vectors: made in the background, kept beside the library, and only ever a help.
+"""Approximate nearest neighbours for large libraries: a graph of vectors (usearch), built in the background.
 
-SQLite is the truth. Its table says which file holds the graph of a model, and up to which vector; what came later is
-compared one by one, and what is gone is passed over. A file that is missing or damaged is made anew.
+SQLite is the truth. Its table says which file holds the graph of a model, and up to which vector; later vectors are
+compared one by one, and deleted chunks are skipped. A missing or damaged file is built anew.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import secrets
 import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from core.rag.search.near_graph import BrokenGraphError, NearGraph, is_installed
-
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Collection, Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
+
+    from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
+
+    Ids = NDArray[np.int64]
+    Halves = NDArray[np.float16]
+
 
 _log = logging.getLogger(__name__)
 
@@ -207,3 +217,204 @@ def sweep(file: IndexFile) -> None:
 def count_of(db: sqlite3.Connection, model: str) -> int:
     """How many vectors of a model there are."""
     return int(db.execute("SELECT count(*) FROM vectors WHERE model = ?", (model,)).fetchone()[0])
+
+
+_FEW = 2_000  # chunks that are compared one by one sooner than looked for
+_FARTHEST = 5_000  # chunks that the graph is asked for, before all that are wanted are compared
+_MORE = 1.2  # as many as it takes, were they spread evenly, and some
+_PRESENT = "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))"
+_WITHIN = " AND document_id IN (SELECT value FROM json_each(?))"
+
+
+@dataclass(frozen=True, slots=True)
+class Likeness:
+    """Cosines of chunks with a question, by growing ids; `in_parts`, those of the likest part of each."""
+
+    ids: Ids
+    cosines: Floats
+    in_parts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """All vectors: those in the graph, and the few added since, by ascending ids."""
+
+    graph: NearGraph
+    ids: Ids
+    rows: Floats
+
+    def holds(self, wanted: Ids) -> NDArray[np.bool_]:
+        """Which of these chunks have a vector."""
+        return _within(self.graph.ids, wanted) | _within(self.ids, wanted)
+
+    def likeness(self, wanted: Ids, asked: Floats) -> Likeness:
+        """The cosines of chunks, exactly; those without a vector are left out."""
+        wanted = wanted[self.holds(wanted)]
+        old = _within(self.graph.ids, wanted)
+        cosines = np.empty(len(wanted), np.float32)
+        cosines[old] = self.graph.rows(wanted[old]) @ asked
+        if not old.all():
+            cosines[~old] = self.rows[np.searchsorted(self.ids, wanted[~old])] @ asked
+        return Likeness(wanted, cosines)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The query of a search by meaning.
+
+    Args:
+        documents: Only chunks of these; of all by default.
+        count: How many chunks they have.
+        most: How many of the nearest are wanted.
+        also: Chunks whose likeness is wanted, whatever it is.
+    """
+
+    documents: Collection[str] | None
+    count: int
+    most: int
+    also: Sequence[int] = ()
+
+
+def near(file: IndexFile, known: Known, asked: Floats, wanted: Wanted) -> Likeness:
+    """The chunks nearest to a question, and some more; `known` are the vectors of the library in `file`."""
+    size = len(known.graph)
+    reach = min(size, int(wanted.most * max(1.0, size / wanted.count) * _MORE) + 1)
+    while wanted.count > _FEW and reach <= _FARTHEST:
+        found = known.graph.nearest(asked, reach)
+        every = np.concatenate([found, known.ids, np.array(wanted.also, np.int64)])
+        with file.reading() as db:
+            here = _present(db, every, wanted.documents)
+        if reach == size or np.count_nonzero(np.isin(found, here)) >= wanted.most:
+            return known.likeness(here, asked)
+        reach = min(size, 4 * reach)
+    with file.reading() as db:
+        return known.likeness(ids_of(db, wanted.documents), asked)
+
+
+def _present(db: sqlite3.Connection, ids: Ids, documents: Collection[str] | None) -> Ids:
+    """Those of these chunks that are in the library and in these documents, by ascending ids."""
+    asked = (json.dumps(ids.tolist()), *((json.dumps(list(documents)),) if documents is not None else ()))
+    query = f"{_PRESENT}{_WITHIN if documents is not None else ''} ORDER BY id"
+    found = db.execute(query, asked).fetchall()
+    return np.fromiter((row[0] for row in found), np.int64, len(found))
+
+
+def ids_of(db: sqlite3.Connection, documents: Collection[str] | None) -> Ids:
+    """The chunks of these documents, of all by default; the numbers grow."""
+    if documents is None:
+        found = db.execute("SELECT id FROM chunks ORDER BY id").fetchall()
+    else:
+        found = db.execute(
+            "SELECT id FROM chunks WHERE document_id IN (SELECT value FROM json_each(?)) ORDER BY id",
+            (json.dumps(list(documents)),),
+        ).fetchall()
+    return np.fromiter((row[0] for row in found), np.int64, len(found))
+
+
+def _within(some: Ids, wanted: Ids) -> NDArray[np.bool_]:
+    """Which of these numbers are among some ascending ones."""
+    if not len(some):
+        return np.zeros(len(wanted), bool)
+    places = np.minimum(np.searchsorted(some, wanted), len(some) - 1)
+    return some[places] == wanted
+
+
+_LINKS, _LOOKS_ADDING, _LOOKS_SEARCHING = 16, 128, 128
+_AT_ONCE = 8  # vectors that are added before a question may have its turn: some ten milliseconds
+_BLOCK = 1024 * 1024
+
+
+class BrokenGraphError(Exception):
+    """A file is no graph, or not the one that it should be."""
+
+
+def is_installed() -> bool:
+    """Whether the package is there."""
+    return find_spec("usearch") is not None
+
+
+class NearGraph:
+    """Vectors of chunks; many threads may ask while one adds.
+
+    Args:
+        size: Numbers in a vector.
+    """
+
+    def __init__(self, size: int) -> None:
+        index = import_module("usearch.index")
+        self._index: Any = index.Index(
+            ndim=size,
+            metric="ip",  # all vectors have the length 1
+            dtype="f16",
+            connectivity=_LINKS,
+            expansion_add=_LOOKS_ADDING,
+            expansion_search=_LOOKS_SEARCHING,
+        )
+        self._guard = threading.Lock()
+        self.size = size
+        self.ids: Ids = np.zeros(0, np.int64)
+        """The chunks that are in it, by growing numbers."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def add(self, ids: Ids, rows: Halves) -> None:
+        """Take in vectors of chunks that are not in it yet."""
+        for at in range(0, len(ids), _AT_ONCE):
+            with self._guard:
+                self._index.add(ids[at : at + _AT_ONCE], rows[at : at + _AT_ONCE], threads=1)
+        self.ids = np.union1d(self.ids, ids)
+
+    def nearest(self, asked: Floats, count: int) -> Ids:
+        """The chunks that are nearest to a question, all but surely; `count` at most."""
+        with self._guard:
+            found: Ids = self._index.search(asked, min(count, len(self.ids)), threads=1).keys
+        return found.astype(np.int64)
+
+    def rows(self, ids: Ids) -> Floats:
+        """The vectors of chunks that are in it."""
+        if not len(ids):
+            return np.zeros((0, self.size), np.float32)
+        with self._guard:
+            found: tuple[Halves, ...] = self._index.get(ids)
+        return np.stack(found).astype(np.float32)
+
+    def save(self, path: Path) -> str:
+        """Write it to a file; the digest of that.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        try:
+            with self._guard:
+                self._index.save(str(path))
+        except RuntimeError as error:
+            raise OSError(str(error)) from error
+        return _digest(path)
+
+    @classmethod
+    def load(cls, path: Path, digest: str, size: int) -> NearGraph:
+        """Read it from a file.
+
+        Raises:
+            BrokenGraphError: It is not the file that was written.
+        """
+        try:
+            if _digest(path) != digest:  # the package may crash on what is damaged
+                raise BrokenGraphError(f"{path.name} is damaged.")
+            made = cls(size)
+            made._index.load(str(path))
+        except (OSError, RuntimeError, ValueError) as error:
+            raise BrokenGraphError(f"{path.name} cannot be read: {type(error).__name__}.") from error
+        if made._index.ndim != size:
+            raise BrokenGraphError(f"{path.name} holds other vectors.")
+        made.ids = np.sort(made._index.keys[:].astype(np.int64))
+        return made
+
+
+def _digest(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,4 +1,4 @@
-"""The words under which text is found: stemmed English words, and Chinese characters one by one and in pairs.
+"""Index terms: stemmed English words, and Chinese characters one by one and in pairs.
 
 Chinese writing has no spaces; pairs of neighbours find as well as a dictionary does, and need none.
 """

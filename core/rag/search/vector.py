@@ -1,28 +1,32 @@
-"""Search by meaning."""
+"""Search by meaning, and hybrid search by words and meaning."""
 
 from __future__ import annotations
 
+import json
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from core.errors import ModelServiceError
+from core.rag.prose import ideographs
 from core.rag.search.keyword import KeywordSearcher
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
+    from core.rag.search.near_index import Likeness
     from core.rag.search.word_index import WordIndex
     from core.rag.vectors import Vectors
 
-
 NEAREST = 200
-"""Chunks of a large library that are compared: enough for the best ten to be among them, all but surely."""
+"""Chunks of a large library that are compared: enough for the best ten to be among them almost surely."""
 
 
-class VectorSearcher(KeywordSearcher):
-    """Chunks that mean what the question means; while there are no vectors yet, those that hold its words.
+class _WithVectors(KeywordSearcher):
+    """What searches by meaning, and by words where there are no vectors.
 
     Args:
         file: The library's file.
@@ -33,6 +37,10 @@ class VectorSearcher(KeywordSearcher):
     def __init__(self, file: IndexFile, vectors: Sequence[Vectors] = (), quick: WordIndex | None = None) -> None:
         super().__init__(file, quick=quick)
         self._vectors = vectors
+
+
+class VectorSearcher(_WithVectors):
+    """Chunks by meaning; while there are no vectors yet, by words."""
 
     def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
         """Chunks by the cosine with the best model that has vectors for all of them."""
@@ -51,3 +59,77 @@ def top(scores: Floats, k: int) -> list[int]:
         some = np.argpartition(-scores, k)[:k]
         return [int(at) for at in some[np.argsort(-scores[some], kind="stable")]]
     return [int(at) for at in np.argsort(-scores, kind="stable")]
+
+
+_LOOKED_AT = 50  # the best of each side that are put together
+_WORDS_BESIDE_PARTS = 0.7  # chosen on typeset articles of SQuAD, none of which is in the reported draw
+_SCRIPT_OF = 10  # the most alike passages, whose script is looked at
+
+
+class HybridSearcher(_WithVectors):
+    """Chunks by words and meaning; while there are no vectors yet, by words alone."""
+
+    def find(self, question: str, k: int, documents: Collection[str] | None = None) -> list[tuple[int, float]]:
+        """Chunks with their scores from 0 to 1, or of words alone where nothing else is there."""
+        if k < 1:
+            return []
+        words = super().find(question, max(k, _LOOKED_AT), documents)
+        alike = self._alike(question, documents, max(NEAREST, 2 * k), [chunk_id for chunk_id, _ in words])
+        best = next(alike, None)
+        if best is None:
+            return words[:k]
+        if not self._is_in_another_script(question, best):
+            return _fused(words, best, k)
+        total = _stretched(best.cosines)
+        for other in alike:
+            if np.array_equal(other.ids, best.ids):  # else chunks came or went between both answers, or were left out
+                total = total + _stretched(other.cosines)
+        return _best(best, total, k)
+
+    def _alike(
+        self, question: str, documents: Collection[str] | None, nearest: int, also: Sequence[int]
+    ) -> Iterator[Likeness]:
+        """The similarities by each model with a vector for every chunk; a model is loaded when its turn comes."""
+        for vectors in self._vectors:
+            with suppress(ModelServiceError):  # a service that is out of reach now: words find without it
+                likeness = vectors.like(question, documents, nearest=nearest, also=also)
+                if likeness is not None:
+                    yield likeness
+
+    def _is_in_another_script(self, question: str, likeness: Likeness) -> bool:
+        nearest = [int(likeness.ids[at]) for at in top(likeness.cosines, _SCRIPT_OF)]
+        with self._file.reading() as db:
+            rows = db.execute(
+                "SELECT text FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(nearest),)
+            ).fetchall()
+        return bool(rows) and _is_chinese(" ".join(row[0] for row in rows)) != _is_chinese(question)
+
+
+def _is_chinese(text: str) -> bool:
+    letters = sum(map(str.isalpha, text))
+    return ideographs(text) * 3 > letters  # an ideograph says as much as several letters
+
+
+def _fused(words: Sequence[tuple[int, float]], likeness: Likeness, k: int) -> list[tuple[int, float]]:
+    """The best of both sides, by the sum of both stretched scores."""
+    said = np.zeros(len(likeness.ids), np.float32)
+    ids = np.array([chunk_id for chunk_id, _ in words], np.int64)
+    places = np.minimum(np.searchsorted(likeness.ids, ids), len(said) - 1)
+    there = likeness.ids[places] == ids  # a chunk may have come or gone between both searches
+    said[places[there]] = np.array([score for _, score in words], np.float32)[there]
+    either = np.union1d(top(said, _LOOKED_AT), top(likeness.cosines, _LOOKED_AT))
+    weight = np.float32(_WORDS_BESIDE_PARTS if likeness.in_parts else 1.0)
+    total: Floats = (weight * _stretched(said[either]) + _stretched(likeness.cosines[either])) / (1 + weight)
+    order = top(total, k)
+    return [(int(likeness.ids[either[at]]), float(total[at])) for at in order]
+
+
+def _best(likeness: Likeness, total: Floats, k: int) -> list[tuple[int, float]]:
+    return [(int(likeness.ids[at]), float(total[at])) for at in top(total, k)]
+
+
+def _stretched(scores: Floats) -> Floats:
+    low, high = float(scores.min()), float(scores.max())
+    if high > low:
+        return ((scores - low) / (high - low)).astype(np.float32)
+    return np.full_like(scores, float(high > 0))  # one alone, or all alike: all of it, or nothing

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from core.rag.attached import unfinished
-from core.rag.evidence import harmless, numbered
+from core.rag.citations import harmless, numbered
 from core.tools.base import BaseTool, ToolResult
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from core.messages.json_text import read_object
 from core.rag.search.terms import terms
-from core.rag.web import is_web_address
+from core.rag.sources import is_web_address
 from core.tools.base import BaseTool, files_of
 from core.tools.document_text import source_of
 from core.tools.options import whole_number

@@ -8,7 +8,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import BadArgumentsError
-from core.llm.pictures import kind_of
+from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.tools.base import BaseTool, ToolResult
 from core.tools.drawing import Drawer

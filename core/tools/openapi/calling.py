@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from core.errors import FetchError, ToolError
-from core.llm.pictures import kind_of
+from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, Outgoing, body_of, checked, connected, sent

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def put_fonts(share: Path) -> None:
     """Make the folder that all sandboxes read, with the font where PyMuPDF is there to give it. Raises OSError."""
-    from core.rag.parsers.cjk_font import cjk_font
+    from core.rag.parsers.pdf_mupdf import cjk_font
 
     fonts = share / "fonts"
     for folder in (share, fonts):

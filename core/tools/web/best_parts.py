@@ -7,8 +7,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from core.rag.prose import count_tokens
 from core.rag.search.terms import terms
-from core.rag.sentences import count_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from core.rag.citations import numbered
 from core.rag.document import Passage
-from core.rag.evidence import numbered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -16,9 +16,9 @@ from core.rag.chunking import chunks_of
 from core.rag.document import About, Block
 from core.rag.parsers.base import Wishes
 from core.rag.parsers.catalog import HEAD, parser_for
-from core.rag.parsers.plain import markdown_blocks
 from core.rag.parsers.process import Limits, stream
-from core.rag.web import as_readable
+from core.rag.parsers.text import markdown_blocks
+from core.rag.sources import as_readable
 from core.tools.web.main_text import main_text
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.agents.react import ReActChat
 from core.errors import SettingsError
 from core.messages.message import Message

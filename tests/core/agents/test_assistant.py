@@ -30,12 +30,12 @@ class Shelf:
     def __init__(self, *passages: Passage) -> None:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
-        self.gathering = self
+        self.context = self
 
-    def whole(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
+    def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         return None
 
-    def joined(self, passages: list[Passage]) -> list[Passage]:
+    def merged(self, passages: list[Passage]) -> list[Passage]:
         return passages
 
     def documents(self) -> list[Document]:

@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from core.agents.agent_tool import AgentTool
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
-from core.agents.dialogue_retrieval import DialogueRetrievalAgent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
+from core.agents.compat.articles import WriteFromScratch
+from core.agents.compat.dialogue_retrieval import DialogueRetrievalAgent
+from core.agents.compat.parallel_doc_qa import ParallelDocQA
 from core.agents.group_chat import GroupChat
 from core.agents.memory import Memory
-from core.agents.parallel_doc_qa import ParallelDocQA
 from core.agents.react import ReActChat
 from core.agents.router import Router
-from core.agents.write_from_scratch import WriteFromScratch
+from core.agents.tools import AgentTool
 from core.errors import ModelMisbehavedError, SettingsError
 from core.messages.message import Message
 from core.testing.script import Reply

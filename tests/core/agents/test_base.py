@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from core.agents.base import Agent, with_system
-from core.agents.basic import BasicAgent
-from core.agents.fn_call import FnCallAgent
-from core.agents.language import language_of
+from core.agents.base import Agent
+from core.agents.basic import BasicAgent, FnCallAgent
+from core.agents.conversation import language_of, prepend_system
 from core.errors import SettingsError, UnknownNameError
 from core.messages.content import ContentItem
 from core.messages.message import FunctionCall, Message
@@ -104,7 +103,7 @@ def test_the_system_message_comes_first_and_keeps_the_conversations_own(conversa
 
 
 def test_a_system_message_of_items_keeps_them():
-    items = with_system([Message("system", [ContentItem(text="be kind"), ContentItem(image="x.png")])], "You count.")
+    items = prepend_system([Message("system", [ContentItem(text="be kind"), ContentItem(image="x.png")])], "You count.")
     assert items[0].content == [
         ContentItem(text="You count.\n\n"),
         ContentItem(text="be kind"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.budget import Budget
+from core.agents.limits import Budget
 from core.agents.tool_loop import ToolLoop
 from core.errors import LimitReachedError
 from core.messages.events import CallStarted, Event, ToolFinished

@@ -12,10 +12,9 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
-from core.agents.basic import BasicAgent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import BasicAgent, FnCallAgent
 from core.agents.group_chat import GroupChat
-from core.agents.user_agent import PENDING_USER_INPUT, UserAgent
+from core.agents.hub import PENDING_USER_INPUT, UserAgent
 from core.errors import BadMessagesError, SettingsError
 from core.llm.request import ChatRequest
 from core.messages.message import Message

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.agents.base import Agent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.llm.request import Stream
 from core.messages.message import Message
 from core.testing.scripted_model import ScriptedModel

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.assistant import Assistant
-from core.agents.knowledge import told_knowledge
+from core.agents.assistant import Assistant, knowledge_text
 from core.errors import SettingsError
 from core.messages.message import Message
 from core.testing.scripted_model import ScriptedModel
@@ -71,17 +70,17 @@ def test_an_override_of_run_may_bring_its_own_and_call_super() -> None:
 
 @pytest.mark.parametrize("given", [LISTED, tuple(LISTED), json.dumps(LISTED), iter(LISTED)])
 def test_what_memory_answers_is_told_by_document(given: Any) -> None:
-    assert told_knowledge(given, "zh") == "# 知识库\n\n## 来自 [文件](a b.md) 的内容：\n\n```\nOne.\n\n...\n\nTwo.\n```"
+    assert knowledge_text(given, "zh") == "# 知识库\n\n## 来自 [文件](a b.md) 的内容：\n\n```\nOne.\n\n...\n\nTwo.\n```"
 
 
 @pytest.mark.parametrize("given", ["", "  ", None, [], "[]"])
 def test_nothing_is_told_of_nothing(given: Any) -> None:
-    assert told_knowledge(given, "en") == ""
+    assert knowledge_text(given, "en") == ""
 
 
 def test_a_text_that_only_begins_as_a_list_is_a_text() -> None:
-    assert "[1] A footnote." in told_knowledge("[1] A footnote.", "en")
-    assert '["a", "b"]' in told_knowledge('["a", "b"]', "en")
+    assert "[1] A footnote." in knowledge_text("[1] A footnote.", "en")
+    assert '["a", "b"]' in knowledge_text('["a", "b"]', "en")
 
 
 @pytest.mark.parametrize("given", [7, b"x", {"url": "a", "text": "b"}, ["x"], [{"url": "a"}]])

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from core.agents.base import Agent
-from core.agents.basic import BasicAgent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import BasicAgent, FnCallAgent
 from core.agents.mapping import AgentFailedError, Answer, MapProgress
 from core.bridge.sync import shared_loop
 from core.errors import BadMessagesError, ModelRefusedError, ModelServiceError, SettingsError

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from core.agents.assistant import Assistant
-from core.agents.basic import BasicAgent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import BasicAgent, FnCallAgent
 from core.agents.memory import Memory
 from core.errors import (
     BadMessagesError,

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from core.agents.base import Agent
-from core.agents.basic import BasicAgent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import BasicAgent, FnCallAgent
 from core.bridge.endings import ProgramEnd
 from core.bridge.sync import run, shared_loop
 from core.llm.base import BaseChatModel
@@ -325,7 +324,7 @@ def test_inside_another_call_the_end_of_the_program_is_no_exception_that_code_in
 def test_quitting_at_a_question_in_the_terminal_ends_the_program_at_once():
     program = (
         "import sys\n"
-        "from core.agents.fn_call import FnCallAgent\n"
+        "from core.agents.basic import FnCallAgent\n"
         "from core.testing.script import Reply\n"
         "from core.testing.scripted_model import ScriptedModel\n"
         "from core.tools.base import BaseTool\n"

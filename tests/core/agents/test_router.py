@@ -11,10 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.agents.base import Agent
-from core.agents.basic import BasicAgent
-from core.agents.call_line import CallLine
-from core.agents.fn_call import FnCallAgent
-from core.agents.router import Router
+from core.agents.basic import BasicAgent, FnCallAgent
+from core.agents.router import CallLine, Router
 from core.errors import SettingsError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message

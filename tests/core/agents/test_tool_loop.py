@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.agents.tool_loop import ToolLoop
 from core.errors import ModelUnavailableError
 from core.messages.events import (

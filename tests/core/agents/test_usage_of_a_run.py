@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import USER, Message, Usage
 from core.messages.transcript import Transcript

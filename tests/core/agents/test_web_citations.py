@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.assistant import Assistant
-from core.agents.citing import without_old_numbers
+from core.agents.assistant import Assistant, without_old_numbers
 from core.messages.content import ContentItem
 from core.messages.events import ToolFinished
 from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Message

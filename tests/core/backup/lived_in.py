@@ -42,7 +42,7 @@ async def fill(engine: Engine) -> None:
 
 
 async def add_document(engine: Engine, talk: str, file_id: str) -> None:
-    document = await engine.add_document(LOCAL_OWNER, talk, await engine.files.record(LOCAL_OWNER, file_id))
+    document = await engine.intake.add(LOCAL_OWNER, talk, await engine.files.record(LOCAL_OWNER, file_id))
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):
@@ -63,7 +63,7 @@ async def found_in(home: Path) -> dict[str, object]:
         talk = (await talks.list(LOCAL_OWNER))[-1]
         (record,) = await engine.documents.list(LOCAL_OWNER, talk.id)
         file, path = await engine.files.get(LOCAL_OWNER, record.file_id)
-        async with engine.index(LOCAL_OWNER) as library:
+        async with engine.workspaces.index(LOCAL_OWNER) as library:
             passages = [passage.text for passage in await library.afind("Who collects stamps?")]
         notes = [note.text for note in await engine.toolbox.notes.list(LOCAL_OWNER)]
         services = ModelServiceStore(talks.database, Sealer(engine.settings.signing_secret()))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import gzip
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import stat
 import zipfile
 from collections import namedtuple
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,10 +43,30 @@ FILLED = {
 }
 
 
-async def backed_up(folder: Path, *, with_secret: bool = False) -> Path:
-    async with opened(folder / "home") as engine:
-        await fill(engine)
-        return write_backup(folder / "home", folder / "backup.zip", with_secret=with_secret)[0]
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder that was filled and closed, with a backup beside it, one with the secret and one without."""
+    folder = tmp_path_factory.mktemp("filled")
+
+    async def make() -> None:
+        async with opened(folder / "home") as engine:
+            await fill(engine)
+            for name, with_secret in (("secret", True), ("plain", False)):
+                write_backup(folder / "home", folder / f"{name}.zip", with_secret=with_secret)
+
+    asyncio.run(make())
+    return folder
+
+
+@pytest.fixture
+def backed_up(filled: Path, tmp_path: Path) -> Callable[..., Path]:
+    """Copies that folder into the test's own; gives the backup of it."""
+
+    def copied(*, with_secret: bool = False) -> Path:
+        shutil.copytree(filled / "home", tmp_path / "home")
+        return shutil.copyfile(filled / ("secret.zip" if with_secret else "plain.zip"), tmp_path / "backup.zip")
+
+    return copied
 
 
 def contents(home: Path) -> dict[str, bytes]:
@@ -83,8 +108,8 @@ async def test_a_backup_of_a_running_parlour_holds_all_of_it(tmp_path: Path) -> 
     assert await found_in(tmp_path / "home") == {**FILLED, "key": KEY}
 
 
-async def test_without_the_secret_all_but_kept_keys_is_there(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_without_the_secret_all_but_kept_keys_is_there(tmp_path: Path, backed_up: Callable[..., Path]) -> None:
+    backup = backed_up()
     with zipfile.ZipFile(backup) as archive:
         assert "secret" not in archive.namelist()
     done = restore_backup(backup, tmp_path / "elsewhere")
@@ -92,8 +117,10 @@ async def test_without_the_secret_all_but_kept_keys_is_there(tmp_path: Path) -> 
     assert await found_in(tmp_path / "elsewhere") == {**FILLED, "key": "key_unreadable"}
 
 
-async def test_a_lost_index_is_made_again_from_the_originals_of_a_backup(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_lost_index_is_made_again_from_the_originals_of_a_backup(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     with zipfile.ZipFile(backup) as archive:
         (index,) = [name for name in archive.namelist() if name.endswith("library.sqlite")]
     without = rewritten(backup, index)
@@ -177,8 +204,48 @@ async def test_a_damaged_index_holds_up_no_backup_and_is_made_again(tmp_path: Pa
     assert await found_in(tmp_path / "new") == {**FILLED, "key": "key_unreadable"}
 
 
-async def test_a_backup_never_takes_the_place_of_a_file_and_leaves_no_half_one(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_file_that_cannot_be_read_is_named_and_not_the_backup(
+    tmp_path: Path, backed_up: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backed_up()
+    opened_by = Path.open
+
+    def refusing(self: Path, *args: Any, **options: Any) -> Any:
+        if self.parent.parent.name == "files":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return opened_by(self, *args, **options)
+
+    monkeypatch.setattr(Path, "open", refusing)
+    with pytest.raises(StorageError, match=r"The file \S*/files/\S* cannot be read: Permission denied.") as caught:
+        write_backup(tmp_path / "home", tmp_path / "second.zip")
+    assert caught.value.words_key == "backup_no_read"
+    assert [path.name for path in tmp_path.iterdir() if "second" in path.name] == []
+
+
+async def test_two_backups_to_one_name_share_no_draft(
+    tmp_path: Path, backed_up: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backed_up()
+    begun: list[list[str]] = []
+    put = writing.put_in_place
+
+    def meanwhile(draft: Path, target: Path) -> None:
+        if not begun:
+            begun.append([draft.name])
+            write_backup(tmp_path / "home", target)
+            target.rename(target.with_name("first.zip"))
+        put(draft, target)
+
+    monkeypatch.setattr(writing, "put_in_place", meanwhile)
+    write_backup(tmp_path / "home", tmp_path / "b.zip")
+    for name in ("first.zip", "b.zip"):
+        assert zipfile.ZipFile(tmp_path / name).testzip() is None
+
+
+async def test_a_backup_never_takes_the_place_of_a_file_and_leaves_no_half_one(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     before = backup.read_bytes()
     with pytest.raises(StorageError) as caught:
         write_backup(tmp_path / "home", backup)
@@ -202,8 +269,10 @@ async def test_a_folder_without_data_has_no_backup(tmp_path: Path) -> None:
 # ---- restoring one
 
 
-async def test_a_folder_that_is_not_empty_is_left_as_it_is_unless_it_is_to_be_replaced(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path, with_secret=True)
+async def test_a_folder_that_is_not_empty_is_left_as_it_is_unless_it_is_to_be_replaced(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up(with_secret=True)
     home = tmp_path / "elsewhere"
     async with opened(home) as engine:
         await engine.conversations.create(LOCAL_OWNER, "Of the other folder")
@@ -223,15 +292,18 @@ async def test_a_folder_that_is_not_empty_is_left_as_it_is_unless_it_is_to_be_re
     await database.aclose()
 
 
-async def test_a_secret_stays_where_the_backup_has_none(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_secret_stays_where_the_backup_has_none(tmp_path: Path, backed_up: Callable[..., Path]) -> None:
+    backup = backed_up()
     done = restore_backup(backup, tmp_path / "home", replace=True)
     assert done.has_secret
     assert await found_in(tmp_path / "home") == {**FILLED, "key": KEY}
 
 
-async def test_nothing_is_restored_under_a_parlour_that_runs(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_nothing_is_restored_under_a_parlour_that_runs(
+    tmp_path: Path, backed_up: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.backup.restoring._PATIENCE", 0.1)
+    backup = backed_up()
     async with opened(tmp_path / "home") as engine:
         await engine.conversations.list(LOCAL_OWNER)
         with pytest.raises(ConflictError) as caught:
@@ -242,8 +314,10 @@ async def test_nothing_is_restored_under_a_parlour_that_runs(tmp_path: Path) -> 
     assert (await found_in(tmp_path / "home"))["titles"] == FILLED["titles"]
 
 
-async def test_a_damaged_database_is_kept_aside_when_a_backup_takes_its_place(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_damaged_database_is_kept_aside_when_a_backup_takes_its_place(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     (tmp_path / "home" / "parlour.db").write_bytes(b"no database" * 999)
     done = restore_backup(backup, tmp_path / "home", replace=True)
     assert done.aside is not None
@@ -266,9 +340,9 @@ async def test_a_backup_of_any_released_schema_is_restored_updated_and_opened(tm
 
 @pytest.mark.parametrize("moved", range(12))
 async def test_a_restore_that_is_cut_short_at_any_name_is_finished_by_the_next_opening(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moved: int
+    tmp_path: Path, backed_up: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, moved: int
 ) -> None:
-    backup = await backed_up(tmp_path, with_secret=True)
+    backup = backed_up(with_secret=True)
     home = tmp_path / "elsewhere"
     async with opened(home) as engine:
         await engine.conversations.create(LOCAL_OWNER, "Of the other folder")
@@ -297,8 +371,10 @@ async def test_a_restore_that_is_cut_short_at_any_name_is_finished_by_the_next_o
 
 
 @pytest.mark.parametrize("cut", [0, 1, 20, 1000, -1, -23])
-async def test_a_backup_that_was_cut_short_is_told_in_a_sentence_and_changes_nothing(tmp_path: Path, cut: int) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_backup_that_was_cut_short_is_told_in_a_sentence_and_changes_nothing(
+    tmp_path: Path, backed_up: Callable[..., Path], cut: int
+) -> None:
+    backup = backed_up()
     short = tmp_path / "short.zip"
     short.write_bytes(backup.read_bytes()[:cut])
     with pytest.raises(StorageError) as caught:
@@ -320,8 +396,10 @@ async def test_other_files_are_no_backups(tmp_path: Path) -> None:
     assert caught.value.words_key == "backup_no_file"
 
 
-async def test_a_flipped_bit_in_any_file_of_a_backup_is_found_and_named(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_flipped_bit_in_any_file_of_a_backup_is_found_and_named(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     with zipfile.ZipFile(backup) as archive:
         names = [name for name in archive.namelist() if name != NAME]
         data = {name: archive.read(name) for name in names}
@@ -347,16 +425,18 @@ async def test_a_flipped_bit_in_any_file_of_a_backup_is_found_and_named(tmp_path
         "files/. ",
     ],
 )
-async def test_a_backup_that_names_a_place_outside_is_refused_whole(tmp_path: Path, name: str) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_backup_that_names_a_place_outside_is_refused_whole(
+    tmp_path: Path, backed_up: Callable[..., Path], name: str
+) -> None:
+    backup = backed_up()
     with pytest.raises(StorageError) as caught:
         restore_backup(rewritten(backup, name, b"evil", honest=True), tmp_path / "deep" / "elsewhere")
     assert caught.value.words_key == "backup_unsafe"
     assert not list(tmp_path.rglob("*evil*"))
 
 
-async def test_a_link_in_a_backup_is_refused(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_link_in_a_backup_is_refused(tmp_path: Path, backed_up: Callable[..., Path]) -> None:
+    backup = backed_up()
     linked = rewritten(backup, "files/local/link", b"/etc/passwd", mode=stat.S_IFLNK | 0o777, honest=True)
     with pytest.raises(StorageError) as caught:
         restore_backup(linked, tmp_path / "elsewhere")
@@ -364,8 +444,8 @@ async def test_a_link_in_a_backup_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-async def test_a_name_that_stands_twice_in_a_backup_is_refused(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_name_that_stands_twice_in_a_backup_is_refused(tmp_path: Path, backed_up: Callable[..., Path]) -> None:
+    backup = backed_up()
     with zipfile.ZipFile(backup, "a") as archive:
         archive.writestr("parlour.db", b"another")
     with pytest.raises(StorageError) as caught:
@@ -373,8 +453,10 @@ async def test_a_name_that_stands_twice_in_a_backup_is_refused(tmp_path: Path) -
     assert caught.value.words_key == "backup_unsafe"
 
 
-async def test_a_file_that_unpacks_to_more_than_it_says_is_not_written_further(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_file_that_unpacks_to_more_than_it_says_is_not_written_further(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     bomb = rewritten(backup, "files/local/bomb", b"\0" * 3_000_000, honest=True)
     with zipfile.ZipFile(bomb) as archive:
         manifest = json.loads(archive.read(NAME))
@@ -390,8 +472,10 @@ async def test_a_file_that_unpacks_to_more_than_it_says_is_not_written_further(t
 
 
 @pytest.mark.parametrize("newer", [{"form": 2}, {"schema": "9999"}])
-async def test_a_backup_of_a_newer_parlour_gets_a_sentence(tmp_path: Path, newer: dict[str, object]) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_backup_of_a_newer_parlour_gets_a_sentence(
+    tmp_path: Path, backed_up: Callable[..., Path], newer: dict[str, object]
+) -> None:
+    backup = backed_up()
     with zipfile.ZipFile(backup) as old, zipfile.ZipFile(tmp_path / "newer.zip", "w") as new:
         for name in old.namelist():
             data = old.read(name)
@@ -401,8 +485,10 @@ async def test_a_backup_of_a_newer_parlour_gets_a_sentence(tmp_path: Path, newer
     assert caught.value.words_key == "backup_newer"
 
 
-async def test_a_backup_that_does_not_fit_is_not_begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_backup_that_does_not_fit_is_not_begun(
+    tmp_path: Path, backed_up: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    backup = backed_up()
     usage = namedtuple("usage", "total used free")
     monkeypatch.setattr("core.backup.restoring.shutil.disk_usage", lambda _: usage(10**9, 10**9, 5))
     with pytest.raises(StorageError) as caught:
@@ -421,8 +507,10 @@ def test_whatever_a_safe_name_is_it_stays_within_the_folder(parts: list[str]) ->
         assert ".." not in name.split("/")
 
 
-async def test_a_second_document_added_after_the_backup_is_not_in_the_restored_folder(tmp_path: Path) -> None:
-    backup = await backed_up(tmp_path)
+async def test_a_second_document_added_after_the_backup_is_not_in_the_restored_folder(
+    tmp_path: Path, backed_up: Callable[..., Path]
+) -> None:
+    backup = backed_up()
     async with opened(tmp_path / "home") as engine:
         (talk,) = await engine.conversations.list(LOCAL_OWNER)
         file = await engine.files.put(LOCAL_OWNER, "later.txt", b"Something that came later.")

@@ -18,6 +18,7 @@ class Rooms:
         self.opened: list[str] = []
         self.open: list[str] = []
         self.broken: set[str] = set()
+        self.empty: set[str] = set()
         self.closed = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
@@ -39,7 +40,14 @@ class Rooms:
         self.closed.set()
 
     def pool(self, *, idle: float = 600.0, most: int = 2) -> Pool[str]:
-        return Pool(self.make, self.end, intact=lambda room: room not in self.broken, idle=idle, most=most)
+        return Pool(
+            self.make,
+            self.end,
+            intact=lambda room: room not in self.broken,
+            kept=lambda room: room not in self.empty,
+            idle=idle,
+            most=most,
+        )
 
     async def until_closed(self) -> None:
         async with asyncio.timeout(10):
@@ -93,6 +101,18 @@ async def test_what_nobody_uses_is_closed_after_a_while(rooms: Rooms) -> None:
         assert len(pool) == 1
     await rooms.until_closed()
     assert (rooms.open, len(pool), "a" in pool) == ([], 0, False)
+    await pool.aclose()
+
+
+async def test_one_that_is_not_worth_keeping_is_closed_as_soon_as_nobody_uses_it(rooms: Rooms) -> None:
+    pool = rooms.pool()
+    rooms.empty.add("a 0")
+    async with pool.use("a"), pool.use("a"):
+        assert rooms.open == ["a 0"]
+    await rooms.until_closed()
+    assert rooms.open == []
+    assert await used(pool, "a") == ["a 1"]
+    assert rooms.open == ["a 1"]
     await pool.aclose()
 
 

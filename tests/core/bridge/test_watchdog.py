@@ -123,7 +123,7 @@ def test_a_stalled_loop_is_found_by_itself(caplog: pytest.LogCaptureFixture) -> 
         with watched(asyncio.get_running_loop()):
             until = time.monotonic() + 20
             while not caplog.records and time.monotonic() < until:
-                time.sleep(1.2)
+                time.sleep(0.8)
                 await asyncio.sleep(0.01)
 
     asyncio.run(stalls())
@@ -137,7 +137,7 @@ def test_the_loop_of_the_library_is_watched(caplog: pytest.LogCaptureFixture) ->
     async def stalls() -> None:
         until = time.monotonic() + 20
         while not caplog.records and time.monotonic() < until:
-            time.sleep(1.2)
+            time.sleep(0.8)
             await asyncio.sleep(0.01)
 
     sync.run(stalls())

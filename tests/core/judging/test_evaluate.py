@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core import Policy, Suite, aevaluate, evaluate
-from core.agents.config_problems import ConfigError
+from core.agents.config.problems import ConfigError
 from core.errors import ModelServiceError, SettingsError
 from core.judging.kept import Runs
 from core.judging.markdown import markdown

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.config_problems import ConfigError
+from core.agents.config.problems import ConfigError
 from core.judging.suite import Suite
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 
 from core.bridge.endings import ProgramEnd
-from core.llm.blocking import from_blocking
+from core.llm.concurrency import from_blocking
 
 pytestmark = pytest.mark.anyio
 

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from core.llm.cache_key import cache_key
+from core.llm.catalog import LLM_REGISTRY
 from core.llm.open_model import get_chat_model
+from core.llm.reply_store import cache_key, stored_name
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
@@ -112,3 +113,22 @@ def test_the_key_tells_nothing_of_a_secret():
     assert made is not None
     assert len(made) == 64
     assert "sk-" not in made
+
+
+@pytest.mark.parametrize(
+    ("model_type", "name"),
+    [
+        ("openai", "core.llm.backends.openai.OpenAIModel"),
+        ("openai_public", "core.llm.backends.openai_public.PublicOpenAIModel"),
+        ("qwenvl_oai", "core.llm.backends.openai_qwen.VisionModel"),
+        ("qwenomni_oai", "core.llm.backends.openai_qwen.OmniModel"),
+        ("azure", "core.llm.backends.azure.AzureModel"),
+        ("qwen_dashscope", "core.llm.backends.dashscope.DashScopeModel"),
+        ("qwenvl_dashscope", "core.llm.backends.dashscope.DashScopeVisionModel"),
+        ("qwenaudio_dashscope", "core.llm.backends.dashscope.DashScopeAudioModel"),
+        ("llama_cpp", "core.llm.backends.llama_cpp.LlamaCppModel"),
+        ("transformers", "core.llm.backends.transformers.TransformersModel"),
+    ],
+)
+def test_a_stored_reply_is_found_wherever_its_models_class_has_moved(model_type: str, name: str) -> None:
+    assert stored_name(LLM_REGISTRY[model_type]) == name

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.llm.base import BaseChatModel
 from core.llm.seed_hooks import by_name
 from core.messages.message import Message

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from core.errors import ModelRefusedError
-from core.llm.pictures import data_uri
+from core.llm.media import data_uri
 
 
 def made(kind: str, size=(8, 8)) -> bytes:

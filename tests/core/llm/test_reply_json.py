@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.reply_json import packed, unpacked
+from core.llm.reply_store import packed, unpacked
 from core.messages.content import ContentItem
 from core.messages.events import (
     CallDelta,

@@ -38,13 +38,25 @@ from core.llm.service import Service, account_mark, key_of, service_of
                 "mine.openai.azure.com",
             ),
         ),
-        ({}, "openai", Service("api.openai.com", "openai", "https://api.openai.com/v1", "api.openai.com")),
         ({}, "mine", Service("mine", "mine")),
         ({"base_url": "http://host:port"}, "openai", Service("openai", "openai")),
     ],
 )
 def test_the_settings_tell_where_a_model_is_and_never_a_secret(cfg, model_type, service):
     assert service_of(cfg, model_type) == service
+
+
+@pytest.mark.parametrize("model_type", ["openai", "oai", "qwenvl_oai"])
+def test_without_an_address_models_of_the_openai_protocol_are_at_openai(model_type):
+    cfg = {"model_type": model_type, "api_key": "sk-1234567890"}
+    official = ("https://api.openai.com/v1", "api.openai.com")
+    assert get_chat_model(cfg).service == Service("api.openai.com", "openai", *official)
+
+
+@pytest.mark.parametrize("model_type", ["azure", "openai_public"])
+def test_without_an_address_no_vendor_is_guessed_where_there_is_none(model_type):
+    cfg = {"model_type": model_type, "api_key": "sk-1234567890"}
+    assert get_chat_model(cfg).service == Service(model_type, model_type)
 
 
 def test_a_model_in_this_process_says_so_itself():
@@ -59,7 +71,9 @@ def test_a_model_in_this_process_says_so_itself():
 
 def test_dashscope_is_known_by_name_and_by_type():
     assert service_of({"model_server": "dashscope"}, "oai").provider == "dashscope"
-    assert service_of({}, "qwen_dashscope").host == "dashscope.aliyuncs.com"
+    for model_type in ("qwen_dashscope", "qwenvl_dashscope", "qwenaudio_dashscope", "qwenomni_oai"):
+        cfg = {"model_type": model_type, "api_key": "sk-1234567890"}
+        assert get_chat_model(cfg).service.host == "dashscope.aliyuncs.com"
 
 
 def test_accounts_are_told_apart_without_a_key_being_kept():

@@ -17,9 +17,9 @@ import regex
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm import tokens, vocabularies
+from core.llm import tokens
 from core.llm.base import BaseChatModel
-from core.llm.tokens import Counter, count_tokens, counter_for, estimate_tokens, vocabulary_at_hand
+from core.llm.tokens import Counter, count_tokens, counter_for, estimate_tokens, qwen_encoding
 
 SAMPLES = {
     "The quick brown fox jumps over the lazy dog.": 10,
@@ -31,7 +31,7 @@ SAMPLES = {
 
 @pytest.mark.parametrize(("text", "count"), SAMPLES.items())
 def test_known_texts_have_their_count_or_the_estimate_where_there_is_no_vocabulary(text: str, count: int) -> None:
-    has_vocabulary = tokens.vocabulary_at_hand() is not None
+    has_vocabulary = tokens.qwen_encoding() is not None
     assert count_tokens(text) == (count if has_vocabulary else estimate_tokens(text))
 
 
@@ -65,7 +65,7 @@ def test_a_long_text_is_counted_to_its_end_and_a_very_long_one_by_its_beginning(
 )
 def test_a_count_says_whether_it_is_the_models_own(model: str, exact: bool) -> None:
     counter = counter_for(model)
-    assert counter.exact == (exact and vocabulary_at_hand() is not None)
+    assert counter.exact == (exact and qwen_encoding() is not None)
     assert counter.name in {"qwen", "estimate"}
     assert BaseChatModel({"model": model}).counter is counter
 
@@ -75,16 +75,16 @@ def litellm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A package that brings GPT's vocabularies, or the first 256 tokens of them: each byte."""
     folder = tmp_path / "litellm_core_utils" / "tokenizers"
     folder.mkdir(parents=True)
-    for vocabulary in (vocabularies.CL100K, vocabularies.O200K):
+    for vocabulary in (tokens.CL100K, tokens.O200K):
         lines = (f"{base64.b64encode(bytes([n])).decode()} {n}\n" for n in range(256))
         (tmp_path / vocabulary.places[0]).write_text("".join(lines))
         vocabulary.__dict__.pop("encoding", None)
     found: Any = SimpleNamespace(submodule_search_locations=[str(tmp_path)])
-    monkeypatch.setattr(vocabularies, "find_spec", lambda name: found if name == "litellm" else find_spec(name))
+    monkeypatch.setattr(tokens, "find_spec", lambda name: found if name == "litellm" else find_spec(name))
     counter_for.cache_clear()
     yield folder
     counter_for.cache_clear()
-    for vocabulary in (vocabularies.CL100K, vocabularies.O200K):
+    for vocabulary in (tokens.CL100K, tokens.O200K):
         vocabulary.__dict__.pop("encoding", None)
 
 
@@ -99,13 +99,13 @@ def test_gpt_is_counted_by_its_own_vocabulary_where_a_package_brings_it(litellm:
 
 
 def test_a_newer_gpt_is_counted_near_enough_by_the_older_vocabulary(litellm: Path) -> None:
-    (litellm / Path(vocabularies.O200K.places[0]).name).unlink()
+    (litellm / Path(tokens.O200K.places[0]).name).unlink()
     near = counter_for("gpt-4o")
     assert (near.name, near.exact) == ("cl100k", False)
 
 
 def test_without_any_vocabulary_an_estimate_is_marked_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vocabularies, "find_spec", lambda name: None)
+    monkeypatch.setattr(tokens, "find_spec", lambda name: None)
     counter_for.cache_clear()
     try:
         counter = counter_for("qwen-max")
@@ -166,7 +166,7 @@ def test_a_cut_text_keeps_to_its_limit_and_tears_no_character(text: str, limit: 
 
 
 def test_a_vocabulary_is_read_when_something_has_to_be_counted() -> None:
-    fresh = replace(vocabularies.QWEN)
+    fresh = replace(tokens.QWEN)
     counter = Counter(fresh, exact=True)
     assert counter.at_most("hello") == 5
     assert "encoding" not in fresh.__dict__

@@ -31,7 +31,8 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 from pydantic import AnyHttpUrl
 from starlette.applications import Starlette
 
-from webui.listening import bind
+from tests.prompt_server import PromptServer
+from webui.server import bind
 
 
 class Accounts:
@@ -182,7 +183,7 @@ def protected() -> Iterator[Protected]:
         (_lying(service, accounts, "server"), here),
         (_lying(server.streamable_http_app(), accounts, "resource"), there),
     )
-    running = [uvicorn.Server(uvicorn.Config(app, log_config=None, lifespan="auto")) for app, _ in apps]
+    running = [PromptServer(uvicorn.Config(app, log_config=None, lifespan="auto")) for app, _ in apps]
     threads = [
         threading.Thread(target=one.run, kwargs={"sockets": [sock]})
         for one, (_, sock) in zip(running, apps, strict=True)

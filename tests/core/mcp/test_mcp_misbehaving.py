@@ -26,6 +26,13 @@ pytestmark = pytest.mark.anyio
 HOSTILE = Path(__file__).with_name("hostile_server.py")
 
 
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A server that does not end by itself is not waited for as long as outside of tests."""
+    monkeypatch.setattr("core.mcp.process._LEAVING", 0.2)
+    monkeypatch.setattr("core.mcp.process._KILLED", 0.2)
+
+
 @pytest.fixture
 def hostile(tmp_path: Path) -> Callable[..., dict[str, Any]]:
     def server(case: str, **more: Any) -> dict[str, Any]:
@@ -61,15 +68,15 @@ async def test_an_answer_of_8_mb_costs_little(hostile: Callable[..., dict[str, A
 
 
 async def test_a_server_that_never_answers_costs_its_own_calls_alone(hostile: Callable[..., dict[str, Any]]):
-    async with MCPClient("x", hostile("hangs", timeout=0.5)) as hung, MCPClient("y", hostile("fine")) as fine:
+    async with MCPClient("x", hostile("hangs", timeout=0.2)) as hung, MCPClient("y", hostile("fine")) as fine:
         failing = asyncio.create_task(hung.call("act"))
         assert (await fine.call("act")).text == "did act"
-        with pytest.raises(ServerMisbehavedError, match=r"did not answer in 0\.5 seconds"):
+        with pytest.raises(ServerMisbehavedError, match=r"did not answer in 0\.2 seconds"):
             await failing
 
 
 async def test_notifications_without_end_cost_little_and_delay_nobody_else(hostile: Callable[..., dict[str, Any]]):
-    async with MCPClient("x", hostile("flood", timeout=2)) as flooding, MCPClient("y", hostile("fine")) as fine:
+    async with MCPClient("x", hostile("flood", timeout=1)) as flooding, MCPClient("y", hostile("fine")) as fine:
         failing = asyncio.create_task(flooding.call("act"))
         before, began = time.process_time(), time.monotonic()
         while not failing.done():

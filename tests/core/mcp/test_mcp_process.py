@@ -17,6 +17,13 @@ from core.mcp.process import GONE, Process, ended, started
 Scene = Callable[[], Awaitable[None]]
 
 
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that does not end by itself is not waited for as long as outside of tests."""
+    monkeypatch.setattr("core.mcp.process._LEAVING", 0.2)
+    monkeypatch.setattr("core.mcp.process._KILLED", 0.2)
+
+
 @pytest.fixture(params=[asyncio.new_event_loop, new_loop], ids=["plain", "ours"])
 def play(request: pytest.FixtureRequest) -> Callable[[Scene], None]:
     def played(scene: Scene) -> None:

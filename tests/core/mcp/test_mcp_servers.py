@@ -207,7 +207,7 @@ def service() -> Iterator[Callable[..., tuple[str, type[_Redirecting]]]]:
     def serve(status: int, target: str = "") -> tuple[str, type[_Redirecting]]:
         handler = type("Handler", (_Redirecting,), {"seen": [], "status": status, "target": target})
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_address[1]}", handler
 
@@ -301,14 +301,14 @@ class _Flooding(_Redirecting):
 
 async def test_a_flood_over_http_waits_in_its_own_connection():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Flooding) as service:
-        threading.Thread(target=service.serve_forever, daemon=True).start()
+        threading.Thread(target=service.serve_forever, args=(0.01,), daemon=True).start()
         url = f"http://127.0.0.1:{service.server_address[1]}/mcp"
-        with pytest.raises(McpError, match="did not answer within 1 seconds"):
-            await MCPClient("x", {"url": url, "connect_timeout": 1}).connect()
+        with pytest.raises(McpError, match=r"did not answer within 0\.5 seconds"):
+            await MCPClient("x", {"url": url, "connect_timeout": 0.5}).connect()
         read = 0
         with pytest.raises(TimeoutError):
             async with (
-                asyncio.timeout(1),
+                asyncio.timeout(0.5),
                 http_client({}, None, Journal()) as client,
                 client.stream("POST", url) as flood,
             ):
@@ -368,7 +368,7 @@ class _Forgetful(http.server.BaseHTTPRequestHandler):
 async def test_a_server_that_has_forgotten_the_session_is_greeted_once_more_and_the_call_is_made():
     handler = type("Handler", (_Forgetful,), {"called": []})
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         async with MCPClient("x", {"url": f"http://127.0.0.1:{server.server_address[1]}/mcp"}) as client:
             assert (await client.call("act")).text == "done"
         server.shutdown()

@@ -31,11 +31,11 @@ async def why(settings: dict[str, Any]) -> McpError:
     ("answer", "key", "said"),
     [
         (b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n", "mcp_status", "“far” answers with the status 503."),
-        (b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", "mcp_sign_in", "“far” wants you to sign in."),
+        (b"HTTP/1.1 401 No\r\ncontent-length: 0\r\n\r\n", "mcp_sign_in", "“far” requires you to sign in."),
         (
             b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 4\r\n\r\n<p/>",
             "mcp_none",
-            "What answers at the address of “far” is no MCP server.",
+            "What answers at the address of “far” is not an MCP server.",
         ),
         (b"", "mcp_late", "“far” did not answer within 0.5 seconds."),
     ],
@@ -140,7 +140,7 @@ async def test_an_address_where_nobody_is_says_so():
         port = unused.getsockname()[1]
         error = await why({"url": f"http://127.0.0.1:{port}/mcp"})
     assert error.words_key == "mcp_refused"
-    assert Words("en").error(error).startswith("Nobody answers at the address of “far”.")
+    assert Words("en").error(error).startswith("Nothing answers at the address of “far”.")
 
 
 async def test_a_program_that_ends_at_once_is_quoted_in_a_sentence_of_the_readers_language(tmp_path: Path):

@@ -13,8 +13,8 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
-from core.llm.backends import offered_models
-from core.llm.layers.breaker import FAILURES
+from core.llm.backends.openai import service as openai_service
+from core.llm.layers.retry import FAILURES
 from core.models.choosing import Choosing, Draft
 from core.models.loading import ModelLoader
 from core.models.menu import same_place
@@ -28,6 +28,7 @@ from core.storage.sealing import Sealer
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import model_of, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +55,7 @@ def draft(server: ModelServer, key: str | None = KEY, model: str = "m") -> Draft
 
 async def reply_to(engine: Engine, owner: str, text: str = "Hi") -> str:
     talk = await engine.conversations.create(owner)
-    run = await engine.send(owner, talk.id, text)
+    run = await talk_of(engine, owner, talk.id).ask(text)
     assert await run.wait() == "complete", run.error
     return (await engine.conversations.thread(owner, talk.id))[-1].parts[-1].get_text_content()
 
@@ -68,14 +69,14 @@ async def refusal_of(work: Any) -> ParlourError:
 
 async def test_without_a_choice_the_installations_model_answers(engine: Engine) -> None:
     assert (await reply_to(engine, ME)).startswith("You said: Hi")
-    assert (await engine.chosen(ME)).service == ""
+    assert (await model_of(engine, ME)).service == ""
 
 
 async def test_a_chosen_service_answers_from_the_next_question_on(engine: Engine) -> None:
     with ModelServer(Reply(text="From the service."), api_key=KEY) as server:
         await engine.choosing.save(ME, draft(server), use=True)
         assert await reply_to(engine, ME) == "From the service."
-        chosen = await engine.chosen(ME)
+        chosen = await model_of(engine, ME)
         assert (chosen.service, chosen.readiness["model"].answered) == ("compatible", True)
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
         assert (await reply_to(engine, "alice")).startswith("You said")  # somebody else's question goes where it went
@@ -104,7 +105,7 @@ async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> 
     with ModelServer(slow) as old, ModelServer(Reply(text="New.")) as new:
         await engine.choosing.save(ME, draft(old), use=True)
         talk = await engine.conversations.create(ME)
-        run = await engine.send(ME, talk.id, "Hi")
+        run = await talk_of(engine, ME, talk.id).ask("Hi")
         async for _ in run.follow():
             break
         await engine.choosing.save(ME, draft(new), use=True)
@@ -123,11 +124,11 @@ async def test_saving_one_service_leaves_the_model_of_another_as_it_is(engine: E
     with ModelServer(Reply(text="Here.")) as server:
         await engine.choosing.save(ME, draft(server), use=True)
         assert await reply_to(engine, ME) == "Here."
-        before = await engine.chosen(ME)
+        before = await model_of(engine, ME)
         await engine.choosing.save(ME, Draft("openai", key=KEY), use=False)
-        assert await engine.chosen(ME) is before  # weights that are loaded stay loaded
+        assert await model_of(engine, ME) is before  # weights that are loaded stay loaded
         await engine.choosing.save(ME, draft(server, model="other"), use=False)
-        assert (await engine.chosen(ME)).loader.label.startswith("other")  # but what answers is what was saved of it
+        assert (await model_of(engine, ME)).loader.label.startswith("other")  # but what answers is what was saved of it
 
 
 async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pytest.LogCaptureFixture) -> None:
@@ -138,10 +139,10 @@ async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pyt
         assert error.words_key == "model_key_wrong"
         await engine.choosing.save(ME, draft(server), use=True)
         talk = await engine.conversations.create(ME)
-        run = await engine.send(ME, talk.id, "Hi")
+        run = await talk_of(engine, ME, talk.id).ask("Hi")
         assert await run.wait() == "error"
         assert KEY not in repr(run.error)
-        assert (await engine.chosen(ME)).readiness["model"].remedy_key == "model_key_wrong"
+        assert (await model_of(engine, ME)).readiness["model"].remedy_key == "model_key_wrong"
     assert KEY not in caplog.text
 
 
@@ -193,7 +194,7 @@ async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: 
     default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
     models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
     with ModelServer(Reply(hang=True)) as server:
-        choosing = Choosing(store, models, seconds=1)
+        choosing = Choosing(store, models, seconds=0.2)
         first = asyncio.create_task(refusal_of(choosing.test(ME, draft(server))))
         await asyncio.sleep(0)
         with pytest.raises(ConflictError):
@@ -213,7 +214,7 @@ async def test_what_took_too_long_is_named(tmp_path: Path, database: Database, g
         default = Chosen(ModelLoader(lambda: ScriptedModel(Reply(text="x", delay=60)), Readiness()), Readiness())
         models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
         typed = replace(given, address=given.address.format(port=server.port))
-        error = await refusal_of(Choosing(store, models, seconds=1).test(ME, typed))
+        error = await refusal_of(Choosing(store, models, seconds=0.2).test(ME, typed))
         assert (error.words_key, error.details["host"]) == ("model_slow", host.format(port=server.port))
     await models.aclose()
     await default.loader.aclose()
@@ -236,7 +237,7 @@ async def test_a_rush_of_readers_does_not_ask_for_lists_without_end(
         await answered.wait()
         return ["listed"]
 
-    monkeypatch.setattr(offered_models, "offered_models", slow)
+    monkeypatch.setattr(openai_service, "offered_models", slow)
     first = [asyncio.create_task(engine.choosing.offered(f"b-{n}", Draft("openai", key=KEY))) for n in range(20)]
     while len(asked) < len(first):
         await asyncio.sleep(0)
@@ -373,7 +374,7 @@ async def test_a_service_that_wants_a_key_is_not_used_without_one(engine: Engine
         error = await refusal_of(work(ME, Draft("deepseek")))
         assert (error.words_key, error.details["host"]) == ("model_key_missing", "api.deepseek.com")
     await engine.choosing.save(ME, Draft("deepseek"), use=False)
-    assert (await engine.chosen(ME)).service == ""
+    assert (await model_of(engine, ME)).service == ""
 
 
 async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> None:
@@ -382,7 +383,7 @@ async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> Non
             await engine.choosing.save(ME, draft(server), use=True)
         async with Engine(Settings.load(home=tmp_path, secret="two"), model=ScriptedModel()) as engine:
             talk = await engine.conversations.create(ME)
-            run = await engine.send(ME, talk.id, "Hi")
+            run = await talk_of(engine, ME, talk.id).ask("Hi")
             assert await run.wait() == "error"
             assert run.error is not None
             assert run.error["key"] == "key_unreadable"
@@ -396,7 +397,7 @@ async def test_what_a_test_refuses_is_not_taken_and_the_old_model_goes_on(engine
         assert (await refusal_of(engine.choosing.take(ME, wrong))).words_key == "model_key_wrong"
         nowhere = Draft("compatible", "http://127.0.0.1:9/v1", "m")
         assert (await refusal_of(engine.choosing.take(ME, nowhere))).words_key == "model_unreachable"
-        assert (await engine.chosen(ME)).service == ""
+        assert (await model_of(engine, ME)).service == ""
         assert not await engine.choosing.kept(ME)
         await engine.choosing.take(ME, draft(server))
         assert await reply_to(engine, ME) == "Here."
@@ -411,7 +412,7 @@ async def test_several_servers_of_one_kind_stand_side_by_side_each_with_its_key(
         assert await reply_to(engine, ME) == "One."
         assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible", "compatible~2"]
         await engine.choosing.remove(ME, "compatible")
-        assert (await engine.chosen(ME)).service == ""
+        assert (await model_of(engine, ME)).service == ""
         assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible~2"]
 
 

@@ -10,11 +10,12 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ParlourError
-from core.llm.backends import transformers_load
+from core.llm.backends.transformers import load as transformers_load
 from core.models.choosing import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER as ME
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import model_of
 
 pytestmark = pytest.mark.anyio
 
@@ -65,4 +66,4 @@ async def test_a_model_in_this_process_that_cannot_work_is_neither_promised_nor_
     installed.clear()
     error = await refusal_of(engine.choosing.save(ME, Draft("transformers", "", "a/b"), use=True))
     assert (error.words_key, error.details["package"]) == ("missing_extra", "torch")
-    assert (await engine.chosen(ME)).service == ""
+    assert (await model_of(engine, ME)).service == ""

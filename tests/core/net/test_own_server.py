@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from core.errors import FetchError, SettingsError
-from core.llm.public_addresses import public_address
+from core.llm.backends.public_http import public_address
 from core.mcp.servers import Servers
 from core.mcp.settings import ServerSettings
 from core.net.addresses import Reach, open_internet_and_own_network
@@ -57,7 +57,7 @@ class Place(http.server.ThreadingHTTPServer):
 
 def started() -> Iterator[Place]:
     place = Place()
-    thread = threading.Thread(target=place.serve_forever)
+    thread = threading.Thread(target=place.serve_forever, args=(0.01,))
     thread.start()
     yield place
     place.shutdown()

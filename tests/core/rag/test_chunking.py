@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.rag.chunking import chunks_of
 from core.rag.document import Block, table
-from core.rag.sentences import count_tokens, sentence_spans
+from core.rag.prose import count_tokens, sentence_spans
 
 SIZE = 40
 words = st.text("ab ,.!?。，；中文字\n", min_size=1, max_size=400)

@@ -12,9 +12,9 @@ from core.errors import BrokenDocumentError, DocumentError
 from core.rag.chunking import Cutter, chunks_of
 from core.rag.config import RAGConfig
 from core.rag.document import About, Block, Chunk, PageShape, table
+from core.rag.draft import Draft, Piece
 from core.rag.parsers.base import Found, Scanned
 from core.rag.parsers.process import cancelled
-from core.rag.reading import Draft, Piece
 
 CONFIG = RAGConfig.of({"chunk_size": 32})
 WORDS = st.lists(st.sampled_from(["lamp", "green.", "灯是绿色的。", "river", "Yes!"]), min_size=1, max_size=40).map(
@@ -96,10 +96,10 @@ def test_pages_without_words_do_not_hold_up_the_first_that_have_some() -> None:
     for _ in range(12):
         next(steps)
     growing.piece()  # pages alone, for they took long
-    assert not growing.is_found()
+    assert not growing.is_searchable()
     assert [growing.is_due() for _ in steps].count(True) > 0
     growing.piece()
-    assert growing.is_found()
+    assert growing.is_searchable()
 
 
 def test_facts_are_counted() -> None:

@@ -142,7 +142,7 @@ def test_a_page_that_is_drawn_while_its_document_is_taken_out_is_not_kept(
         library.remove(document.id)
         return b"a picture"
 
-    monkeypatch.setattr("core.rag.pictures.process.picture", drawn)
+    monkeypatch.setattr("core.rag.pages.process.picture", drawn)
     assert library.page_image(document.id, 1) == b"a picture"
     assert not (tmp_path / "library" / "pictures" / document.id).exists()
 

@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from core.errors import DocumentError, StorageError
+from core.rag.document import ReadingProgress
+from core.rag.document_locks import Job
 from core.rag.library import Library
 from core.rag.parsers import process
-from core.rag.progress import ReadingProgress
-from core.rag.readings import Job
 
 pytestmark = pytest.mark.anyio
 Make = Callable[..., Path]
@@ -93,7 +93,7 @@ def until(what: Callable[[], Any]) -> None:
 def test_the_first_pages_are_found_and_shown_while_the_rest_is_read(
     library: Library, long_pdf: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("core.rag.reading._LONGEST_WAIT", float("inf"))  # however slow the machine is
+    monkeypatch.setattr("core.rag.draft._LONGEST_WAIT", float("inf"))  # however slow the machine is
     said: list[ReadingProgress] = []
     seen: list[tuple[str, int | None, bool]] = []
 

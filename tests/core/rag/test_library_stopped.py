@@ -13,12 +13,11 @@ import pymupdf
 import pytest
 
 from core.errors import DocumentError
-from core.rag.document import Block, Document
+from core.rag.document import Block, Document, ReadingProgress
 from core.rag.library import Library
 from core.rag.parsers import process
 from core.rag.parsers.base import Wishes
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
-from core.rag.progress import ReadingProgress
 
 Make = Callable[..., Path]
 PAGES = 40
@@ -27,8 +26,8 @@ PAGES = 40
 @pytest.fixture(autouse=True)
 def step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was read is searchable, and told of, at once: it can be stopped anywhere."""
-    monkeypatch.setattr("core.rag.reading._LONGEST_WAIT", 0.0)
-    monkeypatch.setattr("core.rag.readings._OFTEN", 0.0)
+    monkeypatch.setattr("core.rag.draft._LONGEST_WAIT", 0.0)
+    monkeypatch.setattr("core.rag.document_locks._POLL", 0.0)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import pytest
 
 from core.errors import NoSpaceError, StorageError
 from core.rag.document import Document
-from core.rag.keeping import Keeping
+from core.rag.document_locks import Job
+from core.rag.ingest import Ingestor
 from core.rag.library import Library
-from core.rag.originals import Known
-from core.rag.readings import Job
+from core.rag.originals import FileInfo
 
 Make = Callable[..., Path]
 ROOT = Path(__file__).parents[3]
@@ -102,16 +102,16 @@ def test_what_was_not_read_again_when_it_was_cut_short_is_so_at_the_next_opening
     with Library.open(folder) as library:
         all_of_them = {library.add_text(f"Lamp {number}.", name=f"{number}.txt").id for number in range(3)}
     (folder / "library.sqlite").write_bytes(b"rubbish" * 2000)
-    read_again = Keeping.read_again
+    reread = Ingestor.reread
     read: list[str] = []
 
-    def cut_short(self: Keeping, document_id: str, known: Known, job: Job) -> Document:
+    def cut_short(self: Ingestor, document_id: str, info: FileInfo, job: Job) -> Document:
         if len(read) == 1:
             raise end
         read.append(document_id)
-        return read_again(self, document_id, known, job)
+        return reread(self, document_id, info, job)
 
-    monkeypatch.setattr(Keeping, "read_again", cut_short)
+    monkeypatch.setattr(Ingestor, "reread", cut_short)
     with pytest.raises(type(end)):
         Library.open(folder)
     read.append("no longer cut short")

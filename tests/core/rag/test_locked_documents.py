@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from core.errors import DocumentError, LockedDocumentError, NoSpaceError
+from core.rag.document import ReadingProgress
 from core.rag.library import Library
 from core.rag.parsers import process
 from core.rag.parsers.catalog import PDF_READERS
-from core.rag.progress import ReadingProgress
 
 Make = Callable[..., Path]
 AES_256, RC4_128 = 5, 3  # PyMuPDF's names for them
@@ -74,7 +74,7 @@ def test_it_is_read_again_without_the_password(tmp_path: Path, locked_pdf: Path,
 def test_a_text_stays_until_it_was_read_again_to_its_end(
     tmp_path: Path, make_pdf: Make, monkeypatch: pytest.MonkeyPatch, *, ends: bool
 ) -> None:
-    monkeypatch.setattr("core.rag.readings._OFTEN", 0.0)  # told of each step
+    monkeypatch.setattr("core.rag.document_locks._POLL", 0.0)  # told of each step
     with Library.open(tmp_path / "library") as library:
         source = make_pdf(*(f"Lamp number {n} is green." for n in range(60)))
         library.add(source)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -72,12 +73,26 @@ def overlaps(path: Path, setter: Typesetter, reader: str) -> list[float]:
     return [overlap(chunk.rectangles, [one.place for one in true_lines(chunk, setter.printed)]) for chunk in chunks]
 
 
+@pytest.fixture(scope="module")
+def typeset(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[Path, Typesetter]]:
+    """The document of a kind, set once for all readers, and what was printed."""
+
+    @cache
+    def typeset(kind: str) -> tuple[Path, Typesetter]:
+        setter = KINDS[kind]()
+        path = tmp_path_factory.mktemp("typeset") / "typeset.pdf"
+        setter.save(path, across="across" in kind)
+        return path, setter
+
+    return typeset
+
+
 @pytest.mark.parametrize("reader", PDF_READERS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_marks_of_a_passage_lie_on_its_lines(kind: str, reader: str, tmp_path: Path) -> None:
-    setter = KINDS[kind]()
-    setter.save(tmp_path / "typeset.pdf", across="across" in kind)
-    found = overlaps(tmp_path / "typeset.pdf", setter, reader)
+def test_the_marks_of_a_passage_lie_on_its_lines(
+    kind: str, reader: str, typeset: Callable[[str], tuple[Path, Typesetter]]
+) -> None:
+    found = overlaps(*typeset(kind), reader)
     assert len(found) > 2
     assert statistics.fmean(found) >= 0.9
 

@@ -11,7 +11,7 @@ import pymupdf
 import pytest
 from PIL import Image
 
-from core.rag.bearing import borne_by
+from core.rag.citations import borne_by
 from core.rag.library import Library
 from core.rag.parsers.catalog import PDF_READERS
 from core.rag.places import Places, rectangles, units_of

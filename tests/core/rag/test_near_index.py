@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
 from functools import cache
 from itertools import count
 from pathlib import Path
@@ -15,16 +18,15 @@ from zlib import crc32
 import numpy as np
 import pytest
 
+import core.rag.vectors
 from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.library import Library
 from core.rag.search import near_index
-from core.rag.search.hybrid import HybridSearcher
 from core.rag.search.keyword import KeywordSearcher
-from core.rag.search.near_graph import NearGraph
-from core.rag.search.near_index import NearIndex
-from core.rag.search.vector import VectorSearcher
+from core.rag.search.near_index import NearGraph, NearIndex
+from core.rag.search.vector import HybridSearcher, VectorSearcher
 from core.rag.vectors import Vectors
 
 SIZE = 64
@@ -32,6 +34,7 @@ MANY = 3_000
 STOP = threading.Event()
 WITHOUT: Any = None
 TOPIC = re.compile(r"(topic\d+)")
+Made = Callable[..., Vectors]
 
 
 class Topics:
@@ -59,9 +62,12 @@ class Topics:
         """Nothing is held."""
 
 
-@pytest.fixture(autouse=True)
-def smaller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(near_index, "LARGE", 1_000)
+@pytest.fixture(scope="module", autouse=True)
+def smaller() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(near_index, "LARGE", 1_000)
+        here.setattr(core.rag.vectors, "_BATCH", 500)
+        yield
 
 
 @pytest.fixture
@@ -83,8 +89,39 @@ def drop(file: IndexFile, name: str) -> None:
         db.execute("DELETE FROM documents WHERE id = ?", (name,))
 
 
-def made(file: IndexFile, **documents: int) -> Vectors:
-    """Vectors of a library with these documents, and their graph."""
+@pytest.fixture(scope="module")
+def library_of(tmp_path_factory: pytest.TempPathFactory, smaller: None) -> Callable[..., Path]:
+    """The folder of a library with these documents, made once for all tests."""
+
+    @cache
+    def of(**documents: int) -> Path:
+        folder = tmp_path_factory.mktemp("library")
+        file = IndexFile(folder / "library.sqlite")
+        KeywordSearcher(file)
+        made_anew(file, **documents)
+        file.close()
+        return folder
+
+    return of
+
+
+@pytest.fixture
+def made(library_of: Callable[..., Path]) -> Made:
+    """Vectors of a library with these documents, and their graph, copied into a file without any."""
+
+    def copied(file: IndexFile, **documents: int) -> Vectors:
+        folder = library_of(**documents)
+        with closing(sqlite3.connect(folder / "library.sqlite")) as whole, closing(sqlite3.connect(file.path)) as empty:
+            whole.backup(empty)
+        for path in folder.glob("library.near-*"):
+            shutil.copy(path, file.path.parent)
+        return opened(file)
+
+    return copied
+
+
+def made_anew(file: IndexFile, **documents: int) -> Vectors:
+    """The same, made by this test itself."""
     for name, chunks in documents.items():
         put(file, name, chunks)
     vectors = opened(file)
@@ -120,13 +157,13 @@ def compared(vectors: Vectors, question: str) -> int:
     return len(likeness.ids)
 
 
-def test_the_ten_best_are_those_of_comparing_all(file: IndexFile) -> None:
+def test_the_ten_best_are_those_of_comparing_all(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=MANY, b=MANY)
     assert compared(vectors, "topic3 anything") < 500
     assert agreement(vectors) >= 0.99
 
 
-def test_scores_are_exact(file: IndexFile) -> None:
+def test_scores_are_exact(file: IndexFile, made: Made) -> None:
     vectors, exact = made(file, a=MANY), Vectors(file, Topics())
     every, near = exact.like("topic7 what"), vectors.like("topic7 what", nearest=200, also=[1, 5, 2_999])
     assert every is not None
@@ -137,7 +174,7 @@ def test_scores_are_exact(file: IndexFile) -> None:
     assert len(every.ids) == MANY
 
 
-def test_words_and_meaning_together_find_the_same_with_and_without(file: IndexFile) -> None:
+def test_words_and_meaning_together_find_the_same_with_and_without(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=MANY)
     both = [HybridSearcher(file, [one]) for one in (vectors, Vectors(file, Topics()))]
     for number in range(20):
@@ -147,7 +184,7 @@ def test_words_and_meaning_together_find_the_same_with_and_without(file: IndexFi
         assert first[0][1] == pytest.approx(second[0][1], abs=0.02)
 
 
-def test_what_is_gone_is_not_found_and_what_comes_is(file: IndexFile) -> None:
+def test_what_is_gone_is_not_found_and_what_comes_is(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=MANY, b=MANY)
     drop(file, "a")
     with file.reading() as db:
@@ -165,7 +202,7 @@ def test_what_is_gone_is_not_found_and_what_comes_is(file: IndexFile) -> None:
 
 
 @pytest.mark.parametrize("documents", [["few"], ["some"], ["few", "some"], ["many", "few"], ["nobody"], []])
-def test_only_the_documents_that_were_named_are_searched(file: IndexFile, documents: list[str]) -> None:
+def test_only_the_documents_that_were_named_are_searched(file: IndexFile, made: Made, documents: list[str]) -> None:
     vectors = made(file, many=4_000, few=30, some=2_100)
     with file.reading() as db:
         wanted = {one for name in documents for one in records.chunk_ids(db, name)}
@@ -176,7 +213,7 @@ def test_only_the_documents_that_were_named_are_searched(file: IndexFile, docume
         assert agreement(vectors, documents) >= 0.99
 
 
-def test_a_graph_outlives_its_process(file: IndexFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_graph_outlives_its_process(file: IndexFile, made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     made(file, a=MANY)
     (kept,) = graph_files(file)
     monkeypatch.setattr(NearGraph, "add", WITHOUT)  # it is not made again
@@ -198,7 +235,7 @@ def changed(path: Path) -> None:
 
 
 @pytest.mark.parametrize("harm", [Path.unlink, cut, changed, lambda path: path.write_bytes(b"")])
-def test_a_graph_that_is_missing_or_damaged_is_made_anew(file: IndexFile, harm: Any) -> None:
+def test_a_graph_that_is_missing_or_damaged_is_made_anew(file: IndexFile, made: Made, harm: Any) -> None:
     made(file, a=MANY)
     (kept,) = graph_files(file)
     harm(kept)
@@ -212,7 +249,7 @@ def test_a_graph_that_is_missing_or_damaged_is_made_anew(file: IndexFile, harm: 
     assert agreement(opened(file)) >= 0.99
 
 
-def test_a_graph_of_another_library_is_not_believed(file: IndexFile, tmp_path: Path) -> None:
+def test_a_graph_of_another_library_is_not_believed(file: IndexFile, made: Made, tmp_path: Path) -> None:
     made(file, a=MANY)
     (tmp_path / "other").mkdir()
     other = IndexFile(tmp_path / "other" / "library.sqlite")
@@ -225,7 +262,9 @@ def test_a_graph_of_another_library_is_not_believed(file: IndexFile, tmp_path: P
     other.close()
 
 
-def test_a_graph_mostly_of_what_is_gone_is_made_anew_and_a_small_library_needs_none(file: IndexFile) -> None:
+def test_a_graph_mostly_of_what_is_gone_is_made_anew_and_a_small_library_needs_none(
+    file: IndexFile, made: Made
+) -> None:
     vectors = made(file, a=MANY, b=1_100)
     assert vectors.graph is not None
     drop(file, "a")
@@ -260,7 +299,7 @@ def test_what_a_process_left_that_was_killed_is_swept_and_what_another_writes_no
     assert set(file.path.parent.glob("*.near-*")) == {kept, fresh, others}
 
 
-def test_a_graph_that_grew_is_written_once_in_a_while(file: IndexFile) -> None:
+def test_a_graph_that_grew_is_written_once_in_a_while(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=MANY)
     (first,) = graph_files(file)
     for number, chunks in enumerate((100, 300)):
@@ -280,7 +319,7 @@ def test_a_graph_without_room_on_the_disk_serves_from_memory(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(NearGraph, "save", full)
-    vectors = made(file, a=MANY)
+    vectors = made_anew(file, a=MANY)
     assert compared(vectors, "topic1 question") < 500
     assert graph_files(file) == []
     assert "cannot be kept" in caplog.text
@@ -300,12 +339,12 @@ def test_making_a_graph_ends_when_the_library_closes(file: IndexFile) -> None:
 
 def test_without_the_package_all_are_compared(file: IndexFile, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(near_index, "is_installed", lambda: False)
-    vectors = made(file, a=MANY)
+    vectors = made_anew(file, a=MANY)
     assert compared(vectors, "topic1 question") == MANY
     assert graph_files(file) == []
 
 
-def test_questions_may_come_while_the_graph_grows(file: IndexFile) -> None:
+def test_questions_may_come_while_the_graph_grows(file: IndexFile, made: Made) -> None:
     vectors = made(file, a=1_500)
     put(file, "b", 2_500)
     assert vectors.fill(STOP)

@@ -13,8 +13,7 @@ import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
 from core.rag.library import Library
-from core.rag.rerank import reranker
-from core.rag.rerank_service import ServiceReranker
+from core.rag.rerank import ServiceReranker, reranker
 
 KEY = "sk-a-key-that-nobody-may-read"
 TEXTS = ["A lamp hangs over the door.", "The lamp is broken and the lamp is old.", "The lamp was mended by Ada."]
@@ -45,7 +44,7 @@ class Service:
             def log_message(self, format: str, *args: object) -> None: ...
 
         self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.thread = threading.Thread(target=self.server.serve_forever)
+        self.thread = threading.Thread(target=self.server.serve_forever, args=(0.01,))
         self.thread.start()
 
     @staticmethod

@@ -14,9 +14,8 @@ import pytest
 from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
-from core.rag.search.hybrid import HybridSearcher
 from core.rag.search.keyword import KeywordSearcher
-from core.rag.search.vector import VectorSearcher, top
+from core.rag.search.vector import HybridSearcher, VectorSearcher, top
 from core.rag.vectors import Vectors
 
 

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,30 +14,37 @@ from filelock import FileLock
 
 from core.rag.index_file import IndexFile
 from core.rag.library import Library
-from core.rag.search import word_folder, word_index
+from core.rag.search import word_index
 from core.rag.search.keyword import KeywordSearcher
-from core.rag.search.word_folder import BrokenFolderError, WordFolder
-from core.rag.search.word_index import WordIndex
+from core.rag.search.word_index import BrokenFolderError, WordFolder, WordIndex
 
 ROOT = Path(__file__).parents[3]
-SMALL = "from core.rag.search import word_index\nword_index.LARGE = 5\n"
+SMALL = "from core.rag.search import word_index\nword_index.LARGE, word_index._GATHER = 5, 0.005\n"
 COLOURS = ("green", "red", "blue", "yellow", "black", "white", "orange", "grey")
 WAIT = 60.0
 
 
-@pytest.fixture(autouse=True)
-def _five_chunks_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_index, "LARGE", 5)
+@pytest.fixture(scope="module", autouse=True)
+def _five_chunks_are_many() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as here:
+        here.setattr(word_index, "LARGE", 5)
+        here.setattr(word_index, "_GATHER", 0.005)
+        yield
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """A library with an index that was up to date when it was closed."""
-    folder = tmp_path / "large"
+@pytest.fixture(scope="module")
+def _filled(tmp_path_factory: pytest.TempPathFactory, _five_chunks_are_many: None) -> Path:
+    folder = tmp_path_factory.mktemp("filled") / "large"
     with Library.open(folder) as library:
         fill(library)
         assert library.wait_for_words(WAIT)
     return folder
+
+
+@pytest.fixture
+def folder(_filled: Path, tmp_path: Path) -> Path:
+    """A library with an index that was up to date when it was closed."""
+    return shutil.copytree(_filled, tmp_path / "large")
 
 
 @pytest.fixture
@@ -216,7 +223,7 @@ def test_one_that_breaks_under_a_question_is_made_anew_and_the_question_is_answe
     with Library.open(folder) as library:
         assert library.wait_for_words(WAIT)
         with monkeypatch.context() as here:
-            here.setattr(word_folder.Snapshot, "find", broken)
+            here.setattr(word_index.Snapshot, "find", broken)
             assert names(library, "yellow") == ["3.txt"]
         assert library.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
@@ -228,7 +235,7 @@ def broken(*_: object) -> None:
 
 
 def test_one_that_breaks_again_and_again_is_left_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_folder.Snapshot, "find", broken)
+    monkeypatch.setattr(word_index.Snapshot, "find", broken)
     with Library.open(folder) as library:
         for _ in range(6):
             library.wait_for_words(WAIT)
@@ -236,7 +243,7 @@ def test_one_that_breaks_again_and_again_is_left_alone(folder: Path, monkeypatch
 
 
 def test_a_disk_that_takes_nothing_costs_the_index_only(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(word_folder.WordWriter, "commit", broken)
+    monkeypatch.setattr(word_index.WordWriter, "commit", broken)
     with Library.open(folder) as library:
         library.add_text("Lamp 9 is purple.", name="9.txt")
         assert not library.wait_for_words(WAIT)
@@ -246,7 +253,7 @@ def test_a_disk_that_takes_nothing_costs_the_index_only(folder: Path, monkeypatc
 def test_one_of_another_version_is_made_anew(
     folder: Path, monkeypatch: pytest.MonkeyPatch, quick_answers: list[bool]
 ) -> None:
-    monkeypatch.setattr(word_folder, "_FORMAT", 99)
+    monkeypatch.setattr(word_index, "_FORMAT", 99)
     with Library.open(folder) as library:
         assert library.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
@@ -366,13 +373,13 @@ def test_a_process_that_is_killed_in_mid_write_leaves_the_old_state_and_no_lock(
     writer = SMALL + (
         "import sys\n"
         "from core.rag.library import Library\n"
-        "from core.rag.search import word_folder\n"
-        "add = word_folder.WordWriter.add\n"
+        "from core.rag.search import word_index\n"
+        "add = word_index.WordWriter.add\n"
         "def hang(self, rows):\n"
         "    add(self, rows)\n"
         "    print('writing', flush=True)\n"
         "    sys.stdin.read()\n"
-        "word_folder.WordWriter.add = hang\n"
+        "word_index.WordWriter.add = hang\n"
         "with Library.open(sys.argv[1]) as library:\n"
         "    library.remove(library.find('green')[0].document_id)\n"
         "    library.add_text('Lamp 9 is purple.', name='9.txt')\n"

@@ -11,8 +11,8 @@ from typing import Any
 import pymupdf
 
 from core.engine import Engine
+from core.rag.document import ReadingProgress
 from core.rag.library import Library
-from core.rag.progress import ReadingProgress
 from core.storage.base import DocumentRecord
 
 CLAUSE = "The deductible for water damage is four hundred and twenty euros."
@@ -48,7 +48,7 @@ async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
 
 async def index_of(engine: Engine, owner: str) -> Library:
     """An owner's index; it stays open for some minutes, which is longer than a test."""
-    async with engine.index(owner) as library:
+    async with engine.workspaces.index(owner) as library:
         return library
 
 

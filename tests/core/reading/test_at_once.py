@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, Gate, index_of, is_read, long_pdf, pdf
+from tests.core.talks import libraries_of, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -49,13 +50,13 @@ def stored(engine: Engine) -> int:
 async def test_two_tabs_that_give_a_library_the_same_file_at_once_make_one_document(
     engine: Engine, read: list[str]
 ) -> None:
-    library, data = await engine.libraries.create("alice", "Policies"), pdf(CLAUSE)
-    both = [engine.libraries.add("alice", library.id, data, name) for name in ("one.pdf", "two.pdf")]
+    library, data = await libraries_of(engine, "alice").create("Policies"), pdf(CLAUSE)
+    both = [libraries_of(engine, "alice").add(library.id, data, name) for name in ("one.pdf", "two.pdf")]
     first, second = await asyncio.gather(*both)
     assert first.id == second.id
     assert (await is_read(engine, first.id)).status == "ready"
     assert len(read) == 1
-    assert len((await engine.libraries.opened("alice", library.id)).documents) == 1
+    assert len((await libraries_of(engine, "alice").opened(library.id)).documents) == 1
     assert stored(engine) == 1
 
 
@@ -67,15 +68,18 @@ async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_on
     for _ in range(2):
         talk = await engine.conversations.create("alice")
         file = await engine.files.put("alice", "policy.pdf", data)
-        records.append(await engine.add_document("alice", talk.id, file))
+        records.append(await engine.intake.add("alice", talk.id, file))
     assert [(await is_read(engine, one.id)).status for one in records] == ["ready", "ready"]
     assert len(read) == 1
 
 
 async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine: Engine) -> None:
-    library, talk = await engine.libraries.create("alice", "Policies"), await engine.conversations.create("alice")
-    await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
-    await engine.libraries.use("alice", talk.id, library.id, on=True)
+    library, talk = (
+        await libraries_of(engine, "alice").create("Policies"),
+        await engine.conversations.create("alice"),
+    )
+    await is_read(engine, (await libraries_of(engine, "alice").add(library.id, pdf(CLAUSE), "policy.pdf")).id)
+    await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
     index = await index_of(engine, "alice")
     find, was_asked, is_gone = index.afind, asyncio.Event(), asyncio.Event()
 
@@ -85,12 +89,12 @@ async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine:
         return await find(*args, **options)
 
     index.afind = late  # type: ignore[method-assign]
-    tried = asyncio.create_task(engine.libraries.tried("alice", library.id, "What is the deductible?"))
+    tried = asyncio.create_task(libraries_of(engine, "alice").tried(library.id, "What is the deductible?"))
     await was_asked.wait()
-    await engine.libraries.delete("alice", library.id)
+    await libraries_of(engine, "alice").delete(library.id)
     is_gone.set()
     assert await tried == []
-    run = await engine.send("alice", talk.id, "What is the deductible for water damage?")
+    run = await talk_of(engine, "alice", talk.id).ask("What is the deductible for water damage?")
     assert await run.wait() == "complete", run.error
     assert run.reply().passages == []
 
@@ -98,10 +102,10 @@ async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine:
 async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read_when_there_is_room(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    library = await engine.libraries.create("alice", "Policies")
-    kept = await is_read(engine, (await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")).id)
+    library = await libraries_of(engine, "alice").create("Policies")
+    kept = await is_read(engine, (await libraries_of(engine, "alice").add(library.id, pdf(CLAUSE), "policy.pdf")).id)
     gate = Gate(await index_of(engine, "alice"))
-    record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
+    record = await libraries_of(engine, "alice").add(library.id, long_pdf(), "long.pdf")
     await asyncio.to_thread(gate.held.wait, 60)
     with pytest.MonkeyPatch.context() as full:
 
@@ -112,17 +116,48 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
         gate.opened.set()
         failed = await is_read(engine, record.id)
     assert (failed.status, (failed.error or {})["key"]) == ("failed", "no_space")
-    assert await engine.libraries.tried("alice", library.id, "deductible for water damage")
-    await engine.libraries.read_again("alice", record.id)
+    assert await libraries_of(engine, "alice").tried(library.id, "deductible for water damage")
+    await libraries_of(engine, "alice").read_again(record.id)
     assert (await is_read(engine, record.id)).status == "ready"
     assert (await engine.documents.get("alice", kept.id)) == kept
 
 
+async def test_what_failed_and_is_read_again_at_once_is_not_taken_out_with_what_was_left_of_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    library = await libraries_of(engine, "alice").create("Policies")
+    gate = Gate(await index_of(engine, "alice"))
+    asked, go = asyncio.Event(), asyncio.Event()
+    unneeded = engine.documents.unneeded
+
+    async def slowly(owner: str, library_ids: Sequence[str]) -> list[str]:
+        found = await unneeded(owner, library_ids)
+        if not asked.is_set():
+            asked.set()
+            await go.wait()
+        return found
+
+    monkeypatch.setattr(engine.documents, "unneeded", slowly)
+    record = await libraries_of(engine, "alice").add(library.id, b"%PDF-1.7 of which nothing is left", "broken.pdf")
+    await asked.wait()
+    assert (await engine.documents.get("alice", record.id)).status == "failed"
+    _, path = await engine.files.get("alice", record.file_id)
+    path.write_bytes(long_pdf())
+    await libraries_of(engine, "alice").read_again(record.id)
+    while engine.intake.progress(record.id) is None:
+        await asyncio.sleep(0)
+    begins_before = await asyncio.to_thread(gate.held.wait, 0.5)
+    go.set()
+    gate.opened.set()
+    assert (await is_read(engine, record.id)).status == "ready"
+    assert not begins_before
+
+
 async def test_a_document_that_is_taken_out_while_it_is_read_leaves_nothing(engine: Engine) -> None:
     gate = Gate(index := await index_of(engine, "alice"))
-    library = await engine.libraries.create("alice", "Policies")
-    record = await engine.libraries.add("alice", library.id, long_pdf(), "long.pdf")
+    library = await libraries_of(engine, "alice").create("Policies")
+    record = await libraries_of(engine, "alice").add(library.id, long_pdf(), "long.pdf")
     await asyncio.to_thread(gate.held.wait, 60)
-    await engine.libraries.remove("alice", record.id)
+    await libraries_of(engine, "alice").remove(record.id)
     assert index.documents() == []
     assert stored(engine) == 0

@@ -19,6 +19,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
+from tests.core.talks import read_again, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -37,7 +38,7 @@ async def asked(engine: Engine, **files: bytes) -> tuple[Run, list[DocumentRecor
     """A question with files; its run, and its documents as they are at the beginning."""
     talk = await engine.conversations.create("alice")
     ids = [(await engine.files.put("alice", name.replace("_", "."), data)).id for name, data in files.items()]
-    run = await engine.send("alice", talk.id, "What is the deductible for water damage?", ids)
+    run = await talk_of(engine, "alice", talk.id).ask("What is the deductible for water damage?", ids)
     return run, await engine.documents.list("alice", talk.id)
 
 
@@ -143,7 +144,8 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
     assert left_out(run) == [("policy.pdf", "reading")]
     assert (await document(engine, record.id)).status == "reading"
     gate.opened.set()
-    assert (await settled(engine, record.id)).status == "ready"
+    [read] = await engine.intake.wait("alice", run.conversation_id, [record.id], 60)
+    assert read.status == "ready"
     assert engine.intake.progress(record.id) is None
 
 
@@ -170,7 +172,7 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     gate = Gate(library := await index_of(engine, "alice"), early=True)
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await asyncio.to_thread(gate.held.wait, 60)
-    for stranger in (engine.intake.cancel("bob", record.id), engine.read_again("bob", record.id)):
+    for stranger in (engine.intake.cancel("bob", record.id), read_again(engine, "bob", record.id)):
         with pytest.raises(NotFoundError):
             await stranger
     cancelled = await engine.intake.cancel("alice", record.id)
@@ -180,7 +182,7 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     assert run.error is not None
     assert (run.error["key"], run.error["details"]) == ("document_cancelled", {"name": "policy.pdf"})
     gate.opened.set()
-    assert (await engine.read_again("alice", record.id)).status == "reading"
+    assert (await read_again(engine, "alice", record.id)).status == "reading"
     again = engine.runs.live(run.conversation_id)
     assert again is not None
     assert await again.wait() == "complete", again.error
@@ -202,7 +204,7 @@ async def test_what_was_read_until_reading_was_stopped_answers_and_the_rest_is_r
     some = await found_in(engine, run.conversation_id)
     assert 0 < some < PAGES
     gate = Gate(await index_of(engine, "alice"))
-    reading = await engine.read_again("alice", record.id)
+    reading = await read_again(engine, "alice", record.id)
     assert (reading.status, reading.library_id) == ("reading", record.library_id)
     assert await found_in(engine, run.conversation_id) >= some  # while the rest is read
     gate.opened.set()
@@ -224,7 +226,7 @@ async def test_a_document_that_was_stopped_is_so_after_a_restart_and_can_be_let_
         gone = await engine.intake.forget("alice", record.id)
         assert (gone.status, gone.library_id, gone.facts) == ("cancelled", None, None)
         assert (await index_of(engine, "alice")).documents() == []
-        await engine.read_again("alice", record.id)
+        await read_again(engine, "alice", record.id)
         whole = await settled(engine, record.id)
         assert (whole.status, await engine.intake.forget("alice", record.id)) == ("ready", whole)
 
@@ -247,7 +249,7 @@ async def test_what_is_let_go_stays_for_whoever_else_has_it(engine: Engine) -> N
     assert await engine.intake.cancel("alice", same.id)
     await asyncio.gather(run.wait(), other.wait())
     if (await document(engine, same.id)).library_id is None:  # it had not begun
-        await engine.read_again("alice", same.id)
+        await read_again(engine, "alice", same.id)
         await settled(engine, same.id)
     await engine.intake.forget("alice", record.id)
     assert await found_in(engine, other.conversation_id) > 0
@@ -264,7 +266,7 @@ async def test_the_rest_that_cannot_be_read_leaves_what_was_and_says_why(
         raise BrokenDocumentError("The file is damaged.")
 
     monkeypatch.setattr("core.rag.parsers.process.stream", broken)
-    await engine.read_again("alice", record.id)
+    await read_again(engine, "alice", record.id)
     after = await settled(engine, record.id)
     assert (after.status, after.library_id, after.facts) == ("cancelled", record.library_id, record.facts)
     assert (after.error or {})["key"] == "document_broken"
@@ -286,11 +288,11 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
     assert await run.wait() == "error"
     assert run.error is not None
     assert run.error["key"] == "document_password_asked"
-    wrong = await engine.read_again("alice", record.id, password="WRONG-CANARY")
+    wrong = await read_again(engine, "alice", record.id, password="WRONG-CANARY")
     assert wrong.status == "failed"
     assert (wrong.error or {})["key"] == "document_password_wrong"
     assert engine.runs.live(run.conversation_id) is None
-    await engine.read_again("alice", record.id, password="OPEN-CANARY")
+    await read_again(engine, "alice", record.id, password="OPEN-CANARY")
     again = engine.runs.live(run.conversation_id)
     if again is not None:
         await again.wait()
@@ -319,7 +321,7 @@ async def test_a_document_whose_conversation_is_deleted_while_it_is_read_is_gone
     Gate(library := await index_of(engine, "alice"))
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await searchable(engine, record.id)
-    await engine.delete_conversation("alice", run.conversation_id)
+    await talk_of(engine, "alice", run.conversation_id).delete()
     assert library.documents() == []
     with pytest.raises(NotFoundError):
         await document(engine, record.id)

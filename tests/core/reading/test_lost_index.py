@@ -16,6 +16,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, index_of, is_read, pdf
+from tests.core.talks import libraries_of, read_again, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -62,24 +63,24 @@ def without_one_document(file: Path) -> None:
     db = sqlite3.connect(file)
     db.execute("PRAGMA foreign_keys = ON")
     with db:
-        db.execute("DELETE FROM documents WHERE name = 'policy.pdf'")
+        db.execute("DELETE FROM documents WHERE name = 'policy.md'")
     db.close()
 
 
 async def with_documents(engine: Engine) -> tuple[str, DocumentRecord]:
     """A conversation that knows two documents, and the one that its question is about."""
     talk = await engine.conversations.create("alice")
-    policy = await engine.files.put("alice", "policy.pdf", pdf(CLAUSE))
-    other = await engine.files.put("alice", "other.pdf", pdf("Bicycles are stored in the cellar."))
-    run = await engine.send("alice", talk.id, "Hello.", [policy.id, other.id])
+    policy = await engine.files.put("alice", "policy.md", CLAUSE.encode())
+    other = await engine.files.put("alice", "other.md", b"Bicycles are stored in the cellar.")
+    run = await talk_of(engine, "alice", talk.id).ask("Hello.", [policy.id, other.id])
     assert await run.wait() == "complete", run.error
-    record = next(one for one in await engine.documents.list("alice", talk.id) if one.name == "policy.pdf")
+    record = next(one for one in await engine.documents.list("alice", talk.id) if one.name == "policy.md")
     return talk.id, record
 
 
 async def found(engine: Engine, talk_id: str) -> list[str]:
     """The documents that the next question finds passages in."""
-    run = await engine.send("alice", talk_id, QUESTION)
+    run = await talk_of(engine, "alice", talk_id).ask(QUESTION)
     assert await run.wait() == "complete", run.error
     return [str(passage["document"]) for passage in run.reply().passages]
 
@@ -92,10 +93,10 @@ async def test_an_index_that_was_lost_between_two_starts_answers_the_first_quest
 ) -> None:
     async with house(tmp_path) as engine:
         talk_id, record = await with_documents(engine)
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
     harm(index_file(tmp_path))
     async with house(tmp_path) as engine:
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
         assert (await engine.documents.get("alice", record.id)).status == "ready"
         assert len((await index_of(engine, "alice")).documents()) == 2
 
@@ -107,10 +108,10 @@ async def test_an_index_that_is_lost_while_it_is_open_answers_the_next_question(
     async with house(tmp_path) as engine:
         talk_id, record = await with_documents(engine)
         harm(index_file(tmp_path))
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
         assert (await engine.documents.get("alice", record.id)).status == "ready"
     async with house(tmp_path) as engine:  # and nothing of it was lost when that one was closed
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
 
 
 async def test_an_index_that_is_lost_while_it_is_open_is_there_after_a_restart(tmp_path: Path) -> None:
@@ -118,18 +119,18 @@ async def test_an_index_that_is_lost_while_it_is_open_is_there_after_a_restart(t
         talk_id, _ = await with_documents(engine)
         deleted(index_file(tmp_path))
     async with house(tmp_path) as engine:
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
 
 
 async def test_a_document_of_a_lost_index_can_be_read_again(tmp_path: Path) -> None:
     async with house(tmp_path) as engine:
-        library = await engine.libraries.create("alice", "Policies")
-        record = await engine.libraries.add("alice", library.id, pdf(CLAUSE), "policy.pdf")
+        library = await libraries_of(engine, "alice").create("Policies")
+        record = await libraries_of(engine, "alice").add(library.id, pdf(CLAUSE), "policy.pdf")
         assert (await is_read(engine, record.id)).status == "ready"
         without_rows(index_file(tmp_path))
-        await engine.libraries.read_again("alice", record.id)
+        await libraries_of(engine, "alice").read_again(record.id)
         assert (await is_read(engine, record.id)).status == "ready"
-        assert len(await engine.libraries.tried("alice", library.id, QUESTION)) == 1
+        assert len(await libraries_of(engine, "alice").tried(library.id, QUESTION)) == 1
 
 
 async def test_a_document_whose_file_is_gone_too_says_that_it_cannot_be_read(tmp_path: Path) -> None:
@@ -139,7 +140,7 @@ async def test_a_document_whose_file_is_gone_too_says_that_it_cannot_be_read(tmp
     without_anything(index_file(tmp_path))
     path.unlink()
     async with house(tmp_path) as engine:
-        assert "policy.pdf" not in await found(engine, talk_id)
+        assert "policy.md" not in await found(engine, talk_id)
         assert (await engine.documents.get("alice", record.id)).status == "failed"
 
 
@@ -147,9 +148,9 @@ async def test_a_locked_document_is_restored_without_asking_for_its_password_aga
     async with house(tmp_path) as engine:
         talk = await engine.conversations.create("alice")
         file = await engine.files.put("alice", "policy.pdf", pdf(CLAUSE, password="sesame"))
-        record = await engine.add_document("alice", talk.id, file)
+        record = await engine.intake.add("alice", talk.id, file)
         assert (await is_read(engine, record.id)).status == "failed"
-        await engine.read_again("alice", record.id, password="sesame")
+        await read_again(engine, "alice", record.id, password="sesame")
         assert (await is_read(engine, record.id)).status == "ready"
     for harm in (deleted, without_rows):
         harm(index_file(tmp_path))
@@ -166,7 +167,7 @@ async def test_vectors_that_were_lost_are_made_again(tmp_path: Path) -> None:
         db.execute("DELETE FROM vectors")
     db.close()
     async with house(tmp_path, "hybrid") as engine:
-        assert "policy.pdf" in await found(engine, talk_id)
+        assert "policy.md" in await found(engine, talk_id)
         library = await index_of(engine, "alice")
         assert await asyncio.to_thread(library.wait_for_vectors, 120)
         made = library.vectors_made({one.id for one in library.documents()})

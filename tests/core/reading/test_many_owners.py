@@ -14,13 +14,11 @@ import psutil
 import pytest
 
 from core.engine import Engine
-from core.errors import StorageError
-from core.rag.library import Library
 from core.rag.vectors import Vectors
-from core.reading.indices import Indices
 from core.settings import Settings
 from core.storage.base import folder_name
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +48,7 @@ def house(tmp_path: Path, retrieval: str = "keyword") -> Engine:
 
 async def chatted(engine: Engine, owner: str, *files: str) -> None:
     talk = await engine.conversations.create(owner)
-    run = await engine.send(owner, talk.id, "hi", files)
+    run = await talk_of(engine, owner, talk.id).ask("hi", files)
     assert await run.wait() == "complete", run.error
 
 
@@ -82,26 +80,6 @@ async def test_sixty_people_who_only_chat_leave_no_descriptor_no_thread_and_no_f
         assert now[0] <= descriptors + 3
         assert now[1] <= threads + 1
         assert not (tmp_path / "home" / "libraries" / folder_name("visitor 1")).exists()
-
-
-async def test_indices_of_those_who_went_are_closed_and_each_is_there_when_its_owner_comes_back(tmp_path: Path) -> None:
-    opened: list[str] = []
-
-    async def noted(owner: str, _: Library) -> None:
-        opened.append(owner)
-
-    owners = [f"owner {number}" for number in range(8)]
-    async with Indices(tmp_path, Settings.load(home=tmp_path, retrieval="keyword"), noted, most=3) as indices:
-        for owner in owners:
-            async with indices.use(owner) as library:
-                library.add_text(f"{owner} lives in a red house.", name="facts.txt")
-            assert len(indices) <= 3
-        for owner in reversed(owners):
-            async with indices.use(owner) as library:
-                assert [one.text for one in await library.afind("red house")] == [f"{owner} lives in a red house."]
-    assert opened == [*owners, *reversed(owners[:5])]
-    with pytest.raises(StorageError):
-        await indices.use("owner 0").__aenter__()
 
 
 async def test_nobody_waits_for_a_thread_while_the_documents_of_many_others_are_made_into_vectors(

@@ -14,6 +14,7 @@ from core.runs.run import Run
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import PAGES, is_read, long_pdf
+from tests.core.talks import libraries_of, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -27,7 +28,7 @@ def house(tmp_path: Path, model: ScriptedModel, retrieval: str = "keyword") -> E
 
 async def asked(engine: Engine, talk_id: str, text: str, **files: bytes) -> Run:
     ids = [(await engine.files.put("alice", name.replace("_", "."), data)).id for name, data in files.items()]
-    run = await engine.send("alice", talk_id, text, ids)
+    run = await talk_of(engine, "alice", talk_id).ask(text, ids)
     assert await run.wait() == "complete", run.error
     return run
 
@@ -92,7 +93,7 @@ async def test_the_model_is_told_of_files_of_which_none_can_be_read(tmp_path: Pa
     async with house(tmp_path, model) as engine:
         talk = await engine.conversations.create("alice")
         file = await engine.files.put("alice", "broken.pdf", b"%PDF-1.7 nothing of it")
-        assert (await is_read(engine, (await engine.add_document("alice", talk.id, file)).id)).status == "failed"
+        assert (await is_read(engine, (await engine.intake.add("alice", talk.id, file)).id)).status == "failed"
         await asked(engine, talk.id, "What is in these files?")
         assert "broken.pdf (PDF, could not be read)" in model.requests[-1].messages[0].get_text_content()
 
@@ -119,10 +120,10 @@ async def test_an_answer_from_a_long_documents_beginning_says_what_was_read(tmp_
 
 async def test_a_library_that_is_tried_says_nothing_fits_only_where_all_was_searched(tmp_path: Path) -> None:
     async with house(tmp_path, ScriptedModel("ok")) as engine:
-        library = await engine.libraries.create("alice", "Mixed")
-        fine = await engine.libraries.add("alice", library.id, LARGE, "shed.md")
+        library = await libraries_of(engine, "alice").create("Mixed")
+        fine = await libraries_of(engine, "alice").add(library.id, LARGE, "shed.md")
         await is_read(engine, fine.id)
-        assert await engine.libraries.unsearched("alice", library.id) == []
-        broken = await engine.libraries.add("alice", library.id, b"%PDF-1.7 nothing of it", "broken.pdf")
+        assert await libraries_of(engine, "alice").unsearched(library.id) == []
+        broken = await libraries_of(engine, "alice").add(library.id, b"%PDF-1.7 nothing of it", "broken.pdf")
         await is_read(engine, broken.id)
-        assert [one.name for one in await engine.libraries.unsearched("alice", library.id)] == ["broken.pdf"]
+        assert [one.name for one in await libraries_of(engine, "alice").unsearched(library.id)] == ["broken.pdf"]

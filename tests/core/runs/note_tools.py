@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import BaseTool

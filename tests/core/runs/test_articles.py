@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.article import ArticleAgent
+from core.agents.compat.articles import ArticleAgent
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message, Usage
 from core.runs.continuing import beginning_of

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.errors import ConflictError, NoSpaceError, NotFoundError
 from core.messages.message import Message
 from core.runs.asking import Questions

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs.left import Left
 from core.runs.manager import Runs

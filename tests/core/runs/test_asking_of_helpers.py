@@ -71,7 +71,7 @@ async def test_two_calls_at_once_of_a_helper_are_asked_one_after_the_other(talk:
 
 
 async def test_a_tool_called_by_hand_twice_is_asked_about_twice(talk: Any) -> None:
-    from core.agents.fn_call import FnCallAgent
+    from core.agents.basic import FnCallAgent
 
     class Hand(FnCallAgent):
         def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:

@@ -8,6 +8,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -75,9 +76,10 @@ def words_stored(path: Path) -> int:
 
 @pytest.mark.parametrize("words", [1, 5, 80])
 async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
-    tmp_path: Path, speaker: Any, words: int
+    tmp_path: Path, speaker: Any, words: int, migrated: Callable[[], bytes]
 ) -> None:
     path = tmp_path / "parlour.db"
+    path.write_bytes(migrated())  # the process to be killed need not load what makes one
     child = subprocess.Popen([sys.executable, "-c", _ANSWERS, str(path)], stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None
     talk_id = (await asyncio.to_thread(child.stdout.readline)).strip()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.agents.base import Agent
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.messages.events import CallDelta, CallStarted, ToolStarted
 from core.messages.message import Message
 from core.runs.log import ApprovalAsked, ApprovalGiven, InputAsked, InputGiven, LoggedEvent, RunEvent

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -205,6 +205,7 @@ async def test_a_run_whose_end_is_not_stored_yet_is_not_taken_for_one_that_was_l
         await finish(*args, **kwargs)
 
     monkeypatch.setattr(talk.store, "finish", fails)
+    monkeypatch.setattr("core.runs.run._TRY_AGAIN_AFTER", 0.05)
     run = await talk.ask(Endless())
     await run.stop()
     assert await talk.runs.recover() == 0
@@ -250,8 +251,11 @@ asyncio.run(main())
 """
 
 
-async def test_a_live_reply_of_another_container_is_left_alone_until_that_one_is_killed(tmp_path: Path) -> None:
+async def test_a_live_reply_of_another_container_is_left_alone_until_that_one_is_killed(
+    tmp_path: Path, migrated: Callable[[], bytes]
+) -> None:
     path = tmp_path / "parlour.db"
+    path.write_bytes(migrated())  # the process to be killed need not load what makes one
     with subprocess.Popen([sys.executable, "-c", _WRITES, str(path)], stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
         await asyncio.to_thread(child.stdout.readline)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from core.agents.summing_up import as_a_turn, summed_up
+from core.agents.summarize import summarize, summary_turn
 from core.engine import Engine
 from core.errors import ModelUnavailableError, NotFoundError
-from core.llm.layers.costs import Costs
+from core.llm.layers.fit_context import Costs
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import Message
@@ -23,6 +23,7 @@ from core.storage.base import StoredMessage
 from core.storage.summaries import SummaryStore
 from core.testing.scripted_model import ScriptedModel
 from core.tools.seen import Seen
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -68,6 +69,19 @@ def said(thread: Sequence[StoredMessage]) -> list[Message]:
 
 def texts(messages: Sequence[Message]) -> list[str]:
     return [message.get_text_content()[:40] for message in messages]
+
+
+async def test_a_long_conversation_is_counted_once_and_not_once_for_each_of_its_turns(
+    talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = await a_thread(talk, 40)
+    messages = [part for turn in thread for part in turn.parts]
+    counted: list[Message] = []
+    of = Costs.of
+    monkeypatch.setattr(Costs, "of", lambda self, message: counted.append(message) or of(self, message))
+    async with Remembering(SummaryStore(talk.database)) as remembering:
+        await remembering.fitted("alice", thread, messages, Model(), "en")
+    assert len(counted) < 4 * len(messages)
 
 
 async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
@@ -150,7 +164,7 @@ async def test_a_single_question_that_is_too_long_is_no_matter_of_summaries(talk
 async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fits() -> None:
     model = Model("One.", "Two.", "Three.", room=800)
     messages = [Message("user", f"{number}. {LONG}") for number in range(30)]
-    assert await summed_up(messages, model, "en", 800) == "Three."
+    assert await summarize(messages, model, "en", 800) == "Three."
     assert len(model.asked_to_sum_up) > 3
     assert all(model.count_tokens(prompt) <= 800 for prompt in model.asked_to_sum_up)
     assert "One." in model.asked_to_sum_up[1]
@@ -207,7 +221,7 @@ async def test_tools_are_told_in_part_and_what_stands_in_them_forges_nothing() -
         Message("assistant", "", function_call=call, extra={"function_id": "1"}),
         Message("function", gave, name="look", extra={"function_id": "1"}),
     ]
-    await summed_up(messages, model, "zh", ROOM)
+    await summarize(messages, model, "zh", ROOM)
     (prompt,) = model.asked_to_sum_up
     assert 'Assistant called look with {"at": "sea"}' in prompt
     assert "look gave: waves" in prompt
@@ -220,7 +234,7 @@ def test_a_summary_of_what_was_private_counts_as_private() -> None:
     result = Message("function", "text", name="web_extractor")
     file = Message("user", [ContentItem(file="/files/a")])
     for replaced, private in (([Message("user", "hello")], False), ([result], True), ([file], True)):
-        turn = as_a_turn("Short.", replaced, "en")
+        turn = summary_turn("Short.", replaced, "en")
         assert [message.role for message in turn] == ["user", "assistant"]
         assert Seen.of(turn).private == private
 
@@ -246,7 +260,7 @@ async def test_in_a_conversation_the_reply_begins_with_what_was_summed_up(tmp_pa
         talk = await engine.conversations.create("alice")
         runs = []
         for number in range(8):
-            runs.append(await engine.send("alice", talk.id, f"Question {number}. {LONG * 4}"))
+            runs.append(await talk_of(engine, "alice", talk.id).ask(f"Question {number}. {LONG * 4}"))
             assert await runs[-1].wait() == "complete"
         made = [one.event for run in runs for one in run.log.since() if isinstance(one.event, TurnsSummarised)]
         assert bool(made) == on

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import signal
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.errors import ConflictError
 from core.runs.left import Left
 from core.runs.log import ApprovalAsked, ApprovalGiven
@@ -36,11 +37,12 @@ from tests.core.runs.note_tools import Note
 
 pytestmark = pytest.mark.anyio
 
-# A process that writes notes into a file. It tells each event of its run, decides as it is told, and is then killed.
+# Processes that write notes into a file. Each tells every event of its run, decides as it is told, and is then killed.
+# They are forked from one that has loaded everything, has no thread and has opened nothing.
 _PROGRAM = """
-import asyncio, json, sys
+import asyncio, json, os, sys
 from pathlib import Path
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs.manager import Runs
 from core.runs.terms import Terms
@@ -53,27 +55,26 @@ from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Decision, Policy
 from core.tools.base import BaseTool
 
-told = json.loads(sys.argv[1])
-
 class Note(BaseTool):
     description, writes = "Writes.", True
     parameters = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
-    def __init__(self, name, idempotent, hangs):
-        self.name, self.idempotent, self.hangs = name, idempotent, hangs
+    def __init__(self, notes, name, idempotent, hangs):
+        self.notes, self.name, self.idempotent, self.hangs = notes, name, idempotent, hangs
         super().__init__()
     async def call(self, params, **kwargs):
-        with Path(told["notes"]).open("a") as file:
+        with Path(self.notes).open("a") as file:
             print(self.name, json.loads(params)["text"], file=file)
         if self.hangs:
             print("began", flush=True)
             await asyncio.Event().wait()
         return "written"
 
-async def main():
+async def main(told):
     database = await Database.open(Path(told["database"]))
     store = RunStore(database)
     talk = await ConversationStore(database).create("alice")
-    tools = [Note("quick", False, False), Note("write_note", told["idempotent"], True)]
+    notes = told["notes"]
+    tools = [Note(notes, "quick", False, False), Note(notes, "write_note", told["idempotent"], True)]
     agent = FnCallAgent(tools, ScriptedModel(Reply(calls=[(name, {"text": name}) for name in told["calls"]])))
     question = Message("user", "Write!")
     runs = Runs(store)
@@ -87,8 +88,24 @@ async def main():
             await asyncio.sleep(0.01)
         print(one.event.kind, flush=True)
 
-asyncio.run(main())
+for line in iter(sys.stdin.readline, ""):
+    child = os.fork()
+    if not child:
+        asyncio.run(main(json.loads(line)))
+        os._exit(0)
+    print(child, flush=True)
+    os.waitpid(child, 0)
+    print("dead", flush=True)
 """
+
+
+@pytest.fixture(scope="module")
+def nursery() -> Iterator[subprocess.Popen[str]]:
+    """Forks a process for each line that it is told."""
+    command = [sys.executable, "-c", _PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
+        process.communicate()
 
 
 @dataclass
@@ -96,6 +113,7 @@ class Place:
     """What a killed process left: its database, its notes, and the run that goes on with it."""
 
     folder: Path
+    nursery: subprocess.Popen[str]
     notes: Note = field(default_factory=Note)
     database: Database | None = None
     runs: Runs | None = None
@@ -107,16 +125,22 @@ class Place:
         """Start it, and kill it when all of these have happened."""
         usual = {"answer": None, "allow": [], "idempotent": False, "calls": calls}
         files = {"database": str(self.folder / "a.db"), "notes": str(self.folder / "notes")}
-        text = json.dumps({**usual, **files, **told})
-        child = subprocess.Popen([sys.executable, "-c", _PROGRAM, text], stdout=subprocess.PIPE, text=True)
-        assert child.stdout is not None
-        left = set(at)
-        while left:
-            line = await asyncio.to_thread(child.stdout.readline)
-            assert line, f"it ended before {left}"
-            left.discard(line.strip())
-        child.send_signal(signal.SIGKILL)
-        await asyncio.to_thread(child.communicate)
+        entry, out = self.nursery.stdin, self.nursery.stdout
+        assert entry is not None
+        assert out is not None
+        print(json.dumps({**usual, **files, **told}), file=entry, flush=True)
+        child, line, left = 0, "", set(at)
+        try:
+            while left:
+                line = (await asyncio.to_thread(out.readline)).strip()
+                assert line not in {"", "dead"}, f"it ended before {left}"
+                child = int(line) if line.isdigit() else child
+                left.discard(line)
+        finally:
+            if child and line != "dead":
+                os.kill(child, signal.SIGKILL)
+            while line not in {"", "dead"}:
+                line = (await asyncio.to_thread(out.readline)).strip()
 
     async def go_on(self, *turns: Any, idempotent: bool = False, policy: Policy | None = None) -> Run:
         """Pick up what is left, as the engine does at its start."""
@@ -148,8 +172,11 @@ class Place:
 
 
 @pytest.fixture
-async def place(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Place]:
-    place = Place(tmp_path)
+async def place(
+    tmp_path: Path, anyio_backend: str, migrated: Callable[[], bytes], nursery: subprocess.Popen[str]
+) -> AsyncIterator[Place]:
+    (tmp_path / "a.db").write_bytes(migrated())  # the process to be killed need not load what makes one
+    place = Place(tmp_path, nursery)
     yield place
     if place.runs is not None:
         await place.runs.aclose()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,8 +13,12 @@ from core.runs.asking import Questions
 from core.runs.log import RunLog
 from core.runs.run import Run
 from core.settings import Settings
-from core.toolbox.approving import Approving
+from core.storage.allowances import Allowances
+from core.storage.owner_settings import OwnerSettings
+from core.storage.sealing import Sealer
+from core.toolbox.choices import ToolChoices
 from core.tools.approval import Asking, Decision, Policy
+from core.workspace.conversation import Conversation
 from tests.core.runs.note_tools import Held, Note, agent_of, writes
 
 pytestmark = pytest.mark.anyio
@@ -28,87 +33,100 @@ async def waiting(run: Run) -> str:
     raise AssertionError(run.reply().blocks)
 
 
+class Rules:
+    """A conversation with what its rules are made of alone, and the choices of its owner."""
+
+    def __init__(self, talk: Any, owner: str = "alice") -> None:
+        self.choices = OwnerSettings(talk.database)
+        services: Any = SimpleNamespace(
+            settings=Settings(),
+            toolbox=SimpleNamespace(choices=ToolChoices(self.choices, Sealer("secret"))),
+            allowances=Allowances(talk.database),
+            runs=talk.runs,
+        )
+        self.talk = Conversation(services, owner, talk.id)
+
+
 @pytest.fixture
-def approving(talk: Any) -> Approving:
-    return Approving(Settings(), talk.database, talk.runs)
+def rules(talk: Any) -> Rules:
+    return Rules(talk)
 
 
-async def begun(talk: Any, approving: Approving, agent: Any) -> Run:
-    return await talk.ask(agent, terms=await approving.terms("alice", talk.id))
+async def begun(talk: Any, rules: Rules, agent: Any) -> Run:
+    return await talk.ask(agent, terms=await rules.talk.terms())
 
 
-async def test_a_rule_set_while_a_reply_is_made_holds_for_its_next_call(talk: Any, approving: Approving) -> None:
-    await approving.choices.change("alice", "approval", lambda _: {"mode": "never"})
+async def test_a_rule_set_while_a_reply_is_made_holds_for_its_next_call(talk: Any, rules: Rules) -> None:
+    await rules.choices.change("alice", "approval", lambda _: {"mode": "never"})
     held = Held()
-    run = await begun(
-        talk, approving, agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
-    )
+    run = await begun(talk, rules, agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done."))
     await held.began.wait()
-    await approving.choices.change("alice", "approval", lambda _: {"mode": "never", "deny": [held.name]})
+    await rules.choices.change("alice", "approval", lambda _: {"mode": "never", "deny": [held.name]})
     held.released.set()
     assert await run.wait() == "complete"
     assert held.written == ["1"]
 
 
-async def test_a_rule_set_while_the_user_thinks_outranks_the_answer(talk: Any, approving: Approving) -> None:
+async def test_a_rule_set_while_the_user_thinks_outranks_the_answer(talk: Any, rules: Rules) -> None:
     note = Note()
-    run = await begun(talk, approving, agent_of(note, writes("1"), "Not done."))
+    run = await begun(talk, rules, agent_of(note, writes("1"), "Not done."))
     call = await waiting(run)
-    await approving.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
-    await approving.decide("alice", talk.id, call, allowed=True)
+    await rules.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
+    await rules.talk.decide(call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == []
 
 
-async def test_a_tool_that_is_let_run_now_is_not_asked_about_in_the_same_reply(talk: Any, approving: Approving) -> None:
+async def test_a_tool_that_is_let_run_now_is_not_asked_about_in_the_same_reply(talk: Any, rules: Rules) -> None:
     note = Note()
-    run = await begun(talk, approving, agent_of(note, writes("1"), writes("2"), "Done."))
+    run = await begun(talk, rules, agent_of(note, writes("1"), writes("2"), "Done."))
     call = await waiting(run)
-    await approving.choices.change("alice", "approval", lambda _: {"allow": [note.name]})
-    await approving.decide("alice", talk.id, call, allowed=True)
+    await rules.choices.change("alice", "approval", lambda _: {"allow": [note.name]})
+    await rules.talk.decide(call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == ["1", "2"]
 
 
 async def test_what_always_allowed_is_seen_and_taken_back_for_the_reply_that_is_being_made(
-    talk: Any, approving: Approving
+    talk: Any, rules: Rules
 ) -> None:
     held = Held()
     agent = agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
-    run = await begun(talk, approving, agent)
-    await approving.decide("alice", talk.id, await waiting(run), allowed=True, always=True)
-    assert await approving.allowed("alice", talk.id) == [held.name]
+    run = await begun(talk, rules, agent)
+    await rules.talk.decide(await waiting(run), allowed=True, always=True)
+    assert await rules.talk.allowed() == [held.name]
     await held.began.wait()
-    await approving.take_back("alice", talk.id, held.name)
-    assert await approving.allowed("alice", talk.id) == []
+    await rules.talk.take_back(held.name)
+    assert await rules.talk.allowed() == []
     held.released.set()
     call = await waiting(run)
-    await approving.decide("alice", talk.id, call, allowed=False)
+    await rules.talk.decide(call, allowed=False)
     assert await run.wait() == "complete"
     assert held.written == ["1"]
-    assert await approving.policy("alice", talk.id) == Policy()
+    assert await rules.talk.policy() == Policy()
 
 
 async def test_where_the_rules_cannot_be_read_nothing_is_done(
-    talk: Any, approving: Approving, monkeypatch: pytest.MonkeyPatch
+    talk: Any, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await approving.choices.change("alice", "approval", lambda _: {"mode": "never"})
+    await rules.choices.change("alice", "approval", lambda _: {"mode": "never"})
     held = Held()
     turns = [writes("1", tool=held.name), writes("2", tool=held.name), "Not done."]
-    run = await begun(talk, approving, agent_of(held, *turns))
+    run = await begun(talk, rules, agent_of(held, *turns))
     await held.began.wait()
 
     async def broken(*_: object) -> None:
         raise StorageError("The disk is gone.")
 
-    monkeypatch.setattr(approving.choices, "get", broken)
+    monkeypatch.setattr(rules.choices, "get", broken)
     held.released.set()
     assert await run.wait() == "complete"
     assert held.written == ["1"]
 
 
-async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any, approving: Approving) -> None:
-    for work in (approving.allowed("mallory", talk.id), approving.take_back("mallory", talk.id, "write_note")):
+async def test_somebody_elses_conversation_shows_and_loses_nothing(talk: Any) -> None:
+    mallory = Rules(talk, "mallory").talk
+    for work in (mallory.allowed(), mallory.take_back("write_note")):
         with pytest.raises(NotFoundError):
             await work
 

@@ -16,6 +16,7 @@ from core.messages.events import (
     Event,
     MessageFinished,
     MessageStarted,
+    ReasoningDelta,
     TextDelta,
     ToolFinished,
     ToolStarted,
@@ -26,6 +27,7 @@ from core.runs.log import RunFinished
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
 from core.runs.run import Run
+from core.runs.terms import Terms
 from core.testing.script import Reply as Say
 
 pytestmark = pytest.mark.anyio
@@ -47,13 +49,15 @@ async def in_table(talk: Any, run: Run, text: str) -> None:
 class Stubborn:
     """An agent that does not listen when it is told to stop."""
 
+    def __init__(self) -> None:
+        self.over = asyncio.Event()
+
     async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
         yield MessageStarted()
         yield TextDelta("so far")
-        until = time.monotonic() + 3
-        while time.monotonic() < until:
+        while not self.over.is_set():
             try:
-                await asyncio.sleep(0.5)
+                await self.over.wait()
             except asyncio.CancelledError:
                 continue
 
@@ -147,13 +151,19 @@ async def test_stop_before_the_first_word_works_too(talk: Any, speaker: Any) -> 
     assert (run.status, (await talk.last()).parts) == ("stopped", ())
 
 
-async def test_what_does_not_listen_is_left_behind(talk: Any) -> None:
-    run = await talk.ask(Stubborn())
+async def test_what_does_not_listen_is_left_behind(talk: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.runs.run._CLOSES_WITHIN", 0.1)
+    agent = Stubborn()
+    run = await talk.ask(agent)
     await heard(run, "so far")
     began = time.monotonic()
-    await run.stop()
-    assert time.monotonic() - began < 2
-    assert (await talk.last()).status == "stopped"
+    try:
+        async with asyncio.timeout(10):
+            await run.stop()
+        assert time.monotonic() - began < 2
+        assert (await talk.last()).status == "stopped"
+    finally:
+        agent.over.set()
 
 
 async def test_a_second_question_is_refused_while_the_first_is_answered(talk: Any, speaker: Any) -> None:
@@ -225,6 +235,28 @@ async def test_a_turn_has_an_end_even_if_the_model_has_none(talk: Any, speaker: 
     assert run.error["key"] == "time_limit"
     assert agent.model.closed == 1
     assert ((await talk.last()).status, run.reply().status) == ("paused", "paused")
+
+
+async def test_the_model_calls_of_a_turn_may_write_only_so_much_together(talk: Any) -> None:
+    class Talkative:
+        async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event, None]:
+            while True:  # as an agent does whose model asks for a tool again and again
+                yield MessageStarted()
+                yield ReasoningDelta("so")
+                yield CallStarted("a", "look")
+                yield CallDelta("a", "{}")
+                yield TextDelta("a word")
+                yield MessageFinished("calls")
+
+    question = Message("user", "q")
+    terms = Terms(letters=25)
+    run = await talk.runs.start(
+        "alice", talk.id, Talkative(), user=question, parent_id=None, history=[question], terms=terms
+    )
+    assert await run.wait() == "paused"
+    assert run.error is not None
+    assert (run.error["key"], run.error["details"]) == ("length_limit", {"characters": "25"})
+    assert run.reply().text == "a word\n\na word"
 
 
 async def test_a_call_that_was_cut_off_has_a_result_that_says_so(talk: Any) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.agents.react import ReActChat
 from core.errors import ModelUnavailableError
 from core.messages.events import (

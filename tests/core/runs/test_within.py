@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.fn_call import FnCallAgent
+from core.agents.basic import FnCallAgent
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import Message

@@ -26,6 +26,11 @@ from core.storage.tables import metadata
 pytestmark = pytest.mark.anyio
 
 
+@pytest.fixture(autouse=True)
+def quick_databases() -> None:
+    """None: how a file is made, and made to survive a power failure, is the subject."""
+
+
 def rows(path: Path, query: str) -> list[tuple[object, ...]]:
     with closing(sqlite3.connect(path)) as connection:
         return connection.execute(query).fetchall()

@@ -29,7 +29,7 @@ async def test_a_database_that_was_copied_without_its_log_is_told_and_takes_noth
         caplog.clear()
         async with opened(home) as engine:
             assert engine.readiness.notes["database_behind"]["conversations"] == 0
-            async with engine.index(LOCAL_OWNER) as library:
+            async with engine.workspaces.index(LOCAL_OWNER) as library:
                 assert [one.text for one in await library.afind("Who collects stamps?")] == [TEXT]
         assert "older than its data folder, with 0 conversations" in caplog.text
     shutil.copyfile(tmp_path / "whole.db", home / "parlour.db")

@@ -12,6 +12,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 from tests.core.tools.openapi.test_openapi_calls import Service
 
 pytestmark = pytest.mark.anyio
@@ -45,14 +46,14 @@ async def test_a_service_is_sent_what_the_user_added_once_the_user_has_seen_name
         mine = await engine.files.put(owner, "mine.csv", DATA)
         await engine.files.put(owner, "elsewhere.csv", b"of no conversation")
         await engine.files.put("bob", "theirs.csv", b"secret")
-        run = await engine.send(owner, talk.id, "Send it.", [mine.id])
+        run = await talk_of(engine, owner, talk.id).ask("Send it.", [mine.id])
         wanted: dict[str, str] = {}
         async with asyncio.timeout(60):
             async for _ in run.follow():
                 for block in run.reply().asking:
                     if block.asked is not None and block.call_id not in wanted:
                         wanted[block.call_id] = block.asked.wants["en"]
-                        await engine.approving.decide(owner, talk.id, block.call_id, allowed=True)
+                        await talk_of(engine, owner, talk.id).decide(block.call_id, allowed=True)
         assert await run.wait() == "complete", run.error
     server.close()
     await server.wait_closed()

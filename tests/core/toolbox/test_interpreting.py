@@ -16,8 +16,16 @@ from core.storage.base import FILE_ADDRESS
 from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The self-test does not wait for whatever else begins."""
+    monkeypatch.setattr("core.toolbox.interpreting._PATIENCE", 0.0)
+
 
 CODE = """
 import matplotlib.pyplot as plt
@@ -56,14 +64,14 @@ async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> N
         file = await engine.files.put("alice", "sales.csv", b"a,1\nb,2\n")
         files: Any = engine.files
         await OwnerSettings(files._database).change("alice", "approval", lambda _: {"mode": "never"})
-        run = await engine.send("alice", talk.id, "Plot it.", [file.id])
+        run = await talk_of(engine, "alice", talk.id).ask("Plot it.", [file.id])
         assert await run.wait() == "complete", run.error
         reply = (await engine.conversations.thread("alice", talk.id))[-1]
         (result,) = [part for part in reply.parts if part.role == FUNCTION and part.name == "code_interpreter"]
         assert result.get_text_content().startswith("2\n[1 picture, shown to the user]")
         assert [item.type for item in result.items if item.type != "text"] == ["image", "file"]
         assert all(str(item.value).startswith(FILE_ADDRESS) for item in result.items if item.type != "text")
-        await engine.delete_conversation("alice", talk.id)
+        await talk_of(engine, "alice", talk.id).delete()
     kept = json.loads((home / "sandbox.json").read_text("utf-8"))
     assert kept["driver"] == told["driver"]
 

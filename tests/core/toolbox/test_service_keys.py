@@ -17,7 +17,7 @@ from core.storage.sealing import Sealer
 from core.toolbox.own_services import OwnServices
 from core.toolbox.service_keys import ServiceKey
 from tests.core.tools.openapi.test_openapi_calls import Service
-from webui.panels.services import service_data
+from webui.panels.servers import service_data
 from webui.words import Words
 
 pytestmark = pytest.mark.anyio

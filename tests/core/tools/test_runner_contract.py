@@ -13,7 +13,7 @@ import pytest
 
 import core
 from core.errors import SettingsError
-from core.llm.wire.notes import note
+from core.llm.wire.turns import note
 from core.messages.content import ContentItem
 from core.messages.events import ToolFinished
 from core.messages.message import Message

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
+from core.batch.job import Tally
 from core.messages.message import Usage
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request, refusal
 from tests.webui.commands.own_terminal import Terminal
 from webui.__main__ import main
-from webui.commands.batch import ProgressLine, Tally, summary
+from webui.commands.batch import summary
+from webui.commands.command_line import ProgressLine
 from webui.words import Words
 
 
@@ -61,7 +63,7 @@ def test_every_question_has_a_row(tmp_path: Path, service: ModelServer, capsys: 
     assert answers[0]["usage"]["total_tokens"] == 12
     said = capsys.readouterr()
     assert said.out == ""
-    assert "3 answered, 0 failed, 0 were there before" in said.err
+    assert "3 answered, 0 failed, 0 were done before" in said.err
     assert "30 tokens asked and 6 answered" in said.err
 
 
@@ -80,9 +82,9 @@ def test_a_second_run_asks_what_is_left(
     config = agent(tmp_path, service)
     path = asked(tmp_path, *"abcde")
     assert batch(path, "--agent", config, "--limit", 2) == 0
-    assert "2 answered, 0 failed, 0 were there before" in capsys.readouterr().err
+    assert "2 answered, 0 failed, 0 were done before" in capsys.readouterr().err
     assert batch(path, "--agent", config) == 0
-    assert "3 answered, 0 failed, 2 were there before" in capsys.readouterr().err
+    assert "3 answered, 0 failed, 2 were done before" in capsys.readouterr().err
     assert sorted(row["question"] for row in rows(tmp_path)) == list("abcde")
     assert len(service.requests) == 5
 

@@ -9,8 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from core.agents.config import AgentConfig
-from core.agents.config_problems import SENTENCES as CONFIG
+from core.agents.config.problems import SENTENCES as CONFIG
+from core.agents.config.schema import AgentConfig
 from core.batch.problems import SENTENCES as BATCH
 from webui.__main__ import main
 from webui.words import Words

@@ -16,8 +16,8 @@ from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request, refusal
 from tests.webui.commands.own_terminal import Terminal
 from webui.__main__ import main
+from webui.commands.command_line import sentence
 from webui.commands.eval import report_names
-from webui.commands.saying import sentence
 from webui.words import Words
 
 ROOT = Path(__file__).resolve().parents[3]

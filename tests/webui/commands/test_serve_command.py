@@ -43,7 +43,7 @@ def test_the_page_gets_the_agents_of_the_files(tmp_path: Path, monkeypatch: pyte
         def run(self, *args: object, **kwargs: object) -> None:
             served.append(([agent.name for agent in self.agents], kwargs))
 
-    monkeypatch.setattr("webui.commands.serve.WebUI", Recorded)
+    monkeypatch.setattr("webui.web_ui.WebUI", Recorded)
     written(tmp_path, "Cat")
     team = {"type": "router", "agents": ["Cat.json", {"name": "Dan"}]}
     files = [str(written(tmp_path, "Ann")), str(written(tmp_path, "Ben", **team))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
-from core.rag.claims import sentences_of
+from core.rag.attribution import sentences_of
 from core.runs.log import Checked, ClaimsChecked, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage

@@ -33,19 +33,18 @@ from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import Conversation, StoredMessage
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
-from webui.assets_folder import assets_folder
+from webui.bundles import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
 from webui.page_files import asset_routes
-from webui.panels.approval import ask_html, heard
+from webui.panels.approval import announced, ask_html
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
-from webui.panels.top import Speakers, top_html
-from webui.render.conversation import shown
-from webui.render.status import status_html
+from webui.panels.top import Speakers, status_html, top_html
+from webui.panels.welcome import I18N
+from webui.render.conversation import conversation_entries
 from webui.theme import Theme, head
 from webui.words import Words
-from webui.words.fixed import I18N
 
 PASSAGE = {
     "text": "The deductible is 300 dollars for each claim.",
@@ -191,7 +190,7 @@ class Stage:
 
     def _wire(self, handles: Handles) -> None:
         quiet: dict[str, Any] = {"show_progress": "hidden"}
-        outputs = [handles.chat, handles.status, handles.history, handles.top, handles.ask, handles.evidence]
+        outputs = [handles.chat, *handles.panels.values(), handles.evidence]
         page: Any = handles
         page.blocks.load(self._opened, None, outputs, **quiet)
         page.go.click(self._ask, handles.bus, handles.evidence, **quiet)
@@ -203,7 +202,9 @@ class Stage:
         words = Words.of(request.headers.get("accept-language"))
         thread, replies = SCENES[scene]() if scene else ([], {})
         cast = agents_scenes.CAST if scene in agents_scenes.SCENES else ()
-        chat, _ = shown(thread, replies, words=words, versions=VERSIONS if scene == "versions" else None, cast=cast)
+        chat, _ = conversation_entries(
+            thread, replies, words=words, versions=VERSIONS if scene == "versions" else None, cast=cast
+        )
         now = time.time()
         conversations = [Conversation("conv", "o", "About <b>it</b>", now, now), Conversation("old", "o", "", 0, 0)]
         readiness = Readiness()
@@ -211,12 +212,12 @@ class Stage:
         current = "conv" if thread else ""
         running = scene in {"running", "everything"} or scene in calls_scenes.RUNNING | agents_scenes.RUNNING
         asking = [call for reply in replies.values() for call in reply.asking]
-        said, state = heard(asking, words), "running" if running else "idle"
+        said, state = announced(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
         history = history_html(conversations, current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
-        return chat, status, history, top, ask_html(asking, words), ""
+        return chat, top, status, history, ask_html(asking, words), ""
 
     def _ask(self, message: str, request: gr.Request) -> str:
         with self._news:

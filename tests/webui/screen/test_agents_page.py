@@ -36,7 +36,7 @@ def test_an_at_offers_the_agents_to_the_keyboard(show: Show, stage: Stage) -> No
     field.fill("")
     field.press_sequentially("So a@b @")
     expect(options).to_have_count(4)
-    expect(page.locator("#p-mention-heard")).to_have_text("4 agents. Arrow keys choose, Enter takes.")
+    expect(page.locator("#p-mention-heard")).to_have_text("4 agents. Choose with the arrow keys, accept with Enter.")
     until(lambda: marked(page) == "Planner")
     page.keyboard.press("ArrowUp")
     until(lambda: marked(page) == "web_reader")

@@ -18,9 +18,8 @@ from core.runs.reply import CallBlock
 from core.tools.catalog import TOOL_REGISTRY
 from tests.e2e.chat_steps import focus
 from tests.webui.screen.stage import Stage
-from webui.arguments import changed, fields
-from webui.panels.approval import ask_html, heard
-from webui.render.status import status_html
+from webui.panels.approval import announced, argument_fields, ask_html, edited_arguments
+from webui.panels.top import status_html
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -38,7 +37,7 @@ def plain(markup: str) -> str:
 
 def test_where_nobody_waits_there_is_no_card() -> None:
     assert ask_html([], EN) == ""
-    assert heard([], EN) == ""
+    assert announced([], EN) == ""
 
 
 def test_the_card_says_what_is_wanted_with_what_and_why() -> None:
@@ -74,9 +73,9 @@ def test_a_field_holds_every_sign_of_an_argument(text: str) -> None:
 
 @pytest.mark.parametrize("hidden", ["a\u202eb", "a\u200bb", "\x1b[2J", "\U000e0041", {"deep": "a\u2066"}])
 def test_what_cannot_be_seen_in_an_argument_is_told(hidden: Any) -> None:
-    assert "cannot be seen" in plain(ask_html([waiting(command=hidden)], EN))
+    assert "are invisible" in plain(ask_html([waiting(command=hidden)], EN))
     for seen in ("line\n\tline", "👩\u200d🔬 ❤\ufe0f", "خطّ\u200cها", "中文，“引号”"):
-        assert "cannot be seen" not in plain(ask_html([waiting(command=seen)], EN))
+        assert "are invisible" not in plain(ask_html([waiting(command=seen)], EN))
 
 
 def test_a_long_argument_says_how_long_it_is() -> None:
@@ -107,18 +106,22 @@ def test_an_address_that_nobody_gave_is_shown_whole() -> None:
 
 
 def test_a_screen_reader_is_told_once_what_waits() -> None:
-    said = status_html("running", "c", lang="en", asks=heard([waiting()], EN))
+    said = status_html("running", "c", lang="en", asks=announced([waiting()], EN))
     assert "Parlour wants to write a file. It waits for your answer" in unescape(said)
     assert 'data-state="running"' in said
 
 
 def test_only_what_was_changed_is_changed_and_keeps_its_kind() -> None:
     given: dict[str, Any] = {"path": "a.csv", "rows": 4, "deep": {"a": [1]}, "all": True, "none": None}
-    assert [field.kind for field in fields(given)] == ["text", "number", "object", "truth", "json"]
-    assert changed(given, {"path": "b.csv", "deep": '{"a": []}'}) == {**given, "path": "b.csv", "deep": {"a": []}}
-    assert changed(given, {"rows": "4"}) is None
-    assert changed(given, None) is None
-    assert changed(given, {"unknown": "x"}) is None
+    assert [field.kind for field in argument_fields(given)] == ["text", "number", "object", "truth", "json"]
+    assert edited_arguments(given, {"path": "b.csv", "deep": '{"a": []}'}) == {
+        **given,
+        "path": "b.csv",
+        "deep": {"a": []},
+    }
+    assert edited_arguments(given, {"rows": "4"}) is None
+    assert edited_arguments(given, None) is None
+    assert edited_arguments(given, {"unknown": "x"}) is None
 
 
 @pytest.mark.parametrize(
@@ -126,7 +129,7 @@ def test_only_what_was_changed_is_changed_and_keeps_its_kind() -> None:
 )
 def test_what_is_not_of_the_kind_that_stood_there_is_refused(edits: dict[str, Any]) -> None:
     with pytest.raises(ParlourError) as refused:
-        changed({"path": "a.csv", "rows": 4, "deep": {}}, edits)
+        edited_arguments({"path": "a.csv", "rows": 4, "deep": {}}, edits)
     assert refused.value.words_key == "wrong_arguments"
 
 

@@ -15,7 +15,7 @@ from core.runs.log import InputAsked
 from core.runs.reply import CallBlock
 from tests.e2e.chat_steps import focus
 from tests.webui.screen.stage import Stage
-from webui.panels.approval import ask_html, heard
+from webui.panels.approval import announced, ask_html
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -42,7 +42,7 @@ def test_the_form_says_who_asks_what_and_until_when() -> None:
     assert card.count("data-needed") == 1
     assert "autofocus" not in card
     assert "服务器“s”有问题要问你" in plain(ask_html([waiting()], ZH))
-    assert heard([waiting()], EN).startswith("The server “s” asks you something. It waits")
+    assert announced([waiting()], EN).startswith("The server “s” asks you something. It waits")
 
 
 @given(st.text(max_size=40), st.text(min_size=1, max_size=20))
@@ -95,12 +95,12 @@ def test_on_a_phone_a_form_is_filled_in_and_sent(show: Callable[..., Page], stag
     guests = card.get_by_role("textbox", name=re.compile("Guests"))
     send.click()
     expect(title).to_be_focused()
-    expect(card.get_by_role("alert").filter(has_text="This is needed.")).to_have_count(2)
+    expect(card.get_by_role("alert").filter(has_text="This field is required.")).to_have_count(2)
     assert stage.asked == []
     title.fill("Reading")
     guests.fill("many")
     send.click()
-    expect(card.get_by_role("alert").filter(has_text="A number, please.")).to_be_visible()
+    expect(card.get_by_role("alert").filter(has_text="Enter a number.")).to_be_visible()
     guests.fill("12")
     send.click()
     friday, saturday, sunday = (

@@ -82,3 +82,51 @@ def test_of_menus_and_small_questions(show: Show) -> None:
     page.keyboard.press("Control+/")
     expect(page.locator("dialog.p-keys")).to_be_visible()
     assert findings_everywhere(page, "dialog") == []
+
+
+def test_of_several_agents_and_of_calls_within_calls(show: Show) -> None:
+    page = show("group")
+    page.locator("#composer textarea").press_sequentially("@")
+    expect(page.locator("#p-mention [role=option]")).to_have_count(4)
+    assert findings_everywhere(page) == []
+    page = show("nested_done")
+    closed = page.locator("#chat .title[aria-expanded=false]")
+    expect(closed).not_to_have_count(0)
+    while closed.count():  # a bubble that opens shows those within it
+        closed.first.dispatch_event("click")
+    assert findings_everywhere(page, "#chat") == []
+
+
+def follow(page: Page, act: str) -> None:
+    """Click a link as replies have them."""
+    page.evaluate(
+        """(act) => { const link = document.createElement('a');
+        link.href = `#do-${act}`;
+        link.className = 'p-do';
+        (document.querySelector('#chat .thought-group:has(.p-tool)') ?? document.querySelector('#chat')).append(link);
+        link.click();
+        link.remove(); }""",
+        act,
+    )
+
+
+def test_of_a_call_that_is_seen_whole_and_of_one_that_runs_again(show: Show) -> None:
+    page = show("traced")
+    given = {"name": "storage", "fields": [{"name": "value", "text": "a\nb", "kind": "string"}]}
+    page.route("**/calls/text?*", lambda route: route.fulfill(body="all of it\n" * 200))
+    page.route("**/calls/given?*", lambda route: route.fulfill(json=given))
+    for act, shown in (("whole-m.c.result", "pre:has-text('all of it')"), ("rerun-m.c", "textarea")):
+        follow(page, act)
+        expect(page.locator(f"dialog.p-call {shown}")).to_be_visible()
+        assert findings_everywhere(page, "dialog") == []
+        page.keyboard.press("Escape")
+        expect(page.locator("dialog.p-call")).to_have_count(0)
+
+
+def test_of_the_question_for_a_password(show: Show) -> None:
+    page = show("answered")
+    follow(page, "unlock-d1")
+    dialog = page.locator("dialog.p-unlock")
+    dialog.get_by_role("button", name="Open").click()
+    expect(dialog.get_by_role("status")).not_to_be_empty()
+    assert findings_everywhere(page, "dialog") == []

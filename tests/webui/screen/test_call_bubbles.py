@@ -14,8 +14,8 @@ from core.messages.events import CallDelta, CallStarted, TextDelta, ToolStarted
 from core.runs.log import ApprovalGiven, RunFinished, ToolProgress
 from core.runs.reply import Reply
 from tests.webui.screen.calls_scenes import FILE, asked, call, came, paused, plot, reply_of, turns
-from webui.render.calls import gathered
-from webui.render.conversation import shown
+from webui.render.calls import adjacent_calls
+from webui.render.conversation import conversation_entries
 from webui.render.entries import Entry
 from webui.words import Words
 
@@ -25,7 +25,7 @@ OVER = (9.0, RunFinished("complete"))
 
 def bubbles(reply: Reply, words: Words = EN) -> list[Entry]:
     thread, replies = turns("Why?", reply)
-    return [entry for entry in shown(thread, replies, words=words)[0] if "metadata" in entry]
+    return [entry for entry in conversation_entries(thread, replies, words=words)[0] if "metadata" in entry]
 
 
 def inside(entry: Entry) -> str:
@@ -55,7 +55,7 @@ def test_a_call_that_asks_says_so_in_shape_and_words() -> None:
 def test_where_the_reader_is_asked_nothing_claims_to_be_at_work() -> None:
     reply = asked_reply(*call("d", "calculator", 0.2, expression="1"), (0.2, ToolStarted("d")), came("d", 0.3))
     thread, replies = turns("Why?", reply)
-    assert "p-wait" not in str(shown(thread, replies, words=EN))
+    assert "p-wait" not in str(conversation_entries(thread, replies, words=EN))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_an_allowed_call_says_that_and_shows_what_was_changed_beside_what_was_wr
 
 def test_a_call_that_was_stopped_is_not_called_a_failure() -> None:
     thread, replies = paused()
-    [bubble] = [one for one in shown(thread, replies, words=EN)[0] if "metadata" in one]
+    [bubble] = [one for one in conversation_entries(thread, replies, words=EN)[0] if "metadata" in one]
     assert shape(bubble) == "p-halt"
     assert title(bubble).count("stopped") == 1
 
@@ -139,7 +139,7 @@ def test_a_plot_stands_in_the_answer_once_and_its_bubble_is_closed() -> None:
     drawn = [ContentItem(text="1\n[1 picture, shown to the user]"), ContentItem(image=plot())]
     one = [*call("a", "code_interpreter", 0, code="1"), (0.1, ToolStarted("a")), came("a", 1, drawn)]
     reply = reply_of(*one, *call("b", "calculator", 2), came("b", 3), (4, TextDelta("So.")), OVER)
-    entries = shown(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
+    entries = conversation_entries(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
     [head] = [entry for entry in entries if "metadata" in entry and "Used 2 tools" in title(entry)]
     assert head["metadata"]["status"] == "done"
     holds = [at for at, entry in enumerate(entries) if re.search(PICTURE, unescape(inside(entry)))]
@@ -156,14 +156,14 @@ def test_a_plot_without_words_leaves_a_line_that_says_where_it_is() -> None:
     reply = reply_of(*call("a", "code_interpreter", 0, code="1"), came("a", 1, drawn), OVER)
     [bubble] = bubbles(reply)
     assert bubble["metadata"]["status"] == "done"
-    assert "What it made is in the answer" in unescape(inside(bubble))
+    assert "Its output is in the answer" in unescape(inside(bubble))
 
 
 def test_a_file_that_code_made_stands_in_the_answer_and_not_in_the_closed_bubble() -> None:
     made = [ContentItem(text="[1 file, handed to the user: table.csv]"), ContentItem(file="/files/f1")]
     about = [{"id": "f1", "name": "table.csv", "media_type": "text/csv", "size": 4}]
     reply = reply_of(*call("a", "code_interpreter", 0, code="1"), came("a", 1, made, files=about), OVER)
-    entries = shown(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
+    entries = conversation_entries(turns("?", reply)[0], {"r-1": reply}, words=EN)[0]
     chips = [entry for entry in entries if './files/f1?download=1"' in inside(entry)]
     assert len(chips) == 1
     assert "metadata" not in chips[0]
@@ -213,16 +213,19 @@ def test_a_call_can_be_made_again_once_its_reply_is_over() -> None:
 
 def test_calls_are_gathered_until_something_is_said() -> None:
     reply = reply_of(*call("a", "t", 0), came("a", 1), *call("b", "t", 1), (2, TextDelta("So.")), *call("c", "t", 3))
-    found, after = gathered(reply.blocks, 0)
+    found, after = adjacent_calls(reply.blocks, 0)
     assert ([one.call_id for one in found if one.kind == "call"], after) == (["a", "b"], 2)
 
 
-@pytest.mark.parametrize("limit", ["call_limit", "time_limit", "cost_limit", "anything"])
+@pytest.mark.parametrize("limit", ["call_limit", "time_limit", "length_limit", "cost_limit", "anything"])
 @pytest.mark.parametrize("words", [EN, ZH])
 def test_a_paused_reply_says_what_was_reached_and_can_go_on(limit: str, words: Words) -> None:
     thread, replies = paused()
-    replies["r-1"].error = {"key": limit, "details": {"calls": 20, "minutes": 10, "cost": 2.5, "limit": 2.0}}
-    text = "".join(map(inside, shown(thread, replies, words=words)[0]))
+    replies["r-1"].error = {
+        "key": limit,
+        "details": {"calls": 20, "minutes": 10, "cost": 2.5, "limit": 2.0, "characters": "9"},
+    }
+    text = "".join(map(inside, conversation_entries(thread, replies, words=words)[0]))
     details = replies["r-1"].error["details"]
     said = words("paused.other") if limit == "anything" else words(f"error.{limit}", **details)
     assert said in unescape(text)

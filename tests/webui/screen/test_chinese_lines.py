@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webui.panels.evidence_lists import quotes
-from webui.render.evidence import one_line, rows
+from webui.panels.evidence import quotes
+from webui.render.citations import one_line, passage_lines
 from webui.words import Words
 
 PASSAGE = {"text": "今夜偏知春气暖，虫声新透\n绿窗纱。\nBy Liu\nFangping", "document": "诗.pdf", "page": 1, "number": 1}
@@ -25,8 +25,8 @@ PASSAGE = {"text": "今夜偏知春气暖，虫声新透\n绿窗纱。\nBy Liu\n
     ],
 )
 def test_a_line_end_between_two_chinese_characters_vanishes(text: str, lines: list[str], line: str) -> None:
-    assert rows(text) == lines
-    assert one_line(rows(text)) == line
+    assert passage_lines(text) == lines
+    assert one_line(passage_lines(text)) == line
 
 
 @given(st.text(alphabet="今天ab，。 \n\x02\x03|", max_size=60))
@@ -34,7 +34,7 @@ def test_no_letter_is_lost_and_none_is_added(text: str) -> None:
     def letters(said: str) -> str:
         return "".join(one for one in said if one.isalnum())
 
-    assert letters("".join(rows(text))) == letters(one_line(rows(text))) == letters(text)
+    assert letters("".join(passage_lines(text))) == letters(one_line(passage_lines(text))) == letters(text)
 
 
 @pytest.mark.parametrize("number", [1, 2])

@@ -25,7 +25,7 @@ from core.messages.message import Message
 from core.runs.log import LoggedEvent, RunEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import DocumentRecord, StoredMessage
-from webui.render.conversation import Rendered, shown
+from webui.render.conversation import Rendered, conversation_entries
 from webui.render.entries import Entry
 from webui.words import Words
 
@@ -63,7 +63,7 @@ def result(call_id: str, text: str = "2", **extra: Any) -> ToolFinished:
 
 
 def entries_of(reply: Reply, words: Words = EN) -> list[Entry]:
-    entries, _ = shown([question(), turn("r-1_x", "assistant")], {"r-1_x": reply}, words=words)
+    entries, _ = conversation_entries([question(), turn("r-1_x", "assistant")], {"r-1_x": reply}, words=words)
     return entries[1:]
 
 
@@ -79,7 +79,7 @@ def test_a_question_is_shown_with_its_files_above_it_and_a_way_to_change_it() ->
     items = [ContentItem(text="What is *in* it?"), ContentItem(file="/files/f1")]
     extra = {"files": [{"id": "f1", "name": "po<li>cy.pdf"}]}
     stored = turn("q1", "user", (Message("user", items, extra=extra),))
-    [entry], owners = shown([stored], {}, words=EN)
+    [entry], owners = conversation_entries([stored], {}, words=EN)
     text = text_of(entry)
     assert owners == ["q1"]
     assert entry["role"] == "user"
@@ -93,7 +93,7 @@ def test_a_document_that_cannot_be_read_says_so_beside_its_name() -> None:
     items = [ContentItem(text="?"), ContentItem(file="/files/f1")]
     stored = turn("q1", "user", (Message("user", items, extra={"files": [{"id": "f1", "name": "a.pdf"}]}),))
     document = DocumentRecord("d", "o", "c", "f1", "a.pdf", None, "failed", {}, None, 0.0)
-    [entry], _ = shown([stored], {}, words=EN, documents=[document])
+    [entry], _ = conversation_entries([stored], {}, words=EN, documents=[document])
     assert "could not be read" in text_of(entry)
 
 
@@ -102,9 +102,9 @@ def test_a_damaged_document_that_was_read_all_the_same_is_said_to_be() -> None:
     stored = turn("q1", "user", (Message("user", items, extra={"files": [{"id": "f1", "name": "a.pdf"}]}),))
     noted = {"key": "document_damaged", "message": "", "hint": "", "details": {"name": "a.pdf"}}
     document = DocumentRecord("d", "o", "c", "f1", "a.pdf", "l", "ready", noted, 3, 0.0)
-    [entry], _ = shown([stored], {}, words=EN, documents=[document])
+    [entry], _ = conversation_entries([stored], {}, words=EN, documents=[document])
     assert "a.pdf is damaged; some of it may be missing. Send a whole copy" in unescape(text_of(entry))
-    [entry], _ = shown([stored], {}, words=ZH, documents=[document])
+    [entry], _ = conversation_entries([stored], {}, words=ZH, documents=[document])
     assert "a.pdf 已损坏，可能缺少部分内容。" in unescape(text_of(entry))
 
 
@@ -114,7 +114,7 @@ def test_pictures_and_sounds_of_a_question_are_shown_from_the_store() -> None:
         ContentItem(audio="/files/s"),
         ContentItem(image="http://evil.example/x.png"),
     ]
-    [entry], _ = shown([turn("q", "user", (Message("user", items),))], {}, words=EN)
+    [entry], _ = conversation_entries([turn("q", "user", (Message("user", items),))], {}, words=EN)
     text = text_of(entry)
     assert '<img src="./files/p"' in text
     assert '<audio controls preload="metadata" src="./files/s"' in text
@@ -122,7 +122,7 @@ def test_pictures_and_sounds_of_a_question_are_shown_from_the_store() -> None:
 
 
 def test_a_very_long_question_is_cut_and_says_how_long_it_is() -> None:
-    [entry], _ = shown([question("x" * 1_000_000)], {}, words=EN)
+    [entry], _ = conversation_entries([question("x" * 1_000_000)], {}, words=EN)
     assert len(text_of(entry)) < 20_000
     assert "1000000" in text_of(entry)
     assert "do-edit" not in text_of(entry)
@@ -271,7 +271,7 @@ def test_where_nothing_of_a_reply_came_there_is_nothing_to_continue() -> None:
 def test_only_the_last_reply_can_be_written_anew() -> None:
     thread = [question(), turn("r1", "assistant"), question(message_id="q2"), turn("r2", "assistant")]
     replies = {name: reply_of((0, START), (0.1, TextDelta("x")), (0.3, OVER)) for name in ("r1", "r2")}
-    entries, owners = shown(thread, replies, words=EN)
+    entries, owners = conversation_entries(thread, replies, words=EN)
     by_owner = {owner: text_of(entry) for entry, owner in zip(entries, owners, strict=True)}
     assert "regenerate" not in by_owner["r1"]
     assert "regenerate" in by_owner["r2"]
@@ -283,12 +283,12 @@ def test_a_reply_that_has_not_begun_shows_that_it_is_on_its_way() -> None:
 
 
 def test_an_empty_reply_says_so() -> None:
-    assert "said nothing" in text_of(entries_of(reply_of((0, START), (0.2, STOP), (0.2, OVER)))[0])
+    assert "empty reply" in text_of(entries_of(reply_of((0, START), (0.2, STOP), (0.2, OVER)))[0])
 
 
 def test_a_reply_of_which_only_the_text_is_known_is_shown() -> None:
     stored = turn("r", "assistant", (Message("assistant", "Kept <b>text</b>."),))
-    entries, _ = shown([question(), stored], {}, words=EN)
+    entries, _ = conversation_entries([question(), stored], {}, words=EN)
     assert text_of(entries[1]) == "Kept &lt;b>text&lt;/b>."
 
 
@@ -297,7 +297,7 @@ def long_thread(turns: int) -> list[StoredMessage]:
 
 
 def test_a_long_conversation_shows_its_end_and_offers_the_rest() -> None:
-    entries, owners = shown(long_thread(200), {}, words=EN, window=40)
+    entries, owners = conversation_entries(long_thread(200), {}, words=EN, window=40)
     assert "#do-earlier" in text_of(entries[0])
     assert owners[0] == ""
     assert owners[1] == "q160"
@@ -306,7 +306,7 @@ def test_a_long_conversation_shows_its_end_and_offers_the_rest() -> None:
 
 def test_the_window_begins_at_its_anchor_however_the_conversation_grows() -> None:
     for turns in (100, 101, 120):
-        _, owners = shown(long_thread(turns), {}, words=EN, window=40, anchor="q60")
+        _, owners = conversation_entries(long_thread(turns), {}, words=EN, window=40, anchor="q60")
         assert owners[1] == "q60"
 
 
@@ -315,19 +315,19 @@ def test_finished_messages_are_rendered_once() -> None:
     thread = [question(), turn("r1", "assistant"), question(message_id="q2"), turn("r2", "assistant")]
     done = reply_of((0, START), (0.1, TextDelta("x")), (0.3, OVER))
     live = reply_of((0, START), (0.1, TextDelta("y")))
-    first, _ = shown(thread, {"r1": done, "r2": live}, words=EN, rendered=rendered)
+    first, _ = conversation_entries(thread, {"r1": done, "r2": live}, words=EN, rendered=rendered)
     live.apply(LoggedEvent(3, 0.2, TextDelta(" and z")))
-    second, _ = shown(thread, {"r1": done, "r2": live}, words=EN, rendered=rendered)
+    second, _ = conversation_entries(thread, {"r1": done, "r2": live}, words=EN, rendered=rendered)
     assert all(one is other for one, other in zip(first[:4], second[:4], strict=True))
     assert text_of(second[4]) == "y and z"
-    chinese, _ = shown(thread, {"r1": done, "r2": live}, words=ZH, rendered=rendered)
+    chinese, _ = conversation_entries(thread, {"r1": done, "r2": live}, words=ZH, rendered=rendered)
     assert "编辑" in text_of(chinese[0])
 
 
 def test_what_is_kept_of_rendered_messages_does_not_grow_for_ever() -> None:
     rendered = Rendered(most=3)
     for n in range(10):
-        shown([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
+        conversation_entries([question(message_id=f"q{n}")], {}, words=EN, rendered=rendered)
     assert rendered.get(("q0", "en", ())) is None
     assert rendered.get(("q9", "en", (), "")) is not None
 

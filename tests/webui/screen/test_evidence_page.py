@@ -11,7 +11,7 @@ from core.rag.document import Block, PageShape, Passage, table
 from core.rag.page_content import PageContent
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.render.html import verbatim
+from webui.render.markup import verbatim
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -119,8 +119,8 @@ def test_paragraphs_are_numbered_and_tables_are_tables() -> None:
     before, after = one(tree, ".p-turner .p-before"), one(tree, ".p-turner .p-after")
     assert (before.attributes["data-part"], after.attributes["data-part"]) == ("1", "3")
     assert (before.attributes["aria-label"], after.attributes["aria-label"]) == (
-        "What comes before",
-        "What comes after",
+        "Previous part",
+        "Next part",
     )
 
 

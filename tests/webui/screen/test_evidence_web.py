@@ -9,7 +9,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from core.tools.web.passages import passage
 from webui.panels.evidence import evidence_html
-from webui.render.evidence import citing, where
+from webui.render.citations import cite_marks, passage_label
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -35,12 +35,12 @@ def test_its_words_are_quoted_with_a_link_that_shows_the_host(words: Words) -> N
 
 
 def test_the_mark_says_title_and_host() -> None:
-    cite = citing([row()], "m", EN)
+    cite = cite_marks([row()], "m", EN)
     assert cite
     (mark,) = LexborHTMLParser(cite([1])).css("a.cite")
     assert mark.attributes["title"] == "Reactor cooling · energy.example"
-    assert where(row(title=""), EN) == "energy.example"
-    assert where(row(page=3), EN) == "Reactor cooling · energy.example, page 3"
+    assert passage_label(row(title=""), EN) == "energy.example"
+    assert passage_label(row(page=3), EN) == "Reactor cooling · energy.example, page 3"
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def test_a_search_says_that_nothing_fits_and_enter_opens_what_fits_first(show: S
     page = show("answered")
     press(page, "Control+k")
     page.keyboard.type("zebra")
-    expect(page.locator("#house [role=status]")).to_have_text("No title holds this.")
+    expect(page.locator("#house [role=status]")).to_have_text("No title matches.")
     press(page, "Enter")
     page.locator("#p-find").fill("new ch")
     expect(page.locator(OPEN)).to_be_hidden()

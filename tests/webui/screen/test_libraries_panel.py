@@ -8,13 +8,11 @@ from typing import Any
 import pytest
 
 from core.rag.attached import Attached
-from core.rag.document import Passage
-from core.rag.progress import ReadingProgress
+from core.rag.document import Passage, ReadingProgress
 from core.reading.libraries import OpenedLibrary
 from core.storage.base import DocumentRecord, NamedLibrary
-from webui.panels.libraries import found_data, opened_data, shelf_data, uses_html
-from webui.words import Words
-from webui.words.words import Lang
+from webui.panels.libraries import found_data, libraries_data, library_data, uses_html
+from webui.words import Lang, Words
 
 LOCKED = {"key": "document_password_asked", "details": {"name": "b.pdf"}}
 DAMAGED = {"key": "document_damaged", "details": {"name": "a.pdf"}}
@@ -51,7 +49,7 @@ def test_a_name_is_never_markup() -> None:
 
 
 def test_the_list_counts_in_words() -> None:
-    shelf = shelf_data([library("a"), library("b", 1), library("c", 5, 2)], Words("en"))
+    shelf = libraries_data([library("a"), library("b", 1), library("c", 5, 2)], Words("en"))
     assert [(one["said"], one["reading"]) for one in shelf] == [
         ("empty", False),
         ("1 document", False),
@@ -69,7 +67,7 @@ def test_each_document_says_how_far_it_is_and_what_is_wrong_with_it() -> None:
         record("d.pdf", "cancelled"),
     ]
     opened = OpenedLibrary(library("x", 5, 2), documents)
-    told = opened_data(opened, {"id-a.pdf": progress}.get, Words("en"))["documents"]
+    told = library_data(opened, {"id-a.pdf": progress}.get, Words("en"))["documents"]
     assert [(one["state"], one["locked"], one["share"]) for one in told] == [
         ("reading", False, 0.25),
         ("reading", False, None),
@@ -78,7 +76,7 @@ def test_each_document_says_how_far_it_is_and_what_is_wrong_with_it() -> None:
         ("cancelled", False, None),
     ]
     assert told[0]["said"].startswith("page 12 of 48")
-    assert told[1]["said"] == "waits for its turn"
+    assert told[1]["said"] == "queued"
     assert told[2]["said"].startswith("b.pdf is protected by a password")
     assert told[3]["said"] == "3 pages · 7 passages"
     assert told[3]["noted"].startswith("a.pdf is damaged")
@@ -101,6 +99,6 @@ def test_passages_without_a_score_have_an_empty_bar(score: float) -> None:
 
 def test_nothing_fits_is_said_only_where_everything_was_searched() -> None:
     broken, behind = Attached("a.pdf", "failed"), Attached("b.md", "ready", made=(3, 8))
-    assert found_data([], Words("en"))["said"] == "Nothing in this library fits."
+    assert found_data([], Words("en"))["said"] == "Nothing in this library matches."
     assert "a.pdf can be searched" in found_data([], Words("en"), [broken])["said"]
     assert "a.pdf and 1 more can be searched" in found_data([], Words("en"), [broken, behind])["said"]

@@ -10,10 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from webui.render.delimiters import DISPLAY, INLINE, MARKS
-from webui.render.diagrams import drawable
-from webui.render.html import escaped
-from webui.render.markdown import fenced, markdown
+from webui.render.markdown import drawable, fenced, markdown
+from webui.render.markup import DISPLAY, INLINE, MARKS, escaped
 from webui.words import Words
 
 WORDS = Words("en")

@@ -341,7 +341,7 @@ def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show,
     field = page.locator("#composer textarea")
     field.fill("What sings?")
     field.press("Enter")
-    expect(page.get_by_text("The files are still being sent.")).to_be_visible()
+    expect(page.get_by_text("The files are still uploading.")).to_be_visible()
     expect(field).to_have_value("What sings?")
     held[0].continue_()
     expect(page.get_by_role("button", name="Remove kept.txt")).to_be_visible()

@@ -12,12 +12,10 @@ from core.readiness import Readiness
 from core.storage.base import Conversation
 from webui.panels.evidence import Lists, ShownPage, evidence_html
 from webui.panels.history import history_html
-from webui.panels.room import STARTERS, room_html, starter
-from webui.panels.top import top_html
-from webui.render.evidence import where
-from webui.render.status import status_html
-from webui.words import LANGUAGES, Words
-from webui.words.words import Lang
+from webui.panels.top import status_html, top_html
+from webui.panels.welcome import STARTERS, room_html, starter
+from webui.render.citations import passage_label
+from webui.words import LANGUAGES, Lang, Words
 
 EN, ZH = Words("en"), Words("zh")
 EVIL = "<img src=x onerror=alert(1)>\n\n**x** `y` \"quoted\" 'too' {z}"
@@ -72,7 +70,7 @@ def test_a_title_is_text_whatever_it_holds() -> None:
 
 
 def test_an_empty_history_says_what_it_is_for() -> None:
-    assert "kept here" in one(history(), "nav .p-none").text()
+    assert "listed here" in one(history(), "nav .p-none").text()
 
 
 def ready(state: Any, **changes: Any) -> Readiness:
@@ -136,7 +134,7 @@ def test_a_service_that_failed_the_last_reply_is_said_not_to_answer() -> None:
 def test_a_service_that_answered_with_an_error_is_said_to_answer() -> None:
     about = {"remedy_key": "model_unavailable", "details": {"code": "500"}}
     tree = parsed(top_html("", ready("failed", label="big · api.example", **about), EN))
-    assert one(tree, "[data-ready=failed] .p-said").text() == "Answers with errors"
+    assert one(tree, "[data-ready=failed] .p-said").text() == "Returns errors"
     assert one(tree, ".p-card .p-what").text() == "The model service answered with an error (500)"
 
 
@@ -267,7 +265,7 @@ def test_a_table_is_quoted_row_by_row_and_its_headings_bare() -> None:
     ],
 )
 def test_a_slide_is_no_page_and_a_sheet_neither(name: str, en: str, zh: str) -> None:
-    assert [where({"document": name, "page": 2}, words) for words in (EN, ZH)] == [en, zh]
+    assert [passage_label({"document": name, "page": 2}, words) for words in (EN, ZH)] == [en, zh]
 
 
 def test_quoted_text_and_names_are_text() -> None:
@@ -278,7 +276,7 @@ def test_quoted_text_and_names_are_text() -> None:
 
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_each_starter_has_its_question_and_its_file_is_there(lang: Lang) -> None:
-    from webui.assets_folder import assets_folder
+    from webui.bundles import assets_folder
 
     words = Words(lang)
     tree = parsed(room_html(words))

@@ -11,11 +11,11 @@ import pytest
 from core.messages.content import ContentItem
 from core.messages.events import CallStarted, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import Message
-from core.rag.progress import ReadingProgress
+from core.rag.document import ReadingProgress
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from core.storage.base import DocumentRecord, StoredMessage
-from webui.render.conversation import Rendered, shown
+from webui.render.conversation import Rendered, conversation_entries
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
@@ -36,7 +36,9 @@ def question(*names: str) -> StoredMessage:
 
 def card(document: DocumentRecord, progress: ReadingProgress | None = None, words: Words = EN) -> str:
     readings = {document.id: progress} if progress else {}
-    [entry], _ = shown([question(document.name)], {}, words=words, documents=[document], readings=readings)
+    [entry], _ = conversation_entries(
+        [question(document.name)], {}, words=words, documents=[document], readings=readings
+    )
     return unescape(entry["content"][0]["text"])
 
 
@@ -55,7 +57,7 @@ def test_a_document_that_is_read_says_how_far_it_is_and_can_be_called_off() -> N
     assert "p-bar p-b30" in text
     assert "第 12 页，共 40 页 · 识别了 3 页文字 · 1 个表格 · 34 个段落 · 12 秒" in card(LONG, HALF, ZH)
     assert "page 1 of 40" in card(LONG, replace(HALF, pages=0))  # it is at the first one
-    assert "waits for its turn" in card(LONG)
+    assert "queued" in card(LONG)
 
 
 def test_a_document_that_was_stopped_says_how_far_and_its_rest_can_be_read_or_it_be_let_go() -> None:
@@ -69,7 +71,7 @@ def test_a_document_that_was_stopped_says_how_far_and_its_rest_can_be_read_or_it
     assert "已停止，读了 12 页，共 40 页" in chinese
     assert ">读完其余部分</a>" in chinese
     assert ">移除</a>" in chinese
-    assert "stopped before its end" in card(replace(stopped, name="a.md", facts={"pages": 0, "total": None}))
+    assert "stopped early" in card(replace(stopped, name="a.md", facts={"pages": 0, "total": None}))
     assert "stopped after 2 of 9 slides" in card(replace(stopped, name="a.pptx", facts={"pages": 2, "total": 9}))
     in_vain = card(replace(stopped, error={"key": "document_broken", "details": {"name": "long.pdf"}}))
     assert "stopped after 12 of 40 pages" in in_vain
@@ -116,11 +118,11 @@ def test_what_would_end_the_same_way_is_not_offered_again(key: str) -> None:
 
 def test_a_page_of_the_web_says_that_it_is_being_fetched_and_can_be_called_off() -> None:
     said = card(replace(LONG, name="birds.example · heron"), ReadingProgress("", fetching=True))
-    assert "being fetched" in said
+    assert "downloading" in said
     assert "#do-cancel-d1" in said
     refused = {"key": "fetch_refused", "details": {"host": "birds.example", "status": 403}}
     said = card(replace(LONG, status="failed", error=refused))
-    assert "birds.example does not give this page out (status 403)." in said
+    assert "birds.example refuses to serve this page (status 403)." in said
     assert "#do-reread-d1" in said
 
 
@@ -129,18 +131,20 @@ def test_a_document_that_waits_for_its_vectors_says_so() -> None:
 
     def told(done: int, words: Words = EN) -> str:
         preparing = {"d1": (done, 5_000)}
-        [entry], _ = shown([question("long.pdf")], {}, words=words, documents=[ready], preparing=preparing)
+        [entry], _ = conversation_entries(
+            [question("long.pdf")], {}, words=words, documents=[ready], preparing=preparing
+        )
         return unescape(entry["content"][0]["text"])
 
     assert "31 s · search by meaning is being prepared" in told(0)
-    assert "31 s · 1,200 of 5,000 passages by meaning" in told(1_200)
+    assert "31 s · 1,200 of 5,000 passages searchable by meaning" in told(1_200)
     assert "语义搜索已就绪 1,200／5,000 个段落" in told(1_200, Words("zh"))
     assert "being prepared" not in card(ready)
 
 
 def test_names_and_errors_of_documents_are_no_markup() -> None:
     evil = replace(LONG, name="<b>[x](#do-delete-1)</b>.pdf")
-    [entry], _ = shown([question(evil.name)], {}, words=EN, documents=[evil], readings={"d1": HALF})
+    [entry], _ = conversation_entries([question(evil.name)], {}, words=EN, documents=[evil], readings={"d1": HALF})
     text = entry["content"][0]["text"]
     assert "<b>" not in text
     assert "[x](" not in text
@@ -154,7 +158,9 @@ def test_only_the_question_whose_document_moves_is_drawn_anew() -> None:
     def drawn(progress: ReadingProgress) -> list[Any]:
         readings = {"d1": progress, "d2": progress}
         thread = [still, question("long.pdf")]
-        entries, _ = shown(thread, {}, words=EN, documents=[LONG, other], readings=readings, rendered=rendered)
+        entries, _ = conversation_entries(
+            thread, {}, words=EN, documents=[LONG, other], readings=readings, rendered=rendered
+        )
         return entries
 
     first, again = drawn(HALF), drawn(replace(HALF, seconds=12.1))
@@ -168,7 +174,7 @@ def test_only_the_question_whose_document_moves_is_drawn_anew() -> None:
 def waiting(*documents: DocumentRecord) -> str:
     asked = question(*(document.name for document in documents))
     reply = reply_of(MessageStarted())
-    entries, _ = shown([asked, turn("r1", "assistant")], {"r1": reply}, words=EN, documents=documents)
+    entries, _ = conversation_entries([asked, turn("r1", "assistant")], {"r1": reply}, words=EN, documents=documents)
     return unescape(entries[-1]["content"][0]["text"])
 
 
@@ -197,13 +203,13 @@ def test_an_answer_says_once_what_it_did_not_know() -> None:
         result = Message("function", "…", name="ask_documents", extra={"function_id": call, "left_out": missing})
         events += [CallStarted(call, "ask_documents"), ToolStarted(call), ToolFinished(call, result)]
     reply = reply_of(*events, TextDelta("Herons."), RunFinished("complete"))
-    entries, _ = shown([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
+    entries, _ = conversation_entries([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
     text = unescape(str([entry["content"][0]["text"] for entry in entries]))
     assert text.count("Answered without cut.pdf, which could not be read.") == 1
     assert "Answered without off.pdf: reading it was cancelled." in text
-    assert "long.pdf was still being read: only 12 of its 40 pages were known." in text
-    assert "notes.txt was not read to its end: only its beginning was known." in text
-    assert "Reading half.pdf was stopped: only 9 of its 40 pages were known." in text
+    assert "long.pdf was still being read: only 12 of its 40 pages were available." in text
+    assert "notes.txt was not read completely: only its beginning was available." in text
+    assert "Reading half.pdf was stopped: only 9 of its 40 pages were available." in text
     assert text.index("Answered without") < text.index("Herons.")
 
 
@@ -212,7 +218,7 @@ def reply_after(**extra: Any) -> str:
     result = Message("function", "…", name="ask_documents", extra={"function_id": "a", **extra})
     call = (CallStarted("a", "ask_documents"), ToolStarted("a"), ToolFinished("a", result))
     reply = reply_of(MessageStarted(), *call, TextDelta("Herons."), RunFinished("complete"))
-    entries, _ = shown([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
+    entries, _ = conversation_entries([question(), turn("r1", "assistant")], {"r1": reply}, words=EN)
     return unescape(str([entry["content"][0]["text"] for entry in entries]))
 
 
@@ -232,7 +238,7 @@ def test_an_answer_says_what_was_read_of_long_documents() -> None:
 
 def test_an_answer_says_that_search_by_meaning_was_not_finished() -> None:
     text = reply_after(left_out=[{"name": "notes.md", "status": "preparing", "pages": 0, "total": 71}])
-    assert "Search by meaning is not finished: it knew 0 of the 71 passages of notes.md." in text
+    assert "Search by meaning is not ready yet: it covered 0 of the 71 passages of notes.md." in text
 
 
 @pytest.mark.parametrize(("words", "said"), [(EN, "14 invisible characters removed"), (ZH, "已去除 14 个不可见字符")])

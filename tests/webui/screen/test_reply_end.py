@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.agents.user_agent import PENDING_USER_INPUT
+from core.agents.hub import PENDING_USER_INPUT
 from core.messages.events import MessageStarted, TextDelta
 from core.runs.log import LoggedEvent, RunFinished, TurnsSummarised
 from core.runs.reply import Reply

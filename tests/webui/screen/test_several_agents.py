@@ -12,18 +12,17 @@ from core.messages.events import MessageStarted, TextDelta
 from core.runs.log import RunFinished
 from tests.webui.screen.agents_scenes import CAST, ask, group, inside, nested, nested_done
 from tests.webui.screen.calls_scenes import Scene, call, came, reply_of, turns
-from webui.assets_folder import assets_folder
+from webui.bundles import assets_folder
 from webui.page_look import Look
-from webui.render.conversation import shown
-from webui.render.entries import Entry
-from webui.render.faces import face, face_class, initials
+from webui.render.conversation import conversation_entries
+from webui.render.entries import Entry, face, face_class, initials
 from webui.words import Words
 
 EN, ZH = Words("en"), Words("zh")
 
 
 def entries(scene: Scene, cast: tuple[str, ...] = CAST, words: Words = EN) -> list[Entry]:
-    return shown(*scene, words=words, cast=cast)[0][1:]
+    return conversation_entries(*scene, words=words, cast=cast)[0][1:]
 
 
 def plain(markup: str) -> str:

@@ -13,7 +13,7 @@ from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
 from tests.e2e.chat_steps import focus
 from tests.webui.screen.stage import SCENES, Stage
-from webui.render.conversation import Rendered, shown
+from webui.render.conversation import Rendered, conversation_entries
 from webui.words import Words
 
 Show = Callable[..., Page]
@@ -25,7 +25,9 @@ def lines(
     """What is shown of each turn, as text with its links."""
     thread, replies = SCENES["answered"]()
     words = Words("zh" if lang == "zh" else "en")
-    entries, owners = shown(thread, replies, words=words, versions=versions, free=free, rendered=rendered)
+    entries, owners = conversation_entries(
+        thread, replies, words=words, versions=versions, free=free, rendered=rendered
+    )
     return {owner: unescape(one["content"][0]["text"]) for one, owner in zip(entries, owners, strict=True)}
 
 
@@ -71,7 +73,7 @@ def test_a_reply_that_failed_for_good_leads_to_its_other_versions() -> None:
     thread, _ = SCENES["answered"]()
     error = {"key": "document_empty", "message": "", "hint": "", "details": {}}
     reply = Reply([LoggedEvent(1, 0.0, RunFinished("error", error))])
-    entries, _ = shown(thread[:2], {"r-1": reply}, words=Words("en"), versions={"r-1": ("first", "r-1")})
+    entries, _ = conversation_entries(thread[:2], {"r-1": reply}, words=Words("en"), versions={"r-1": ("first", "r-1")})
     assert steps(unescape(str(entries[-1]))) == ["first"]
 
 

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import inspect
 import json
+import os
 import re
+import shutil
 import string
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,12 +17,11 @@ import pytest
 import core.errors
 from core.errors import ModelUnavailableError, ParlourError
 from core.rag.parsers.catalog import READABLE
-from webui.words import LANGUAGES, Words, script_words
-from webui.words.en import WORDS as EN
-from webui.words.words import Lang
-from webui.words.zh import WORDS as ZH
+from webui.words import LANGUAGES, Lang, Words, script_words, sentences
 
+EN, ZH = sentences("en"), sentences("zh")
 ROOT = Path(__file__).resolve().parents[3]
+WORDS = ROOT / "webui" / "words"
 SOURCES = [path for room in ("core", "webui") for path in (ROOT / room).rglob("*.py")]
 
 
@@ -26,13 +29,26 @@ def blanks(sentence: str) -> set[str]:
     return {name for _, name, _, _ in string.Formatter().parse(sentence) if name}
 
 
-def test_chinese_has_the_keys_of_english_and_no_others() -> None:
-    assert set(EN) == set(ZH)
+def test_every_language_has_the_keys_of_english_and_no_others() -> None:
+    assert {lang: set(EN) ^ set(sentences(lang)) for lang in LANGUAGES} == {lang: set() for lang in LANGUAGES}
 
 
-@pytest.mark.parametrize("key", sorted(EN))
-def test_a_sentence_has_the_same_blanks_in_both_languages(key: str) -> None:
-    assert blanks(EN[key]) == blanks(ZH[key])
+def test_a_new_language_is_one_file_and_its_code(tmp_path: Path) -> None:
+    room = tmp_path / "three_languages"
+    shutil.copytree(WORDS, room, ignore=shutil.ignore_patterns("__pycache__"))
+    assert {path.stem for path in room.glob("*.toml")} == set(LANGUAGES)
+    table = (room / "en.toml").read_text("utf-8")
+    (room / "fr.toml").write_text(table.replace("New chat", "Nouvelle discussion"), "utf-8")
+    code = (room / "__init__.py").read_text("utf-8")
+    (room / "__init__.py").write_text(code.replace('Literal["en", "zh"]', 'Literal["en", "zh", "fr"]'), "utf-8")
+    tried = "from three_languages import Words; print(Words.of('fr-FR,fr;q=0.9,en;q=0.8')('history.new'))"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))}
+    done = subprocess.run([sys.executable, "-c", tried], env=env, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "Nouvelle discussion"
+
+
+def test_a_sentence_has_the_same_blanks_in_both_languages() -> None:
+    assert not [key for key in EN if blanks(EN[key]) != blanks(ZH[key])]
 
 
 def test_no_sentence_is_empty() -> None:

@@ -11,14 +11,14 @@ import pytest
 
 from core.judging.report_words import WORDS as REPORTS
 from core.judging.suite import Check
-from webui.words.en import WORDS as EN
+from webui.words import sentences
 
+EN = sentences("en")
 ROOT = Path(__file__).resolve().parents[3]
 TREES = {
     path: ast.parse(path.read_text("utf-8"))
     for room in ("core", "webui")
     for path in sorted((ROOT / room).rglob("*.py"))
-    if path.parent.name != "words" or path.name in {"words.py", "fixed.py"}
 }
 SCRIPTS = "\n".join(path.read_text("utf-8") for path in sorted((ROOT / "assets" / "js").glob("*.js")))
 

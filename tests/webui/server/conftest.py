@@ -23,11 +23,10 @@ def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
 
 @pytest.fixture(scope="session")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app whose browsers are owners of their own, as on a network."""
+    """An app whose browsers are owners of their own, as on a network; files of one megabyte at most."""
     with ModelServer(behave) as model:
-        app = AppProcess(
-            tmp_path_factory.mktemp("shared") / "home", model, {"OWNERS": "cookie", "NEW_OWNERS_PER_MINUTE": "0"}
-        ).start()
+        settings = {"OWNERS": "cookie", "MAX_UPLOAD_MB": "1", "NEW_OWNERS_PER_MINUTE": "0"}
+        app = AppProcess(tmp_path_factory.mktemp("shared") / "home", model, settings).start()
         yield app
         app.stop()
 

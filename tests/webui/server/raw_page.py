@@ -86,7 +86,7 @@ class RawPage:
         """What the tab shows when the follower behind listener `number` has ended: conversation and status markup."""
         told = self.run(self.after(number))
         shown = next(event["output"]["data"] for event in reversed(told) if event["msg"] == "process_completed")
-        return json.dumps(shown[0], ensure_ascii=False), str(shown[1])
+        return json.dumps(shown[0], ensure_ascii=False), str(shown[2])
 
     def painted(self) -> tuple[str, str]:
         """What a browser shows once it has loaded the page: conversation and status markup."""

@@ -13,6 +13,7 @@ from starlette.applications import Starlette
 
 from core.engine import Engine
 from core.settings import Settings
+from tests.prompt_server import PromptServer
 from webui.auth import Hosts, Owners
 from webui.context import WebContext
 from webui.middleware.gate import GateMiddleware
@@ -37,7 +38,7 @@ async def served(engine: Engine, settings: Settings) -> AsyncGenerator[Served]:
     app = HeadersMiddleware(OwnerMiddleware(GateMiddleware(inner, uploads), owners, hosts), ())
     with socket.create_server(("127.0.0.1", 0)) as sock:
         config = uvicorn.Config(app, log_level="warning", lifespan="off", timeout_graceful_shutdown=2)
-        server = uvicorn.Server(config)
+        server = PromptServer(config)
         server.install_signal_handlers = lambda: None  # type: ignore[attr-defined]
         task = asyncio.create_task(server.serve(sockets=[sock]))
         while not server.started:

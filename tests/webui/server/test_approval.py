@@ -68,11 +68,11 @@ async def test_a_call_waits_with_its_card_in_every_tab_until_one_answers(house: 
     other = house.tab("two", conversation=tab.conversation_id)
     frame = await house.seen(other, "p-asks")
     assert "asks you" in str(frame.chat)
-    assert "It waits for your answer" in unescape(frame.status)
-    assert 'class="p-st p-ask" role="img" aria-label="asks you"' in frame.history
+    assert "It waits for your answer" in unescape(frame.panels["status"])
+    assert 'class="p-st p-ask" role="img" aria-label="asks you"' in frame.panels["history"]
     assert house.notes() == []
     await house.act(tab, do="allow", call=call)
-    assert (await house.over(other)).ask == ""
+    assert (await house.over(other)).panels["ask"] == ""
     assert house.notes() == ["one"]
     assert "you allowed it" in str((await house.over(tab)).chat)
 
@@ -82,7 +82,7 @@ async def test_what_is_not_allowed_is_not_done_and_said_to_be(house: House) -> N
     await house.act(tab, do="refuse", call=await house.ask(tab))
     frame = await house.over(tab)
     assert house.notes() == []
-    assert frame.ask == ""
+    assert frame.panels["ask"] == ""
     assert "you did not allow it" in str(frame.chat)
 
 
@@ -114,7 +114,7 @@ async def test_a_card_that_was_left_open_is_no_answer_to_another_question(house:
     """Another version of a reply, or another chat, may ask about a call of the same id."""
     tab = house.tab()
     call = await house.ask(tab)
-    (shown,) = re.findall(r'data-asked="([^"]+)"', (await house.seen(tab, "p-asks")).ask)
+    (shown,) = re.findall(r'data-asked="([^"]+)"', (await house.seen(tab, "p-asks")).panels["ask"])
     for wrong in ("1800000000.000", "", 7):
         for answer in ("allow", "refuse"):
             with pytest.raises(ConflictError):
@@ -132,7 +132,7 @@ async def test_nobody_else_can_answer_or_see(house: House) -> None:
     with pytest.raises(ConflictError):
         await house.act(mallory, do="allow", call=call)
     frame = await house.over(mallory)
-    assert frame.ask == ""
+    assert frame.panels["ask"] == ""
     assert house.notes() == []
     await house.act(tab, do="refuse", call=call)
     await house.over(tab)
@@ -159,7 +159,7 @@ async def test_a_call_is_made_again_with_other_arguments_in_a_version_of_its_own
         await house.act(tab, do="rerun", id=before, call="another", arguments={})
     await house.act(tab, do="rerun", id=before, call=call.call_id, arguments={"value": "three"})
     frame = await house.seen(tab, "p-asks")
-    assert "three" in frame.ask
+    assert "three" in frame.panels["ask"]
     run = house.engine.runs.live(tab.conversation_id)
     assert run is not None
     await house.act(tab, do="allow", call=run.reply().asking[0].call_id)
@@ -177,10 +177,10 @@ async def test_a_reply_that_reached_its_limit_is_paused_and_goes_on_when_told_to
     tab = house.tab()
     await send(house.desk, tab, {"text": "Reckon on and on.", "files": []})
     frame = await house.over(tab)
-    in_a_row = r"asked the model (\d+) times in a row, as often as it does unasked"
+    in_a_row = r"the limit of (\d+) model calls in a row"
     [times] = re.findall(in_a_row, unescape(str(frame.chat)))
     [message] = re.findall(r"#do-continue-([\w-]+)", unescape(str(frame.chat)))
-    assert "The reply is paused" in frame.status
+    assert "The reply is paused" in frame.panels["status"]
     await house.act(tab, do="continue", id=message)
     assert house.engine.runs.live(tab.conversation_id) is not None
     frame = await house.over(tab)

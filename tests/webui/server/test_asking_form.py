@@ -22,6 +22,7 @@ from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.handlers.send import send
 from webui.uploads import Uploads
@@ -50,7 +51,7 @@ class House(Tabs):
         """Ask the model, and wait for the form; the id of its question."""
         await send(self.desk, view, {"text": "Greet me.", "files": []})
         frame = await self.seen(view, "p-form")
-        found = re.search(r'data-call="([^"]+)"', frame.ask)
+        found = re.search(r'data-call="([^"]+)"', frame.panels["ask"])
         assert found is not None
         return unescape(found[1])
 
@@ -81,14 +82,14 @@ async def test_the_form_stands_in_every_tab_until_it_is_answered(house: House, t
     asked = await house.ask(tab)
     other = house.tab("two", conversation=tab.conversation_id, language="zh")
     shown = await house.seen(other, "p-form")
-    assert "服务器“asker”有问题要问你" in unescape(shown.ask)
-    assert "Who are you?" in unescape(shown.ask)
+    assert "服务器“asker”有问题要问你" in unescape(shown.panels["ask"])
+    assert "Who are you?" in unescape(shown.panels["ask"])
     assert "asks you" in str((await house.seen(tab, "p-form")).chat)
     with pytest.raises(ParlourError) as caught:
         await house.act(tab, do="answer", call=asked, arguments={"name": "Lin", "age": "old"})
     assert caught.value.words_key == "wrong_answer"
     await house.act(tab, do="answer", call=asked, arguments={"name": "Lin", "age": "6", "more": "x"})
-    assert (await house.over(other)).ask == ""
+    assert (await house.over(other)).panels["ask"] == ""
     call = await house.call(tab)
     assert (call.state, result_of(call)) == ("done", "Hello Lin, 6")
     with pytest.raises(ConflictError):
@@ -119,7 +120,7 @@ async def test_a_server_that_may_not_ask_shows_nothing(house: House, tmp_path: P
     tab = house.tab()
     await send(house.desk, tab, {"text": "Greet me.", "files": []})
     async with asyncio.timeout(20), aclosing(house.frames.follow(tab)) as frames:
-        assert [frame.ask async for frame in frames if frame is not None and frame.ask] == []
+        assert [frame.panels["ask"] async for frame in frames if frame is not None and frame.panels["ask"]] == []
 
 
 async def test_a_question_is_no_call_that_can_be_allowed(house: House, tmp_path: Path) -> None:
@@ -138,8 +139,8 @@ async def test_stopping_takes_the_form_away(house: House, tmp_path: Path) -> Non
     await house.add(tmp_path, asks=True)
     tab = house.tab()
     await house.ask(tab)
-    await house.engine.stop(LOCAL_OWNER, tab.conversation_id)
-    assert (await house.over(tab)).ask == ""
+    await talk_of(house.engine, LOCAL_OWNER, tab.conversation_id).stop()
+    assert (await house.over(tab)).panels["ask"] == ""
     assert (await house.call(tab)).state == "stopped"
 
 
@@ -155,7 +156,7 @@ async def test_after_a_restart_the_call_is_over_and_said_to_be(tmp_path: Path) -
     async with Engine(settings, model=ScriptedModel("Done.")) as engine:
         house = House(engine, Uploads(tmp_path / "tmp", 1_000_000))
         frame = await house.over(house.tab("two", conversation=conversation))
-    assert frame.ask == ""
+    assert frame.panels["ask"] == ""
     assert "its server had asked something when Parlour closed" in unescape(str(frame.chat))
 
 

@@ -49,11 +49,12 @@ def test_only_files_that_would_be_refused_are_named(page: RawPage) -> None:
         {"files": [1]},
         {"files": [{"name": "a"}]},
         {"files": [{"name": "a", "size": -1, "head": ""}]},
+        {"files": [{"name": "a", "size": 10**4000, "head": ""}]},
         {"files": [{"name": "a", "size": 1, "head": "a"}]},
         {"files": [described("a.txt", b"x")] * 41},
         {"files": [{"name": "a" * 4_000_000, "size": 1, "head": ""}]},
     ],
-    ids=["list", "number", "no file", "no size", "negative", "no base64", "too many", "too long"],
+    ids=["list", "number", "no file", "no size", "negative", "beyond all", "no base64", "too many", "too long"],
 )
 def test_what_the_page_would_not_send_is_no_question(page: RawPage, asked: Any) -> None:
     assert check(page, asked).status_code == 400
@@ -73,6 +74,6 @@ def test_what_several_files_share_is_said_once() -> None:
     said = said_of(errors, Words("en"))
     assert said.startswith("Parlour cannot read a.zip, b.exe. It reads PDF,")
     assert said.count("It reads") == 1
-    assert said.endswith("c.txt has nothing in it. Check that it was saved, and send it again.")
+    assert said.endswith("c.txt is empty. Check that it was saved, and send it again.")
     assert said_of(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
     assert said_of([], Words("en")) == ""

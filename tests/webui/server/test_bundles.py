@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from webui import bundles
-from webui.assets_folder import assets_folder
+from webui.bundles import assets_folder
 
 ASSETS = assets_folder()
 

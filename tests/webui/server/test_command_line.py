@@ -93,3 +93,7 @@ def test_a_data_folder_that_cannot_be_made_is_named(capsys: pytest.CaptureFixtur
     (tmp_path / "file").touch()
     assert main(["--home", str(tmp_path / "file" / "home")]) == 1
     assert "PARLOUR_HOME" in one_line(capsys)
+    assert main(["--home", str(tmp_path / "file")]) == 1
+    told = one_line(capsys)
+    assert "file cannot be made: there is a file of that name. Set PARLOUR_HOME" in told
+    assert "Errno" not in told

@@ -20,11 +20,12 @@ from selectolax.lexbor import LexborHTMLParser
 
 from core.engine import Engine
 from core.errors import NotFoundError
-from core.rag.bearing import cited_numbers
+from core.rag.citations import cited_numbers
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
+from tests.core.talks import libraries_of
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
 from webui.handlers.send import start
@@ -227,7 +228,7 @@ async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: H
     library = await index_of(house.engine, house.view.owner)
     library.remove(panel_document(await house.cites()))
     panel = await house.cites()
-    assert "its reading was cancelled" in panel.css(".p-none")[0].text()
+    assert "reading it was cancelled" in panel.css(".p-none")[0].text()
     assert panel.css(".p-quotes .p-here")
     assert not panel.css(".p-page")
 
@@ -235,8 +236,8 @@ async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: H
 async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(house: House, tmp_path: Path) -> None:
     engine, owner = house.engine, house.view.owner
     await engine.conversations.ensure_owner(owner)
-    shelf = (await engine.libraries.create(owner, "Policies")).id
-    record = await engine.libraries.add(owner, shelf, policy_pdf(tmp_path), "policy.pdf")
+    shelf = (await libraries_of(engine, owner).create("Policies")).id
+    record = await libraries_of(engine, owner).add(shelf, policy_pdf(tmp_path), "policy.pdf")
     async with asyncio.timeout(60):
         while (await engine.documents.get(owner, record.id)).status == "reading":
             await asyncio.sleep(0.02)  # between two looks
@@ -297,7 +298,7 @@ async def test_what_was_searched_for_again_is_looked_at_without_another_search(
         return await find(question, **asked)
 
     monkeypatch.setattr(library, "afind", counted)
-    monkeypatch.setattr("webui.handlers.evidence.claimed", lambda reply, index: (WATER, FIRE)[index])
+    monkeypatch.setattr("webui.handlers.evidence.claimed_sentence", lambda reply, index: (WATER, FIRE)[index])
     panel = await house.does(do="cite", message=f"{house.reply}.0", n=1)
     await house.does(do="page", document=panel_document(panel), n=1)
     chunks = (await house.does(do="passages", n=0)).css(".p-chunk button")

@@ -13,12 +13,12 @@ import pytest
 from core.agents.assistant import Assistant
 from core.engine import Engine
 from core.export.schema import read_export
-from core.hosting import Hosted
 from core.mcp.settings import ServerSettings
 from core.messages.message import Message
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from core.tools.from_function import tool
+from core.workspace.program import Program
 from tests.webui.server.served_app import Served, served
 
 pytestmark = pytest.mark.anyio
@@ -90,7 +90,7 @@ async def test_a_key_that_a_program_gave_its_agents_is_in_no_file(tmp_path: Path
     model.cfg["api_key"] = "words-of-a-model"
     settings = Settings(home=tmp_path, code="off")  # type: ignore[call-arg]
     agent = Assistant(llm=model, function_list=[mail])
-    async with Hosted(settings, [agent]) as engine, served(engine, settings) as app:
+    async with Engine(settings, program=Program([agent])) as engine, served(engine, settings) as app:
         kept = await engine.conversations.create("local", "Keys")
         keys = ("words-of-a-tool", "words-of-a-server", "words-of-a-model")
         said = [Message("user", f"Mine: {key}.") for key in keys]

@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -15,10 +16,13 @@ from core.settings import Settings
 from core.storage.base import LOCAL_OWNER, Conversation
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.frames import Frame, apart
 from webui.handlers.act import act
 from webui.handlers.send import drop, send
+from webui.layout import Handles, build
+from webui.panels.catalog import PANELS, Panel
 from webui.panels.history import history_html
 from webui.uploads import Uploads
 from webui.views import LISTED, View
@@ -53,15 +57,15 @@ def said(frame: Frame) -> str:
     return str(frame.chat)
 
 
-SLOW = Reply(text=[f"w{number} " for number in range(60)], pace=0.02)
+SLOW = Reply(text=[f"w{number} " for number in range(60)], pace=0.01)
 
 
 async def test_an_empty_room_is_one_frame_long(house: House) -> None:
     frame = (await house.painted(house.tab()))[-1]
     assert await house.painted(house.tab()) == [frame]
     assert frame.chat == []
-    assert 'data-state="idle"' in frame.status
-    assert 'data-room="empty"' in frame.status
+    assert 'data-state="idle"' in frame.panels["status"]
+    assert 'data-room="empty"' in frame.panels["status"]
 
 
 async def test_a_question_makes_a_conversation_and_its_reply_is_painted_to_the_end(house: House) -> None:
@@ -70,9 +74,9 @@ async def test_a_question_makes_a_conversation_and_its_reply_is_painted_to_the_e
     assert view.conversation_id
     frames = await house.painted(view)
     assert "Herons fish." in said(frames[-1])
-    assert 'data-state="idle"' in frames[-1].status
-    assert "How do herons live?" in frames[-1].history
-    assert "How do herons live?" in frames[-1].top
+    assert 'data-state="idle"' in frames[-1].panels["status"]
+    assert "How do herons live?" in frames[-1].panels["history"]
+    assert "How do herons live?" in frames[-1].panels["top"]
 
 
 @pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
@@ -85,7 +89,7 @@ async def test_a_growing_reply_comes_in_at_most_fifteen_frames_a_second(house: H
     assert len(frames) <= 15 * took + 6  # and a few that could not wait
     assert len(frames) >= 4
     assert "w59" in said(frames[-1])
-    assert 'data-state="running"' in frames[0].status
+    assert 'data-state="running"' in frames[0].panels["status"]
 
 
 @pytest.mark.parametrize("house", [(Reply(hang=True),)], indirect=True)
@@ -102,10 +106,10 @@ async def test_a_frame_comes_each_second_even_if_nothing_happens(house: House) -
     began = time.monotonic()
     async with asyncio.timeout(10), aclosing(house.frames.follow(view)) as frames:
         await anext(frames)
-        await house.engine.stop(OWNER, view.conversation_id)
+        await talk_of(house.engine, OWNER, view.conversation_id).stop()
         last = [frame async for frame in frames][-1]
     assert last is not None
-    assert 'data-state="idle"' in last.status
+    assert 'data-state="idle"' in last.panels["status"]
     assert time.monotonic() - began < 5
 
 
@@ -196,7 +200,7 @@ async def test_a_deleted_conversation_leaves_every_tab_in_an_empty_room(house: H
     for view in (one, two):
         frame = (await house.painted(view))[-1]
         assert frame.chat == []
-        assert "Soon gone" not in frame.history
+        assert "Soon gone" not in frame.panels["history"]
 
 
 async def test_a_reply_that_nobody_saw_is_marked_until_somebody_does(house: House) -> None:
@@ -248,7 +252,7 @@ async def test_a_refused_message_leaves_nothing_behind(house: House, monkeypatch
 
     view = house.tab()
     (upload,) = await house.desk.uploads.receive(OWNER, "multipart/form-data; boundary=e", body())
-    monkeypatch.setattr(house.engine, "send", full)
+    monkeypatch.setattr("core.workspace.conversation.Conversation.ask", full)
     with pytest.raises(OSError, match="No space"):
         await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
     assert not view.sending
@@ -265,8 +269,8 @@ async def test_the_words_are_the_readers(house: House) -> None:
     view = house.tab(language="zh-CN,zh;q=0.9")
     await house.ask(view, "你好")
     frame = (await house.painted(view))[-1]
-    assert 'data-lang="zh"' in frame.status
-    assert "对话" in frame.history
+    assert 'data-lang="zh"' in frame.panels["status"]
+    assert "对话" in frame.panels["history"]
 
 
 async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
@@ -285,11 +289,11 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     await house.painted(two)
     assert reads == [OWNER]
     await house.ask(one, "Herons?")
-    assert "Herons?" in (await house.painted(one))[-1].history
-    assert "Herons?" in (await house.painted(two))[-1].history
+    assert "Herons?" in (await house.painted(one))[-1].panels["history"]
+    assert "Herons?" in (await house.painted(two))[-1].panels["history"]
     assert reads.count(OWNER) <= 4  # it changed when the conversation began, and when its reply did and ended
     await act(house.desk, two, f'{{"do": "rename", "id": "{one.conversation_id}", "title": "Birds"}}')
-    assert "Birds" in (await house.painted(one))[-1].history
+    assert "Birds" in (await house.painted(one))[-1].panels["history"]
 
 
 @pytest.mark.parametrize("house", [(SLOW,)], indirect=True)
@@ -306,7 +310,7 @@ async def test_the_list_of_conversations_is_rendered_again_only_where_something_
     frames = await house.painted(view)
     assert len(frames) > 5
     assert len(rendered) <= 4  # it began, got its title, ended, and was seen
-    assert "Slowly, please" in frames[-1].history
+    assert "Slowly, please" in frames[-1].panels["history"]
 
 
 async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(house: House) -> None:
@@ -314,12 +318,12 @@ async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(hous
         await house.engine.conversations.create(OWNER, f"About {number:03}")
     view = house.tab()
     frame = (await house.painted(view))[-1]
-    assert frame.history.count("data-open=") == LISTED
-    assert "Show older conversations" in frame.history
+    assert frame.panels["history"].count("data-open=") == LISTED
+    assert "Show older conversations" in frame.panels["history"]
     await act(house.desk, view, '{"do": "older"}')
     frame = (await house.painted(view))[-1]
-    assert frame.history.count("data-open=") == LISTED + 5
-    assert "Show older conversations" not in frame.history
+    assert frame.panels["history"].count("data-open=") == LISTED + 5
+    assert "Show older conversations" not in frame.panels["history"]
 
 
 def test_frames_come_further_apart_from_the_fifth_tab_on_and_never_too_far() -> None:
@@ -353,17 +357,28 @@ async def test_a_reply_that_waits_for_the_others_says_so_and_begins_after_them(h
     view = house.tab("third")
     await house.ask(view, "And you?")
     frame = await house.seen(view, "Waiting for your other replies to finish")
-    assert "Waiting for your other replies to finish" in frame.status
+    assert "Waiting for your other replies to finish" in frame.panels["status"]
     frame = await house.seen(view, "At last.")
-    assert "Waiting for" not in frame.status
+    assert "Waiting for" not in frame.panels["status"]
 
 
 async def test_that_the_database_is_an_older_one_stands_above_the_list_for_whoever_runs_parlour(house: House) -> None:
     house.desk.engine.readiness.note("database_behind", {"conversations": 3, "note": "/data/<b>/generation"})
-    stranger = (await house.painted(house.tab()))[-1].history
+    stranger = (await house.painted(house.tab()))[-1].panels["history"]
     assert "p-behind" not in stranger
     assert "/data/" not in stranger
-    told = (await house.painted(house.tab("two", LOCAL_OWNER)))[-1].history
+    told = (await house.painted(house.tab("two", LOCAL_OWNER)))[-1].panels["history"]
     assert "older than its data folder, with 3 conversations" in told
     assert "/generation" in told
     assert "<b>" not in told
+
+
+async def test_a_further_panel_is_a_line_of_the_catalog(house: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    meter = Panel("meter", "below", lambda scene: f"<p>{scene.words('time.seconds', n=3)}</p>")
+    for module in ("webui.frames", "webui.layout", "webui.handlers.wiring"):
+        monkeypatch.setattr(f"{module}.PANELS", (*PANELS, meter))
+    handles: list[Handles] = []
+    build(cast("Any", None), handles.append)
+    assert list(handles[0].panels) == [*(panel.name for panel in PANELS), "meter"]
+    assert cast("Any", handles[0].panels["meter"]).elem_id == "meter"
+    assert (await house.painted(house.tab()))[-1].panels["meter"] == "<p>3 s</p>"

@@ -44,7 +44,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable[[], None]]
     """Where each frame was made; `first` of `during` is called while the first one is."""
     threads: list[str] = []
     during: list[Callable[[], None]] = []
-    shown = frames.shown
+    shown = frames.conversation_entries
 
     def noted(*given: Any, **named: Any) -> Any:
         threads.append(threading.current_thread().name.partition("_")[0])
@@ -52,7 +52,7 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, Callable[[], None]]
             during.pop(0)()
         return shown(*given, **named)
 
-    monkeypatch.setattr(frames, "shown", noted)
+    monkeypatch.setattr(frames, "conversation_entries", noted)
     return threads, during  # type: ignore[return-value]
 
 

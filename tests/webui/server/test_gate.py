@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from webui.auth import Hosts, Owners
-from webui.gradio_queue import PendingMessages, keep_recent
+from webui.gradio_patches import PendingMessages, keep_recent
 from webui.middleware.gate import Claims, GateMiddleware
 from webui.middleware.headers import HeadersMiddleware
 from webui.middleware.owner import OwnerMiddleware

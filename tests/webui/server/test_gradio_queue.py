@@ -10,7 +10,7 @@ import gradio as gr
 import pytest
 from gradio.data_classes import PredictBodyInternal
 
-from webui.gradio_queue import wake_by_events
+from webui.gradio_patches import wake_by_events
 
 pytestmark = pytest.mark.anyio
 _turn = asyncio.sleep

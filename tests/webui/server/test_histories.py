@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from webui.histories import Histories
+from webui.frames import Histories
 
 pytestmark = pytest.mark.anyio
 

@@ -14,6 +14,7 @@ from core.storage.base import LOCAL_OWNER
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import talk_of
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 
@@ -41,7 +42,7 @@ async def home(tmp_path: Path, anyio_backend: str) -> tuple[Path, str]:
     async with Engine(settings, model=ScriptedModel(lambda _: next(replies))) as engine:
         talk = await engine.conversations.create(LOCAL_OWNER)
         for name in REPLIES:
-            run = await engine.send(LOCAL_OWNER, talk.id, f"{name} {HIDDEN}\ud800")
+            run = await talk_of(engine, LOCAL_OWNER, talk.id).ask(f"{name} {HIDDEN}\ud800")
             assert await run.wait() == "complete", run.error
     return folder, talk.id
 

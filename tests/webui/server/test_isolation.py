@@ -11,8 +11,6 @@ import httpx
 import pymupdf
 import pytest
 
-from core.testing.behaviour import behave
-from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 
@@ -26,14 +24,9 @@ def pdf_of(text: str) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def app(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
+def app(shared: AppProcess) -> AppProcess:
     """An app whose browsers are owners of their own, as on a network; tests may bind only this machine's address."""
-    with ModelServer(behave) as model:
-        app = AppProcess(
-            tmp_path_factory.mktemp("isolation") / "home", model, {"OWNERS": "cookie", "NEW_OWNERS_PER_MINUTE": "0"}
-        ).start()
-        yield app
-        app.stop()
+    return shared
 
 
 @dataclass
@@ -206,7 +199,7 @@ def test_nothing_that_the_page_can_ask_for_touches_what_is_alices(
 
 
 def test_an_upload_over_the_limit_is_refused_in_the_readers_language(bob: RawPage) -> None:
-    too_much = {"files": ("big.bin", b"x" * (50 * 1024 * 1024 + 1))}
+    too_much = {"files": ("big.bin", b"x" * (1024 * 1024 + 1))}
     for language, word in (("en", "limit"), ("zh-CN", "上限")):
         answer = bob.client.post(f"{bob.url}/gradio_api/upload", files=too_much, headers={"accept-language": language})
         assert answer.status_code == 413

@@ -13,7 +13,7 @@ from tests.webui.server.raw_page import RawPage
 
 _PROGRAM = """
 import gc, sys
-from webui.gradio_environment import lean_import
+from webui.gradio_patches import lean_import
 before = list(sys.meta_path)
 with lean_import():
     import gradio
@@ -24,7 +24,7 @@ print(component_meta.create_or_modify_pyi.__module__, sys.meta_path == before, g
 
 def test_gradio_is_imported_without_writing_stubs_and_nothing_else_is_changed() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
-    assert done.stdout.startswith("webui.gradio_environment True True <function")
+    assert done.stdout.startswith("webui.gradio_patches True True <function")
 
 
 def test_no_call_of_the_page_brings_along_what_draws(shared: AppProcess) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -15,8 +16,6 @@ from starlette.applications import Starlette
 from starlette.types import Message
 
 from core.errors import NotFoundError
-from core.testing.behaviour import behave
-from core.testing.model_server import ModelServer
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 from webui.handlers.libraries import LibraryRoutes
@@ -25,32 +24,6 @@ from webui.words import Words
 
 TOWER = b"# The tower\n\nThe tower of Brenn is 321 metres tall. It was built in 1889 of iron."
 OURS = {"x-parlour": "1"}
-
-
-@pytest.fixture(scope="module")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AppProcess]:
-    """An app whose browsers are owners of their own, as on a network; files of one megabyte at most."""
-    with ModelServer(behave) as model:
-        settings = {"OWNERS": "cookie", "MAX_UPLOAD_MB": "1", "NEW_OWNERS_PER_MINUTE": "0"}
-        app = AppProcess(tmp_path_factory.mktemp("libraries") / "home", model, settings).start()
-        yield app
-        app.stop()
-
-
-def tab_of(app: AppProcess) -> Iterator[RawPage]:
-    tab = RawPage(app.address).open()
-    yield tab
-    tab.close()
-
-
-@pytest.fixture
-def alice(shared: AppProcess) -> Iterator[RawPage]:
-    yield from tab_of(shared)
-
-
-@pytest.fixture
-def bob(shared: AppProcess) -> Iterator[RawPage]:
-    yield from tab_of(shared)
 
 
 def ask(tab: RawPage, what: str, **asked: Any) -> dict[str, Any]:
@@ -70,11 +43,11 @@ def state(tab: RawPage, library: str = "") -> dict[str, Any]:
 
 
 def is_read(tab: RawPage, library: str) -> list[dict[str, Any]]:
-    """The documents of a library, once none is being read."""
+    """The documents of a library, once none is being read, nor made ready for search by meaning."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
         opened = state(tab, library)["opened"]
-        if all(one["state"] != "reading" for one in opened["documents"]):
+        if not any(one["state"] == "reading" or one["moves"] for one in opened["documents"]):
             return list(opened["documents"])
         time.sleep(0.1)  # between two questions, as the page asks them
     raise AssertionError("A document is still being read.")
@@ -96,7 +69,7 @@ def test_a_library_is_made_filled_tried_renamed_and_deleted(alice: RawPage) -> N
     assert found["said"] == "1 passage, with its score:"
     assert (found["found"][0]["where"], found["found"][0]["share"]) == ("tower.md", 1.0)
     assert "321 metres" in found["found"][0]["text"]
-    assert ask(alice, "try", library=library, question="")["said"] == "Nothing in this library fits."
+    assert ask(alice, "try", library=library, question="")["said"] == "Nothing in this library matches."
     assert ask(alice, "rename", library=library, name="Iron")["opened"]["name"] == "Iron"
     assert ask(alice, "again", library=library, document=tower["id"])["opened"]["documents"][0]["id"] == tower["id"]
     assert is_read(alice, library)[0]["state"] == "ready"
@@ -113,8 +86,8 @@ def test_a_library_of_somebody_else_does_not_exist(alice: RawPage, bob: RawPage)
     (tower,) = is_read(alice, library)
     asked = {"library": library, "document": tower["id"], "name": "mine", "question": "tall"}
     for what in ("rename", "delete", "remove", "cancel", "again", "try"):
-        assert ask(bob, what, **asked) == {"failed": "That is not here any more."}
-    assert send(bob, library, ("mine.md", b"mine")).json() == {"failed": "That is not here any more."}
+        assert ask(bob, what, **asked) == {"failed": "This no longer exists."}
+    assert send(bob, library, ("mine.md", b"mine")).json() == {"failed": "This no longer exists."}
     assert state(bob, library)["opened"] is None
     assert state(bob)["libraries"] == []
     assert is_read(alice, library) == [tower]
@@ -124,7 +97,7 @@ def test_a_library_of_somebody_else_does_not_exist(alice: RawPage, bob: RawPage)
 @pytest.mark.anyio
 async def test_a_browser_that_is_still_sending_hears_that_the_library_is_gone(tmp_path: Path) -> None:
     class Gone:
-        async def opened(self, owner: str, library: str) -> None:
+        async def opened(self, library: str) -> None:
             raise NotFoundError("gone")
 
     rest: list[Message] = [{"type": "http.request", "body": b"x", "more_body": number > 0} for number in range(9)]
@@ -138,12 +111,17 @@ async def test_a_browser_that_is_still_sending_hears_that_the_library_is_gone(tm
         left.append(len(rest))
         told.append(message)
 
-    context = cast("Any", SimpleNamespace(engine=SimpleNamespace(libraries=Gone()), words=Words.of))
+    @asynccontextmanager
+    async def opened(owner: str) -> AsyncGenerator[Any]:
+        yield SimpleNamespace(owner=owner, libraries=Gone())
+
+    workspaces = SimpleNamespace(open=opened)
+    context = cast("Any", SimpleNamespace(engine=SimpleNamespace(workspaces=workspaces), words=Words.of))
     app = Starlette(routes=LibraryRoutes(context, Uploads(tmp_path / "uploads", 1_000_000)).table())
     headers = [(name.encode(), value.encode()) for name, value in OURS.items()]
     scope = {"type": "http", "method": "POST", "path": "/libraries/gone/files", "headers": headers, "owner": "b-alice"}
     await app({**scope, "query_string": b""}, receive, answered)
-    assert b"not here any more" in told[1]["body"]
+    assert b"no longer exists" in told[1]["body"]
     assert left == [0, 0]
 
 
@@ -192,7 +170,8 @@ def act(tab: RawPage, message: str) -> None:
 
 def top_of(tab: RawPage) -> str:
     told = tab.run(tab.after(tab.loading()))
-    return html.unescape(str(next(event["output"]["data"][3] for event in told if event["msg"] == "process_completed")))
+    painted = next(event["output"]["data"] for event in told if event["msg"] == "process_completed")
+    return html.unescape("".join(map(str, painted)))
 
 
 def test_a_new_conversation_uses_what_was_chosen_before_its_first_question(alice: RawPage) -> None:

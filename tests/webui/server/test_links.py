@@ -19,6 +19,7 @@ from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import libraries_of
 from webui.handlers.desk import Desk
 from webui.handlers.documents import cancel, read_again
 from webui.handlers.links import pages_to_read
@@ -225,7 +226,7 @@ async def test_a_first_question_uses_the_libraries_of_its_own_tab_wherever_the_r
     desk, view = tab(engine, tmp_path, site.reach)
     await engine.conversations.ensure_owner(OWNER)
     other = (await engine.conversations.create(OWNER)).id
-    library = (await engine.libraries.create(OWNER, "Birds")).id
+    library = (await libraries_of(engine, OWNER).create("Birds")).id
     view.libraries = (library,)
     put = engine.files.put
 
@@ -238,7 +239,7 @@ async def test_a_first_question_uses_the_libraries_of_its_own_tab_wherever_the_r
     assert view.conversation_id == other
     assert await engine.conversations.thread(OWNER, other) == []
     (fresh,) = [one.id for one in await engine.conversations.list(OWNER) if one.id != other]
-    assert [one.id for one in await engine.libraries.used_by(OWNER, fresh)] == [library]
+    assert [one.id for one in await libraries_of(engine, OWNER).used_by(fresh)] == [library]
     run = engine.runs.live(fresh)
     assert run is not None
     assert await run.wait() == "complete", run.error

@@ -12,7 +12,7 @@ import pytest
 from core.errors import ModelUnavailableError, SettingsError
 from core.readiness import Readiness
 from core.settings import Settings
-from webui.listening import address_of, bind
+from webui.server import address_of, bind
 from webui.terminal import Terminal
 
 

@@ -73,7 +73,7 @@ def test_a_model_is_tried_kept_used_and_left_again(page: RawPage, app: AppProces
 def test_a_wrong_key_is_told_without_it(page: RawPage, service: ModelServer) -> None:
     given = {"service": "compatible", "address": service.base_url, "model": "one"}
     said = ask(page, "test", **given, key="sk-wrong-CANARY")["failed"]
-    assert said.endswith("does not accept the API key. Check the key, and what it may use.")
+    assert said.endswith("does not accept the API key. Check the key and its permissions.")
     assert "Your message" not in said
 
 
@@ -153,12 +153,10 @@ def test_what_a_service_said_is_passed_on_where_nothing_better_is_known() -> Non
     assert failure(foreign, Words("en")).endswith("that is not a reply. Check the address; it often ends in /v1.")
     moved = ModelRefusedError(None, None, "x sends its callers elsewhere.")
     moved.details |= {"place": "https://other.example/v1"}
-    assert failure(moved, Words("en")).endswith(
-        "It sends its callers to https://other.example/v1: use that, if you trust it."
-    )
+    assert failure(moved, Words("en")).endswith("It redirects to https://other.example/v1: use that, if you trust it.")
     unknown = UnknownNameError("built-in model", "qwen9", ["qwen2.5"])
     assert failure(unknown, Words("zh")) == "没有名为 qwen9 的内置模型。请从列表中选择，或填写 .gguf 文件的路径。"
-    assert failure(NotFoundError("x"), Words("en")) == "That is not here any more."
+    assert failure(NotFoundError("x"), Words("en")) == "This no longer exists."
     assert failure(ParlourError("x", key="key_wrong_form"), Words("zh")) == (
         "这不是 API 密钥。请重新复制：它是一行字母和数字。"
     )

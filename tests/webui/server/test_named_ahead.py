@@ -20,6 +20,7 @@ from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
 from webui.frames import Frame
 from webui.handlers.wiring import Handlers
+from webui.panels.catalog import PANELS
 from webui.uploads import Uploads
 from webui.words import Words
 
@@ -44,9 +45,14 @@ def tab(name: str, conversation_id: str = "", owner: str = "alice") -> Any:
     return SimpleNamespace(session_hash=name, username=owner, headers=headers)
 
 
+def framed(values: tuple[Any, ...]) -> Frame:
+    chat, *panels = values
+    return Frame(chat, dict(zip([panel.name for panel in PANELS], panels, strict=True)))
+
+
 async def first_frame(handlers: Handlers, request: Any) -> Frame:
     async with aclosing(handlers.follow(request)) as frames:
-        return Frame(*await anext(frames))
+        return framed(await anext(frames))
 
 
 async def test_a_new_conversation_gets_the_name_that_its_address_has(engine: Engine, handlers: Handlers) -> None:
@@ -92,14 +98,14 @@ async def test_a_page_that_is_loaded_again_while_its_question_is_being_stored_wa
     sending = asyncio.create_task(handlers.send(QUESTION, tab("before", named)))
     await asked.wait()
     async with aclosing(handlers.follow(tab("after", named))) as frames:
-        frame = Frame(*await anext(frames))
-        assert f'data-conversation="{named}"' in unescape(frame.status)
+        frame = framed(await anext(frames))
+        assert f'data-conversation="{named}"' in unescape(frame.panels["status"])
         may_go_on.set()
         await sending
         while "Here." not in str(frame.chat):
-            frame = Frame(*await anext(frames))
+            frame = framed(await anext(frames))
 
 
 async def test_an_address_that_nobody_is_sending_to_shows_a_new_conversation(handlers: Handlers) -> None:
     frame = await first_frame(handlers, tab("one", new_id()))
-    assert 'data-conversation=""' in frame.status
+    assert 'data-conversation=""' in frame.panels["status"]

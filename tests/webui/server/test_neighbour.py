@@ -12,7 +12,7 @@ import pytest
 
 from core.readiness import Readiness
 from core.runs.worker import worker_of
-from webui.neighbour import opened_at
+from webui.serving import opened_at
 from webui.terminal import Terminal
 
 

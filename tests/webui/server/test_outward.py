@@ -19,6 +19,7 @@ from core.engine import Engine
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import libraries_of
 from tests.webui.server.served_app import Served, served
 
 pytestmark = pytest.mark.anyio
@@ -35,8 +36,8 @@ async def house(tmp_path: Path) -> AsyncGenerator[Served]:
 
 
 async def shelve(engine: Engine, owner: str, library: str, name: str, text: str) -> None:
-    made = await engine.libraries.create(owner, library)
-    record = await engine.libraries.add(owner, made.id, text.encode(), name)
+    made = await libraries_of(engine, owner).create(library)
+    record = await libraries_of(engine, owner).add(made.id, text.encode(), name)
     async with asyncio.timeout(30):
         while (await engine.documents.get(owner, record.id)).status not in {"ready", "failed"}:
             await asyncio.sleep(0.02)

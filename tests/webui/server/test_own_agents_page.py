@@ -13,11 +13,14 @@ import pytest
 from starlette.applications import Starlette
 
 from core import Agent, FnCallAgent, GroupChat, UserAgent
-from core.hosting import Hosted
+from core.engine import Engine
 from core.readiness import Readiness
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.conversation import Conversation
+from core.workspace.program import Program
+from tests.core.talks import talk_of
 from tests.webui.server.agents_on_a_page import Keep
 from webui.context import WebContext
 from webui.handlers.models import ModelRoutes
@@ -26,7 +29,7 @@ from webui.handlers.wiring import Handlers
 from webui.hosted import speakers
 from webui.page_look import Look
 from webui.panels.top import Speakers, top_html
-from webui.render.html import escaped
+from webui.render.markup import escaped
 from webui.uploads import Uploads
 from webui.words import Words
 
@@ -37,17 +40,18 @@ def agent(name: str | None, *says: Any, tools: Sequence[Any] = (), about: str = 
     return FnCallAgent(list(tools), ScriptedModel(*says), name=name, description=about or None)
 
 
-def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Hosted:
-    return Hosted(Settings.load(home=tmp_path / "home", code="off"), agents, mention=mention)
+def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Engine:
+    return Engine(Settings.load(home=tmp_path / "home", code="off"), program=Program(agents, mention=mention))
 
 
-async def speaking(own: Hosted) -> Speakers:
-    found = await speakers(own, "alice", "")
+async def speaking(own: Engine) -> Speakers:
+    nothing: Any = None  # nothing is looked up for a tab without a conversation
+    found = await speakers(own.program, Conversation(nothing, "alice", ""))
     assert found is not None
     return found
 
 
-async def asked(own: Hosted, path: str, lang: str = "en") -> dict[str, Any]:
+async def asked(own: Engine, path: str, lang: str = "en") -> dict[str, Any]:
     context = WebContext(own, own.settings, Words.of, Look())
     routes = Starlette(routes=[*ModelRoutes(context).table(), *ToolRoutes(context).table()])
 
@@ -94,7 +98,7 @@ async def test_the_chooser_says_what_it_chooses_what_each_is_good_at_and_what_an
 async def test_a_mention_is_read_as_groups_read_it(tmp_path: Path) -> None:
     async with house(tmp_path, agent("Ann", "no"), agent("Bob B.", "I."), mention=True) as running:
         conversation = (await running.conversations.create("alice")).id
-        run = await running.send("alice", conversation, "＠bob b., you?", [], "en")
+        run = await talk_of(running, "alice", conversation).ask("＠bob b., you?")
         assert await run.wait() == "complete"
         assert run.reply().speakers == {"Bob B.": None}
 
@@ -104,7 +108,7 @@ async def test_what_an_asked_agent_says_reaches_the_page_inside_of_its_call(tmp_
     ann = agent("Ann", Reply(calls=[("Helper", {"question": "How much?"})]), "42, says Helper.", tools=[helper])
     async with house(tmp_path, ann) as running:
         conversation = (await running.conversations.create("alice")).id
-        await (await running.send("alice", conversation, "How much?", [], "en")).wait()
+        await (await talk_of(running, "alice", conversation).ask("How much?")).wait()
         handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
         headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
         request: Any = SimpleNamespace(session_hash="tab", username="alice", headers=headers)
@@ -124,22 +128,24 @@ async def test_frames_of_a_reply_read_no_table_and_another_choice_is_shown_at_on
         handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
         headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
         request: Any = SimpleNamespace(session_hash="tab", username="alice", headers=headers)
-        run = await running.send("alice", conversation, "Go on", [], "en")
-        read, reads, frames = running.chosen_agent, list[str](), 0
+        run = await talk_of(running, "alice", conversation).ask("Go on")
+        program = running.program
+        assert program is not None
+        read, reads, frames = program.chosen, list[str](), 0
 
-        async def counted(owner: str, conversation_id: str) -> int:
-            reads.append(conversation_id)
-            return await read(owner, conversation_id)
+        async def counted(talk: Conversation) -> int:
+            reads.append(talk.id)
+            return await read(talk)
 
-        monkeypatch.setattr(running, "chosen_agent", counted)
+        monkeypatch.setattr(program, "chosen", counted)
         async with aclosing(handlers.follow(request)) as following:
             async for frame in following:
                 frames += frame is not None
         assert await run.wait() == "complete"
         assert len(reads) <= 4 < frames  # when it was opened, and when the reply began or ended
-        await running.choose_agent("alice", conversation, 1)
+        await program.choose(talk_of(running, "alice", conversation), 1)
         last = [frame async for frame in handlers.follow(request) if frame][-1]
-        assert "Bob" in str(last[3])
+        assert "Bob" in str(last[1])
 
 
 async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_path: Path) -> None:
@@ -148,7 +154,7 @@ async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_pa
             "alice", lists={"allow": ["keep", "kepp"], "ask": ["Helper"], "deny": []}
         )
         told = await asked(running, "/tools/state")
-        assert told["own"].startswith("The tools of this page are its program's own")
+        assert told["own"].startswith("The tools of this page belong to its program")
         assert told["tools"] == []
         assert [line.split(" ")[0] for line in told["approval"]["hints"]["allow"]] == ["“kepp”"]
         assert told["approval"]["hints"]["ask"] == []
@@ -158,6 +164,6 @@ async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_pa
 async def test_where_agents_bring_their_model_the_dialog_says_that_there_is_none_to_choose(tmp_path: Path) -> None:
     async with house(tmp_path, agent("Ann")) as running:
         assert await asked(running, "/models/menu") == {
-            "fixed": "The model that answers here is the program's own, so there is none to choose."
+            "fixed": "This page uses its program's own model, so there is none to choose."
         }
         assert (await speaking(running)).brings_model

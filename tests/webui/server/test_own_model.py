@@ -16,6 +16,7 @@ from core.models.own_models import OwnModels
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import model_of
 from webui.frames import Frames
 from webui.views import View, Views
 from webui.words import Words
@@ -57,13 +58,13 @@ async def test_the_top_line_follows_the_chosen_model_until_it_is_ready(
         mine = views.of(Request("one", LOCAL_OWNER))  # type: ignore[arg-type]
         async with asyncio.timeout(20), aclosing(painter.follow(mine)) as frames:
             async for frame in frames:
-                said.append(frame.top if frame is not None else "")
+                said.append(frame.panels["top"] if frame is not None else "")
                 if "212 of 491" in said[-1]:
                     model.arrived.set()
         assert 'data-ready="loading"' in said[0]
         assert 'data-ready="ready"' in said[-1]
         others = [frame async for frame in painter.follow(View("alice", Words("en"))) if frame is not None]
-        assert 'data-ready="ready"' in others[0].top
+        assert 'data-ready="ready"' in others[0].panels["top"]
 
 
 async def test_a_tab_goes_on_while_its_own_model_is_fetched_and_no_other_does(
@@ -77,11 +78,11 @@ async def test_a_tab_goes_on_while_its_own_model_is_fetched_and_no_other_does(
     async with Engine(settings, model=fetched) as engine, asyncio.timeout(20):
         painter = Frames(engine, Views(Words.of))
         await engine.choosing.save(LOCAL_OWNER, Draft("ollama", "", "m"), use=True)
-        await (await engine.chosen(LOCAL_OWNER)).loader.ready()
+        await (await model_of(engine, LOCAL_OWNER)).loader.ready()
         ends = [frame async for frame in painter.follow(View(LOCAL_OWNER, Words("en"))) if frame is not None]
-        assert 'data-ready="ready"' in ends[-1].top
+        assert 'data-ready="ready"' in ends[-1].panels["top"]
         assert engine.readiness["model"].state == "loading"
         async with aclosing(painter.follow(View("alice", Words("en")))) as frames:
             first = await anext(frames)
             assert first is not None
-            assert 'data-ready="loading"' in first.top
+            assert 'data-ready="loading"' in first.panels["top"]

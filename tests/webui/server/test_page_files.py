@@ -12,10 +12,9 @@ from starlette.applications import Starlette
 from starlette.testclient import TestClient
 
 from webui import bundles
-from webui.front_end import FRONT_END, front_end_file
+from webui.bundles import coding_for
 from webui.middleware.headers import HeadersMiddleware
-from webui.packing import coding_for
-from webui.page_files import asset_routes
+from webui.page_files import FRONT_END, asset_routes, front_end_file
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from webui.listening import Server
-from webui.patience import PatientProtocol
+from webui.server import PatientProtocol, Server
 
 pytestmark = pytest.mark.anyio
 

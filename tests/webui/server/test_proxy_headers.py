@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from webui.client_address import client_address
-from webui.middleware.proxy import ProxyMiddleware
+from webui.middleware.proxy import ProxyMiddleware, client_address
 
 NAMES = [b"x-forwarded-for", b"X-Forwarded-Proto", b"x-forwarded-host", b"Forwarded", b"via", b"x-real-ip", b"host"]
 HOPS = st.sampled_from(

@@ -20,8 +20,9 @@ from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.workspace import Workspace
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
-from webui.asked import asked
+from webui.context import json_body
 from webui.frames import Frame, Frames
 from webui.handlers.act import act
 from webui.handlers.desk import Desk
@@ -142,7 +143,7 @@ async def test_a_password_in_a_failure_that_nobody_foresaw_is_not_logged(
     async def breaks(*given: Any, password: str) -> None:
         raise ZeroDivisionError(f"with {password} and {password!r}")
 
-    monkeypatch.setattr(house.engine, "read_again", breaks)
+    monkeypatch.setattr(Workspace, "read_again", breaks)
     answer = await house.unlock(OWNER, json={"id": "x", "password": "CANARY\\'\""})
     assert answer.json()["failed"].startswith("Something went wrong")
     assert "ZeroDivisionError" in caplog.text
@@ -156,7 +157,7 @@ async def test_whoever_leaves_in_the_middle_of_asking_is_no_failure() -> None:
         return told.pop(0)
 
     headers = [(b"content-type", b"application/json")]
-    assert await asked(Request({"type": "http", "method": "POST", "headers": headers}, receive)) is None
+    assert await json_body(Request({"type": "http", "method": "POST", "headers": headers}, receive)) is None
 
 
 async def test_what_the_page_would_not_send_is_refused(house: House) -> None:

@@ -40,8 +40,8 @@ def test_a_reader_signs_in_the_server_is_there_and_signs_out_again(
 ) -> None:
     (server,) = ask(page, "save", name="notes", settings={"url": notes.url})["added"]
     opened = settled(page, server)
-    assert (opened["shape"], opened["said"]) == ("ask", "sign in needed")
-    assert opened["told"] == "“notes” wants you to sign in. Press “Sign in”."
+    assert (opened["shape"], opened["said"]) == ("ask", "sign-in needed")
+    assert opened["told"] == "“notes” requires you to sign in. Press “Sign in”."
     assert opened["sign_in"] == {"needed": True, "address": "", "at": "", "out": False}
     answer = ask(page, "sign_in", opened=server, server=server, back="https://evil.example/")
     assert answer["page"] == answer["opened"]["sign_in"]["address"]

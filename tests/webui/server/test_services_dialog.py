@@ -53,9 +53,9 @@ def test_a_service_is_added_switched_and_removed_and_its_key_never_comes_back(al
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("nothing", "This is no OpenAPI document"),
+        ("nothing", "This is not an OpenAPI document"),
         ('{"swagger": "2.0"}', "Swagger 2"),
-        ("http://127.0.0.1:9/openapi.json", "is not on the open internet"),
+        ("http://127.0.0.1:9/openapi.json", "is not on the public internet"),
         (json.dumps({**SHOP, "servers": []}), "does not say where the service is"),
     ],
 )

@@ -16,6 +16,8 @@ from core.settings import Settings
 from core.storage.base import Opened
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.conversation import Conversation
+from tests.core.talks import talk_of
 from webui.context import WebContext
 from webui.handlers.desk import Desk
 from webui.handlers.wiring import Handlers
@@ -65,7 +67,7 @@ async def ended(engine: Engine, conversation_id: str) -> None:
 async def test_a_reply_that_ended_after_its_tab_was_closed_is_new(engine: Engine, handlers: Handlers) -> None:
     talk = (await engine.conversations.create("alice")).id
     request = tab("closed", talk)
-    await engine.send("alice", talk, "Tell me")
+    await talk_of(engine, "alice", talk).ask("Tell me")
     async with aclosing(handlers.follow(request)) as frames:
         await anext(frames)
     await ended(engine, talk)
@@ -76,7 +78,7 @@ async def test_a_reply_that_ended_after_its_tab_was_closed_is_new(engine: Engine
 
 async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Engine, handlers: Handlers) -> None:
     talk = (await engine.conversations.create("alice")).id
-    await engine.send("alice", talk, "Tell me")
+    await talk_of(engine, "alice", talk).ask("Tell me")
     async for _ in handlers.follow(tab("open", talk)):
         pass
     assert desk_of(handlers).views.unread("alice") == frozenset()
@@ -84,7 +86,7 @@ async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Eng
 
 async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, handlers: Handlers) -> None:
     talk = (await engine.conversations.create("alice")).id
-    await engine.send("alice", talk, "Tell me")
+    await talk_of(engine, "alice", talk).ask("Tell me")
     await handlers.act(f'{{"do": "delete", "id": "{talk}"}}', tab("any"))
     assert desk_of(handlers).views.unread("alice") == frozenset()
 
@@ -105,7 +107,7 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
 
     monkeypatch.setattr(engine.documents, "opened", turning)
     async with aclosing(handlers.follow(request)) as frames:
-        _, status, _, top, _ = await anext(frames)
+        _, top, status, _, _ = await anext(frames)
     assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status
     assert "New" in top
 
@@ -116,13 +118,13 @@ async def test_a_reader_who_turned_to_another_conversation_while_a_question_was_
     other = (await engine.conversations.create("alice", "Other")).id
     request = tab("turning")
     view = view_of(handlers, request)
-    real = engine.send
+    real = Conversation.ask
 
     async def turning(*given: Any) -> Any:
         view.show(other)
         return await real(*given)
 
-    monkeypatch.setattr(engine, "send", turning)
+    monkeypatch.setattr(Conversation, "ask", turning)
     await handlers.send({"text": "Tell me", "files": []}, request)
     assert view.conversation_id == other
     assert len(await engine.conversations.list("alice")) == 2
@@ -132,14 +134,14 @@ async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Eng
     talk = (await engine.conversations.create("alice")).id
     request = tab("late", talk)
     await handlers.stop(request)
-    await engine.send("alice", talk, "Tell me")
+    await talk_of(engine, "alice", talk).ask("Tell me")
     async with aclosing(handlers.follow(request)) as frames:
-        _, status, _, _, _ = await anext(frames)
+        _, _, status, _, _ = await anext(frames)
     assert 'data-state="running"' in status
     await asyncio.wait_for(handlers.stop(request), 10)
 
 
-@pytest.mark.filterwarnings("ignore:That is not here")  # how Gradio says it where there is no page
+@pytest.mark.filterwarnings("ignore:This no longer exists")  # how Gradio says it where there is no page
 @pytest.mark.parametrize(
     "message",
     [None, 5, "", "null", "[]", "[" * 100_000, '{"do": []}', '{"do": "open", "id": {}}', '{"do": "page", "n": 1e999}']

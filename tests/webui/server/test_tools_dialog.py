@@ -53,7 +53,7 @@ def test_a_server_is_pasted_seen_started_used_and_removed(page: RawPage, app: Ap
     seen = opened["confirm"]
     assert (seen["program"], seen["arguments"][0], seen["variables"]) == (sys.executable, str(NOTES), ["KEY"])
     assert ask(page, "check", server=server)["failed"]
-    assert ask(page, "confirm", server=server, print="?")["failed"].startswith("The command is another one")
+    assert ask(page, "confirm", server=server, print="?")["failed"].startswith("The command has changed")
     opened = ask(page, "confirm", opened=server, server=server, print=seen["print"])["opened"]
     while opened["shape"] == "run":
         opened = state(page, server)["opened"]
@@ -141,7 +141,7 @@ def test_a_rule_that_matches_no_tool_is_told_where_it_stands(page: RawPage) -> N
 
 
 def test_the_key_of_a_search_service_is_shown_by_its_end(page: RawPage, app: AppProcess) -> None:
-    assert ask(page, "account", tool="web_search", provider="serper")["failed"].startswith("This search service wants")
+    assert ask(page, "account", tool="web_search", provider="serper")["failed"].startswith("This search service needs")
     search = ask(page, "account", tool="web_search", provider="serper", key=SECRET)["accounts"]["web_search"]
     assert (search["provider"], search["has_key"], search["end"]) == ("serper", True, "cdef")
     assert SECRET.encode() not in everything(app.home) + app.log.read_bytes()

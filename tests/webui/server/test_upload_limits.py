@@ -16,6 +16,7 @@ from core.limits import TokenBuckets
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import libraries_of
 from webui.context import WebContext
 from webui.routes import Routes
 from webui.uploads import Uploads
@@ -105,7 +106,7 @@ def left(tmp_path: Path) -> list[Path]:
 async def test_what_comes_is_counted_where_a_request_does_not_tell_its_length(
     engine: Engine, client: httpx.AsyncClient, tmp_path: Path, where: str
 ) -> None:
-    library = (await engine.libraries.create("b-alice", "Papers")).id
+    library = (await libraries_of(engine, "b-alice").create("Papers")).id
     path = "/gradio_api/upload" if where == "conversation" else f"/libraries/{library}/files"
 
     async def body() -> AsyncIterator[bytes]:
@@ -181,7 +182,7 @@ async def add(client: httpx.AsyncClient, library: str, size: int) -> httpx.Respo
 async def test_a_library_takes_no_more_files_an_hour_than_a_conversation(
     engine: Engine, client: httpx.AsyncClient
 ) -> None:
-    library = (await engine.libraries.create("b-alice", "Papers")).id
+    library = (await libraries_of(engine, "b-alice").create("Papers")).id
     assert (await send(client, 10, 10, 10)).status_code == 200
     refused = await add(client, library, 10)
     assert refused.status_code == 429
@@ -190,7 +191,7 @@ async def test_a_library_takes_no_more_files_an_hour_than_a_conversation(
 
 
 async def test_a_library_has_no_more_room_than_a_conversation(engine: Engine, client: httpx.AsyncClient) -> None:
-    library = (await engine.libraries.create("b-alice", "Papers")).id
+    library = (await libraries_of(engine, "b-alice").create("Papers")).id
     await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
     refused = await add(client, library, 200 * 1024)
     assert refused.status_code == 507

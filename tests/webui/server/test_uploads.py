@@ -15,10 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NoSpaceError, NotFoundError, UnsupportedFormatError
-from webui import incoming
-from webui.incoming import BadUploadError, TooLargeError, harmless_name
-from webui.upload_folders import KEPT_SECONDS
-from webui.uploads import Uploads
+from webui import multipart
+from webui.multipart import BadUploadError, TooLargeError, harmless_name
+from webui.uploads import KEPT_SECONDS, Uploads
 
 pytestmark = pytest.mark.anyio
 KIND = 'multipart/form-data; boundary="edge"'
@@ -121,7 +120,7 @@ async def test_a_full_disk_is_told_and_nothing_stays(uploads: Uploads, monkeypat
     def full(queue: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(incoming, "_append", full)
+    monkeypatch.setattr(multipart, "_append", full)
     with pytest.raises(NoSpaceError):
         await uploads.receive("alice", KIND, pieces(form(("a.txt", b"x"))))
     assert not [path for path in uploads.folder.rglob("*") if path.is_file()]

@@ -12,20 +12,21 @@ from typing import Any
 import pytest
 
 from core import FnCallAgent, Message, MultiAgentHub, UserAgent
+from core.engine import Engine
 from core.errors import ConflictError, SettingsError
-from core.hosting import Hosted
 from core.settings import Settings
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
+from core.workspace.program import Program
 from tests.webui.server.own_process import OwnProcess
 from webui import WebUI
 from webui.context import WebContext
 from webui.handlers.wiring import Handlers
 from webui.page_look import Look
+from webui.panels.welcome import translations
 from webui.uploads import Uploads
 from webui.words import Words
-from webui.words.fixed import translations
 
 pytestmark = pytest.mark.anyio
 
@@ -49,15 +50,16 @@ async def test_a_program_of_three_lines_opens_the_page_with_what_it_chose(tmp_pa
 
 
 @pytest.fixture
-async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Hosted]:
+async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
     agents = [FnCallAgent(llm=ScriptedModel(f"I am {name}."), name=name) for name in ("Ann", "Bob & <Co>")]
     beginning = [Message("user", "Hi"), Message("assistant", "Hello, I am Ann.")]
-    async with Hosted(Settings.load(home=tmp_path / "home", code="off"), agents, beginning=beginning) as running:
+    program = Program(agents, beginning=beginning)
+    async with Engine(Settings.load(home=tmp_path / "home", code="off"), program=program) as running:
         yield running
 
 
 @pytest.fixture
-def handlers(house: Hosted, tmp_path: Path) -> Handlers:
+def handlers(house: Engine, tmp_path: Path) -> Handlers:
     return Handlers(WebContext(house, house.settings, Words.of, LOOK), Uploads(tmp_path / "tmp", 1000))
 
 
@@ -78,7 +80,7 @@ def texts(chat: list[Any]) -> str:
 
 
 async def test_a_new_conversation_shows_what_every_one_begins_with_and_a_second_tab_makes_no_second(
-    house: Hosted, handlers: Handlers
+    house: Engine, handlers: Handlers
 ) -> None:
     await handlers.opened(tab())
     chat, *_ = await shown(handlers, tab())
@@ -87,27 +89,27 @@ async def test_a_new_conversation_shows_what_every_one_begins_with_and_a_second_
     assert len(await house.conversations.list("alice")) == 1
 
 
-async def test_the_chooser_names_the_agents_and_turns_to_another(house: Hosted, handlers: Handlers) -> None:
+async def test_the_chooser_names_the_agents_and_turns_to_another(house: Engine, handlers: Handlers) -> None:
     await handlers.opened(tab())
-    *_, top, _ = await shown(handlers, tab())
+    _, top, *_ = await shown(handlers, tab())
     assert "<Co>" not in top
     assert "Bob & <Co>" in html.unescape(top)
     assert "p-open-models" not in top, "their model is their own"
     await handlers.act('{"do": "agent", "n": 2}', tab())
     await handlers.send({"text": "Who?", "files": []}, tab())
-    chat, _, _, top, _ = await shown(handlers, tab())
+    chat, top, *_ = await shown(handlers, tab())
     assert "I am Bob & <Co>" in texts(chat).replace("&amp;", "&").replace("&lt;", "<").replace("&gt;", ">")
     assert 'href="#do-agent-2" aria-current="true"' in top
 
 
-async def test_a_suggestion_is_asked(house: Hosted, handlers: Handlers) -> None:
+async def test_a_suggestion_is_asked(house: Engine, handlers: Handlers) -> None:
     await handlers.opened(tab())
     await handlers.act('{"do": "starter", "n": 1}', tab())
     chat, *_ = await shown(handlers, tab())
     assert "What can you do?" in texts(chat)
 
 
-@pytest.mark.filterwarnings("ignore:That is not here")  # how Gradio says it where there is no page
+@pytest.mark.filterwarnings("ignore:This no longer exists")  # how Gradio says it where there is no page
 @pytest.mark.parametrize("message", ['{"do": "agent", "n": 3}', '{"do": "agent", "n": "x"}', '{"do": "starter"}', "["])
 async def test_what_the_page_does_not_offer_is_refused(
     handlers: Handlers, message: str, caplog: pytest.LogCaptureFixture
@@ -132,9 +134,9 @@ def test_parlours_own_questions_do_not_stand_on_the_page_of_a_program_that_gave_
     assert hello != translations(Look()).translations["en"]["hello"]
 
 
-async def test_one_of_parlours_own_questions_is_not_asked_of_a_programs_agent(house: Hosted, tmp_path: Path) -> None:
+async def test_one_of_parlours_own_questions_is_not_asked_of_a_programs_agent(house: Engine, tmp_path: Path) -> None:
     handlers = Handlers(WebContext(house, house.settings, Words.of, Look.of(None)), Uploads(tmp_path / "tmp", 1000))
-    with pytest.warns(UserWarning, match="That is not here"):  # how Gradio says it where there is no page
+    with pytest.warns(UserWarning, match="This no longer exists"):  # how Gradio says it where there is no page
         await handlers.act('{"do": "starter", "n": 2}', tab())
     assert await house.conversations.list("alice") == []
 
@@ -170,7 +172,7 @@ def test_what_has_several_agents_brings_them_without_the_persons() -> None:
     assert [agent.name for agent in WebUI(Hub()).agents] == ["Ann"]
 
 
-async def test_no_other_model_can_be_chosen_where_the_agents_bring_theirs(house: Hosted) -> None:
+async def test_no_other_model_can_be_chosen_where_the_agents_bring_theirs(house: Engine) -> None:
     with pytest.raises(ConflictError) as refused:
         await house.choosing.use("alice", "")
     assert refused.value.words_key == "model_of_agent"

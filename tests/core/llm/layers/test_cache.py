@@ -17,9 +17,9 @@ import pytest
 
 from core.errors import SettingsError
 from core.llm.base import BaseChatModel
-from core.llm.record import ModelCall
 from core.llm.reply_store import ReplyStore
 from core.llm.request import ChatRequest
+from core.llm.telemetry import ModelCall
 from core.messages.events import (
     Event,
     MessageFinished,

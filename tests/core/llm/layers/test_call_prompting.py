@@ -8,7 +8,7 @@ import pytest
 
 from core.errors import ModelUnavailableError
 from core.llm.layers.call_prompting import call_prompting
-from core.llm.layers.thoughts import thoughts
+from core.llm.layers.reply import thoughts
 from core.llm.request import ChatRequest, Stream
 from core.messages.events import Event, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import Message

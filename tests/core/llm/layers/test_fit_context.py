@@ -13,10 +13,9 @@ from hypothesis import strategies as st
 
 from core.errors import ContextTooLongError
 from core.llm.base import BaseChatModel
-from core.llm.layers.counting import HEAVY
-from core.llm.layers.fit_context import fitted
+from core.llm.layers.fit_context import HEAVY, fitted
 from core.llm.request import ChatRequest
-from core.llm.shorten import shortened
+from core.llm.tokens import shortened
 from core.messages.content import ContentItem
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from core.errors import ContextTooLongError
 from core.llm.base import BaseChatModel
-from core.llm.layers.costs import Costs
-from core.llm.layers.fit_context import OMITTED, fitted
+from core.llm.layers.fit_context import OMITTED, Costs, fitted
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.errors import ModelMisbehavedError
-from core.llm.layers.longest import LONGEST_ANSWER, MOST_CALLS
+from core.llm.layers.reply import LONGEST_ANSWER, MOST_CALLS
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 

@@ -12,8 +12,8 @@ import pytest
 
 from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError, ParlourError
 from core.llm.base import BaseChatModel
-from core.llm.record import ModelCall
 from core.llm.request import ChatRequest
+from core.llm.telemetry import ModelCall
 from core.messages.events import Event, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, USER, Message, Usage
 from core.messages.transcript import Transcript

@@ -15,10 +15,8 @@ from core.errors import (
     ModelServiceError,
     ModelUnavailableError,
 )
-from core.llm.layers.breaker import FAILURES, MOST_KNOWN, REST_SECONDS, WITHIN_SECONDS, Breaker, Breakers
-from core.llm.layers.retry import Pauses, retry
-from core.llm.notes import CallNotes
-from core.llm.request import ChatRequest
+from core.llm.layers.retry import FAILURES, MOST_KNOWN, REST_SECONDS, WITHIN_SECONDS, Breaker, Breakers, Pauses, retry
+from core.llm.request import CallNotes, ChatRequest
 from core.llm.service import Service, service_of
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import USER, Message
@@ -270,7 +268,7 @@ def test_five_failures_in_half_a_minute_open_the_breaker_and_one_call_may_try_la
     assert breaker.admit() == REST_SECONDS
     clock.now += REST_SECONDS
     assert breaker.admit() is None
-    breaker.left()
+    breaker.abandoned()
     assert breaker.admit() is None, "a call that was given up leaves its place"
     breaker.succeeded()
     assert breaker.admit() is None

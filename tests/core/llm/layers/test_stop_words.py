@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
-from core.llm.layers.stop_words import stop_words
+from core.llm.layers.reply import StopScanner, stop_words
 from core.llm.request import ChatRequest, Stream
-from core.llm.stop_scanner import StopScanner
 from core.messages.events import Event, TextDelta
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.layers.thoughts import thought_scanner
+from core.llm.layers.reply import thought_scanner
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 

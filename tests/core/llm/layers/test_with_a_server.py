@@ -13,11 +13,10 @@ import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
 from core.llm.base import BaseChatModel
-from core.llm.layers.breaker import Breakers
-from core.llm.layers.retry import Pauses, retry
+from core.llm.layers.retry import Breakers, Pauses, retry
 from core.llm.open_model import get_chat_model
-from core.llm.record import ModelCall
 from core.llm.request import ChatRequest, Stream
+from core.llm.telemetry import ModelCall
 from core.messages.events import MessageFinished, TextDelta
 from core.messages.message import USER, Message
 from core.messages.transcript import Transcript

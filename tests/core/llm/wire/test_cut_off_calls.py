@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from core.llm.wire.dashscope_chunks import DashScopeReader
-from core.llm.wire.openai_chunks import ChunkReader
+from core.llm.wire.dashscope import DashScopeReader
+from core.llm.wire.openai import ChunkReader
 from core.messages.events import CallDelta, MessageFinished
 
 CALL = {"index": 0, "id": "1", "type": "function", "function": {"name": "f", "arguments": '{"path": "/home/a'}}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
-from core.llm.wire.dashscope_chunks import DashScopeReader
+from core.llm.wire.dashscope import DashScopeReader
 from core.messages.events import (
     CallDelta,
     CallStarted,

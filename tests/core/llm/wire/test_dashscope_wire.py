@@ -5,7 +5,7 @@ from __future__ import annotations
 from core.llm.request import ChatRequest, Lang
 from core.llm.wire import dashscope
 from core.llm.wire.dashscope import body_json, parameters_json
-from core.llm.wire.turns import nothing, turns
+from core.llm.wire.turns import text_only, turns
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message
 
@@ -17,7 +17,7 @@ def sees(item: ContentItem) -> bool:
 
 
 def messages_json(messages, takes):
-    return dashscope.messages_json(turns(messages, takes or nothing), listed=takes is not None)
+    return dashscope.messages_json(turns(messages, takes or text_only), listed=takes is not None)
 
 
 def test_a_question_of_text():

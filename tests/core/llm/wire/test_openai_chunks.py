@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
-from core.llm.wire.openai_chunks import ChunkReader
+from core.llm.wire.openai import ChunkReader
 from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageFinished, ReasoningDelta, TextDelta
 from core.messages.message import Usage
 from core.messages.transcript import Transcript

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.llm.wire.sse import EventLines
+from core.llm.wire.reading import EventLines
 
 STREAM = (
     ': hello\n\ndata: {"a": "你好"}\n\nevent: message\nid: 7\ndata: one\ndata: two\r\n\r\n'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.llm.request import Lang
-from core.llm.wire.turns import nothing, turns
+from core.llm.wire.turns import text_only, turns
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message
 
@@ -19,7 +19,7 @@ def result(name: str, text: object, call_id: str = "") -> Message:
     return Message(FUNCTION, text, name=name, extra={"function_id": call_id} if call_id else None)  # pyright: ignore[reportArgumentType]
 
 
-def told(messages, takes=nothing, lang: Lang = "en"):
+def told(messages, takes=text_only, lang: Lang = "en"):
     return [
         (turn.role, turn.text, [tuple(c) for c in turn.calls], turn.call_id) for turn in turns(messages, takes, lang)
     ]
@@ -48,7 +48,7 @@ def test_text_and_calls_of_the_assistant_are_one_turn_and_results_keep_their_ids
 
 
 def test_calls_without_ids_get_their_own_and_results_find_them_by_name():
-    written = turns([Message(USER, "q"), call("a"), call("a"), result("a", "1"), result("a", "2")], nothing)
+    written = turns([Message(USER, "q"), call("a"), call("a"), result("a", "1"), result("a", "2")], text_only)
     first, second = written[1].calls
     assert first.call_id != second.call_id
     assert [(turn.call_id, turn.text) for turn in written[2:]] == [(first.call_id, "1"), (second.call_id, "2")]

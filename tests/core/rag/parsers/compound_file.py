@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import struct
 
-from core.rag.parsers.compound import SIGNATURE
-
+SIGNATURE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 FREE = 0xFFFFFFFF
 """A sector that nobody uses."""
 _END, _TABLE = 0xFFFFFFFE, 0xFFFFFFFD
@@ -39,7 +38,10 @@ def compound(streams: dict[str, bytes]) -> bytes:
         *((name, 2, starts[name], len(data)) for name, data in streams.items()),
     ]:
         title = name.encode("utf-16-le") + b"\0\0"
-        entries += title.ljust(64, b"\0") + struct.pack("<HBB", len(title), kind, 1) + b"\xff" * 12 + bytes(36)
+        number = len(entries) // 128
+        following = number + 1 if 0 < number < len(streams) else FREE  # a tree with right branches alone
+        links = struct.pack("<III", FREE, following, FREE if number else 1)
+        entries += title.ljust(64, b"\0") + struct.pack("<HBB", len(title), kind, 1) + links + bytes(36)
         entries += struct.pack("<IQ", start, size)
     directory = put(entries)
     tables = -(-(len(sectors) + 8) // 128)

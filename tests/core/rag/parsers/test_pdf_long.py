@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.rag.document import Block, PageShape
-from core.rag.parsers import pdf_blocks
+from core.rag.parsers import pdf_mupdf
 from core.rag.parsers.pdf import PdfParser
 from core.rag.parsers.process import Limits, Parsed, stream
 
@@ -40,13 +40,13 @@ def long_pdf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_first_pages_come_before_the_last_are_read(long_pdf: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pages: list[int] = []
-    whole = pdf_blocks.page_of
+    whole = pdf_mupdf.page_of
 
     def watched(document: Any, number: int) -> Any:
         pages.append(number)
         return whole(document, number)
 
-    monkeypatch.setattr(pdf_blocks, "page_of", watched)
+    monkeypatch.setattr(pdf_mupdf, "page_of", watched)
     found = PdfParser().parse(long_pdf, "long.pdf")
     first = next(one for one in found if isinstance(one, Block))
     assert first.page == 1

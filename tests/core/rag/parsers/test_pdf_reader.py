@@ -16,7 +16,7 @@ from core.errors import SettingsError
 from core.rag.config import RAGConfig
 from core.rag.document import Block
 from core.rag.library import Library
-from core.rag.parsers.pdfium import PdfiumParser
+from core.rag.parsers.pdf_pdfium import PdfiumParser
 
 ROOT = Path(__file__).parents[4]
 
@@ -40,8 +40,8 @@ def test_pymupdf_is_not_loaded_by_who_cannot_take_its_licence(make_pdf: Callable
     script.write_text(
         "import sys\nfrom pathlib import Path\n"
         "sys.modules['pymupdf'] = None\n"
-        "from core.rag.parsers.catalog import PARSER_REGISTRY, drawer_of, parser_for\n"
-        "from core.rag.parsers.pdfium_file import picture\n"
+        "from core.rag.parsers.catalog import PARSER_REGISTRY, renderer_of, parser_for\n"
+        "from core.rag.parsers.pdf_pdfium import picture\n"
         f"path = Path({str(path)!r})\n"
         "parser, _ = parser_for('a.pdf', path.read_bytes(), 'pypdfium2')\n"
         "found = list(PARSER_REGISTRY[parser]().parse(path, 'a.pdf'))\n"

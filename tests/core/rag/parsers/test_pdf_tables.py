@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.rag.document import Block, Rectangle
-from core.rag.parsers.pdf_tables import tables as find_tables
+from core.rag.parsers.pdf_tables import ruled_tables
 from core.rag.parsers.process import Parsed
 
 Read = Callable[..., Parsed]
@@ -118,7 +118,7 @@ def test_words_that_cannot_be_seen_leave_their_field_empty() -> None:
     drawn += [(45 * n, 0, 45 * n, 20) for n in range(3)]
     seen = [(2.0, 2.0, 9.0, 8.0, "a"), (50.0, 2.0, 60.0, 8.0, "\u200b"), (52.0, 2.0, 60.0, 8.0, "b")]
     seen += [(2.0, 12.0, 9.0, 18.0, "春"), (10.0, 12.0, 19.0, 18.0, "眠"), (50.0, 12.0, 60.0, 18.0, "c")]
-    ((place, block),) = find_tables(drawn, lambda: seen, 1)
+    ((place, block),) = ruled_tables(drawn, lambda: seen, 1)
     assert block.cells == (("a", "b"), ("春眠", "c"))
     assert place == (0, 0, 90, 20)
 
@@ -182,3 +182,83 @@ def test_a_map_of_many_lines_is_no_table_and_costs_little(read_pdf: Read, made: 
         page.insert_text((60, 40), "A map", fontsize=11)
 
     assert [block.text for block in read_pdf(made(draw)).blocks] == ["A map"]
+
+
+TOWNS = (
+    ("Country", "People", "Capital"),
+    ("Austria", "8.9", "Vienna"),
+    ("Czech Republic", "10.7", "Prague"),
+    ("Finland", "5.5", "Helsinki"),
+)
+ACROSS = (60, 200, 320)
+
+
+@pytest.fixture
+def page(tmp_path: Path, read_pdf: Read) -> Callable[[Callable[[Any], None]], list[Block]]:
+    def page(draw: Callable[[Any], None]) -> list[Block]:
+        import pymupdf
+
+        document = pymupdf.open()
+        draw(document.new_page(width=500, height=500))
+        document.save(tmp_path / "a.pdf")
+        return read_pdf(tmp_path / "a.pdf").blocks
+
+    return page
+
+
+def words_on(page: Any) -> None:
+    page.insert_text((60, 80), "A sentence before the table, as long as sentences are.", fontsize=10)
+    for row, texts in enumerate(TOWNS):
+        for x, text in zip(ACROSS, texts, strict=True):
+            page.insert_text((x, 120 + 16 * row), text, fontsize=10)
+    page.insert_text((60, 220), "A sentence after it, which is no part of it.", fontsize=10)
+
+
+def rules(page: Any) -> None:
+    for y in (106, 124, 174):
+        page.draw_line((60, y), (380, y), width=0.6)
+
+
+def test_rows_between_rules_are_a_table(page: Callable[..., list[Block]]) -> None:
+    def draw(paper: Any) -> None:
+        words_on(paper)
+        rules(paper)
+
+    before, table, after = page(draw)
+    assert (before.kind, table.kind, after.kind) == ("paragraph", "table", "paragraph")
+    assert table.cells == TOWNS
+    assert table.rectangle
+    assert table.rectangle[0] == pytest.approx(60, abs=2)
+    assert table.rectangle[1] == pytest.approx(110, abs=4)
+    assert table.rectangle[3] == pytest.approx(171, abs=4)
+    start = table.text.index("Prague")
+    assert table.rectangles_of(start, start + 6)[0][1] == pytest.approx(142, abs=4)
+
+
+def test_words_with_gaps_alone_are_no_table(page: Callable[..., list[Block]]) -> None:
+    found = page(words_on)
+    assert [block.kind for block in found if block.kind == "table"] == []
+    assert "Helsinki" in " ".join(block.text for block in found)
+
+
+def test_columns_of_prose_between_rules_are_no_table(page: Callable[..., list[Block]]) -> None:
+    def draw(paper: Any) -> None:
+        for line in range(6):
+            paper.insert_text((60, 120 + 14 * line), "several words_on of prose in a line", fontsize=9)
+            paper.insert_text((260, 120 + 14 * line), "and several more in the other one", fontsize=9)
+        for y in (100, 210):
+            paper.draw_line((50, y), (450, y))
+
+    assert "table" not in {block.kind for block in page(draw)}
+
+
+def test_a_row_with_blank_fields_keeps_its_columns(page: Callable[..., list[Block]]) -> None:
+    def draw(paper: Any) -> None:
+        rules(paper)
+        for row, texts in enumerate((("a1", "b1", "c1"), ("a2", "", "c2"), ("", "b3", "c3"))):
+            for x, text in zip(ACROSS, texts, strict=True):
+                if text:
+                    paper.insert_text((x, 120 + 16 * row), text, fontsize=10)
+
+    (table,) = [block for block in page(draw) if block.kind == "table"]
+    assert table.cells == (("a1", "b1", "c1"), ("a2", "", "c2"), ("", "b3", "c3"))

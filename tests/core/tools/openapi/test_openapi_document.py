@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from core.agents.given_tools import tools_from
+from core.agents.tools import tools_from
 from core.errors import SettingsError
 from core.tools.approval import Policy
 from core.tools.openapi.as_tools import ApiTool, tools_of

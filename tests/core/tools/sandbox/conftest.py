@@ -30,6 +30,12 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("sandbox")
 
 
+@pytest.fixture(autouse=True)
+def watched_closely(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a kernel takes is looked at more often than outside of tests."""
+    monkeypatch.setattr("core.tools.sandbox.kernel._WATCH", 0.1)
+
+
 @pytest.fixture(params=DRIVERS)
 def driver(request: pytest.FixtureRequest) -> str:
     return request.param

@@ -62,13 +62,14 @@ async def test_c26_what_comes_out_is_bytes_and_is_never_unpacked(opened: Callabl
         assert not mark.exists()
 
 
-async def test_a_killed_parlour_takes_its_kernels_along(driver: str) -> None:
+async def test_a_killed_parlour_takes_its_kernels_along(driver: str, known: Path) -> None:
     program = f"""
 import asyncio, os
+from pathlib import Path
 from core.tools.sandbox.kernels import Kernels
 
 async def main():
-    kernels = Kernels(wanted={driver!r}, ahead=False)
+    kernels = Kernels(wanted={driver!r}, known=Path({str(known / driver)!r}), ahead=False)
     choice = await kernels.chosen()
     if choice.driver:
         await kernels.run("a", "1")

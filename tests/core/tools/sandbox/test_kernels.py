@@ -369,7 +369,10 @@ async def test_c29_an_endless_cell_is_interrupted_and_the_next_works(driver: str
         assert (await kernels.run("a", "x")).text == "1"
 
 
-async def test_c29_a_cell_that_does_not_listen_is_ended(driver: str, opened: Callable[..., Any]) -> None:
+async def test_c29_a_cell_that_does_not_listen_is_ended(
+    driver: str, opened: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("core.tools.sandbox.kernel._INTERRUPT", 0.5)
     async with opened(driver) as kernels:
         if kernels is None:
             return
@@ -377,7 +380,7 @@ async def test_c29_a_cell_that_does_not_listen_is_ended(driver: str, opened: Cal
         began = time.monotonic()
         deaf = "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\nwhile True:\n    pass"
         result = await kernels.run("a", deaf, timeout=0.5)
-        assert time.monotonic() - began < 5.5
+        assert time.monotonic() - began < 3
         assert result.lost
         assert "did not stop when asked. All variables are lost" in result.text
         assert (await kernels.run("a", "2 + 2")).text.endswith("gone.)\n4")

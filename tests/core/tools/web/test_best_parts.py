@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as some
 
-from core.rag.sentences import count_tokens
+from core.rag.prose import count_tokens
 from core.tools.web.best_parts import Chosen, best_parts
 
 PARTS = ["Bananas are yellow fruit.", "The model was trained for 3.5 days.", "模型训练了三天半。", "Attention is all."]

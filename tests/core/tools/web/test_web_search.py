@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from core.errors import BadArgumentsError, SettingsError
+from core.rag.citations import CitingStream
 from core.rag.document import Passage
-from core.rag.evidence import CitingStream
 from core.tools.builtin.web_search import WebSearch
 
 pytestmark = pytest.mark.anyio

@@ -1,0 +1,103 @@
+"""Checks the arguments of agents and replies: whole numbers in bounds, and misspelt keywords."""
+
+from __future__ import annotations
+
+import inspect
+from difflib import SequenceMatcher
+from typing import TYPE_CHECKING, Any, Final
+
+from core.errors import SettingsError
+from core.tools.approval import Guard, Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from core.tools.base import BaseTool
+
+
+def whole_number(field: str, given: object, least: int, most: int | None = None) -> int:
+    """`given`, if it is a whole number from `least` to `most`, both included.
+
+    Raises:
+        SettingsError: It is no whole number, or out of bounds.
+    """
+    if type(given) is int and least <= given and (most is None or given <= most):
+        return given
+    bounds = f"{least} or more" if most is None else f"{least} to {most}"
+    raise SettingsError(f"{field} must be {bounds}, as a whole number, not {given!r}.")
+
+
+_ALWAYS: Final = ("approval", "knowledge", "lang", "progress")
+_NEAR: Final = 0.82
+_APPROVAL: Final = ("approval", "approve")  # it decides what may run, so its likely names are caught, too
+_NEAR_APPROVAL: Final = 0.8
+_HOOKS: Final = ("_stream_reply", "_run")
+_NO_NAMES: Final = frozenset({"self", "messages", "kwargs"})
+
+
+def check_keywords(
+    agent: object, tools: Iterable[BaseTool], given: Mapping[str, Any], known: Iterable[str] = ()
+) -> None:
+    """Refuse a keyword that is almost one that the reply takes; any other unknown one is for the tools.
+
+    Args:
+        agent: The agent; the keywords of its hooks are known.
+        tools: Its tools; the keywords of their `call` are known, too.
+        given: Names and values.
+        known: Further keywords of the caller.
+
+    Raises:
+        SettingsError: A keyword is misspelt, or a guard or policy is given under another one than `approval`; the
+            hint has the right one. Or `lang` is neither `en` nor `zh`.
+    """
+    if (lang := given.get("lang")) and lang not in ("en", "zh"):
+        raise SettingsError(f"lang cannot be {lang!r}.", hint="Give en or zh.", name="lang")
+    for name, meant in _misspelt(agent, tools, given, known).items():
+        said = f"A reply of {type(agent).__name__} has no argument {name!r}."
+        raise SettingsError(said, hint=f"Did you mean {meant!r}?", name=name, meant=meant)
+
+
+def accepted_keywords(agent: object, given: Mapping[str, Any]) -> dict[str, Any]:
+    """The keywords that another agent may pass on to this one: without those that it would refuse as misspelt."""
+    tools: Mapping[str, BaseTool] = getattr(agent, "function_map", {})
+    wrong = _misspelt(agent, tools.values(), given)
+    return {name: value for name, value in given.items() if name not in wrong}
+
+
+def _misspelt(
+    agent: object, tools: Iterable[BaseTool], given: Mapping[str, Any], known: Iterable[str] = ()
+) -> dict[str, str]:
+    """Misspelt keywords, each with the one that is meant."""
+    if not given:
+        return {}
+    ours = {*_ALWAYS, *known, *_parameter_names(getattr(type(agent), hook, None) for hook in _HOOKS)}
+    unknown = given.keys() - ours
+    if unknown:
+        unknown -= _parameter_names(tool.call for tool in tools)
+    meant = {name: _suggestion(name, given[name], ours) for name in sorted(unknown)}
+    return {name: one for name, one in meant.items() if one}
+
+
+def _suggestion(name: str, value: object, ours: Iterable[str]) -> str:
+    if isinstance(value, Guard | Policy):
+        return "approval"
+    written = name.lower().strip("_")
+    if max(_similarity(written, one) for one in _APPROVAL) >= _NEAR_APPROVAL:
+        return "approval"
+    nearest = max(sorted(ours), key=lambda one: _similarity(written, one))
+    return nearest if _similarity(written, nearest) >= _NEAR else ""
+
+
+def _similarity(written: str, name: str) -> float:
+    return SequenceMatcher(None, written, name).ratio()
+
+
+def _parameter_names(functions: Iterable[Any]) -> set[str]:
+    """The names of the functions' parameters that can be given by keyword."""
+    names: set[str] = set()
+    for function in functions:
+        if function is None:
+            continue
+        parameters = inspect.signature(function).parameters.values()
+        names |= {one.name for one in parameters if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)}
+    return names - _NO_NAMES

@@ -1,0 +1,1 @@
+"""DashScope in its own protocol."""

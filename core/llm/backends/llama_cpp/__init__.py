@@ -1,0 +1,1 @@
+"""Models that llama.cpp runs in this process."""

@@ -1,0 +1,218 @@
+"""`LlamaCppModel`: the built-in model, run by llama.cpp in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import psutil
+from platformdirs import user_cache_path
+from pydantic import BaseModel, ConfigDict, Field
+
+from core.errors import ModelServiceError, SettingsError
+from core.llm.backends.llama_cpp.server import LlamaServer, Shape, SharedLlama
+from core.llm.backends.llama_cpp.wire import LlamaReply, question_body
+from core.llm.backends.local import answers
+from core.llm.base import BaseChatModel
+from core.llm.gguf import read_gguf
+from core.llm.validation import read_config
+from core.llm.weights import WeightStore
+from core.llm.weights_catalog import Weights, named, suited
+from core.messages.events import MessageStarted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from core.llm.request import ChatRequest, Lang, Progress, Stream
+
+_CONTEXT: Final = 8_192
+_REPLY_TOKENS: Final = 1_024
+_LARGE: Final = 2_000_000_000  # bytes: about three billion weights at four bits each
+_WHO: Final[Mapping[Lang, str]] = {
+    "en": "You are Parlour's built-in assistant: {model}, a small language model made by {maker}, running on the "
+    "user's own computer. Be friendly, brief and honest.",
+    "zh": "你是 Parlour 的内置助手：{model}，由{maker}开发的小型语言模型，在用户自己的电脑上运行。"
+    "请友好、简短、诚实地回答。",
+}
+_WHO_UNKNOWN: Final[Mapping[Lang, str]] = {
+    "en": "You are Parlour's built-in assistant: {model}, a language model running on the user's own computer. "
+    "Be friendly, brief and honest.",
+    "zh": "你是 Parlour 的内置助手：{model}，在用户自己的电脑上运行的语言模型。请友好、简短、诚实地回答。",
+}
+
+
+class LlamaCppConfig(BaseModel):
+    """The settings of this back end; unknown ones are ignored."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    weights: Path | None = None
+    weights_dir: Path = Field(default_factory=lambda: user_cache_path("parlour", appauthor=False) / "weights")
+    context: int = Field(default=_CONTEXT, ge=512)
+    threads: int = Field(default=0, ge=0)
+    parallel: int = Field(default=2, ge=1, le=16)
+    small: bool | None = None
+
+
+class LlamaCppModel(BaseChatModel):
+    """A model that runs inside Parlour, fetched and loaded on first use or by `prepare`.
+
+    Models with the same file and shape share it in memory.
+
+    Args:
+        cfg: `model`: the name of known weights (`qwen2.5-coder-0.5b`, `qwen2.5-coder-1.5b`, `smollm2-135m`) or the
+            path of a GGUF file; by default, what suits the machine. `weights_dir`: where known weights are kept.
+            `context`: tokens at once; `threads`: of the processor (0: by the number of cores); `parallel`: answers at
+            once; `small`: whether tool calls need a JSON schema to constrain them (by default, decided by file size; a
+            larger model gets tools through the `nous` template); `generate_cfg`.
+
+    Raises:
+        SettingsError: A value is wrong, or the name is unknown.
+    """
+
+    model_type = "llama_cpp"
+    in_process = True
+    tokens_per_message = 5  # the marks around each: the context is small and must not overflow
+    small = True
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self._config = read_config(LlamaCppConfig, self.cfg)
+        self._file = self._config.weights or (Path(self.model) if self.model.lower().endswith(".gguf") else None)
+        self._choices = () if self._file else self._weights()
+        self._describe(self._choices[0] if self._choices else None)
+        self.small = _is_small(self._file) if self._config.small is None else self._config.small
+        context = min(self._config.context, _context_of(self._file) or self._config.context)
+        self.generate_cfg.setdefault("max_tokens", min(_REPLY_TOKENS, context // 4))
+        room = context - int(self.generate_cfg["max_tokens"])
+        self.generate_cfg.setdefault("max_input_tokens", room * 9 // 10)  # counting is an estimate
+        self._server: SharedLlama | None = None
+        self._loading = threading.Lock()
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether the model is in memory."""
+        return self._server is not None
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Fetch and load the weights.
+
+        Args:
+            progress: Called with bytes, from another thread.
+
+        Raises:
+            ModelServiceError: They cannot be fetched, or not be loaded; the key says which.
+            NoSpaceError: The disk has no room for them.
+        """
+        if self._server is not None:
+            return
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(self._load, progress, stop)
+        finally:
+            stop.set()
+
+    async def aclose(self) -> None:
+        """Stop all replies, and free the memory unless another model shares it."""
+        server, self._server = self._server, None
+        if server is not None:
+            await asyncio.to_thread(server.close)
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        yield MessageStarted()
+        await self.prepare()
+        server = self._server
+        if server is None:
+            raise ModelServiceError(message="The model was just closed.", key="model_not_ready")
+        reply = LlamaReply(request)
+        async with aclosing(answers(server.ask, question_body(request, self._who[request.lang]))) as chunks:
+            async for chunk in chunks:
+                for event in reply.feed(chunk):
+                    yield event
+        for event in reply.close():
+            yield event
+
+    # -- weights ------------------------------------------------------------------------------------------------------
+
+    def _weights(self) -> tuple[Weights, ...]:
+        if self.model:
+            return (named(self.model),)
+        return suited(_cores(), psutil.virtual_memory().available)
+
+    def _describe(self, weights: Weights | None) -> None:
+        if weights is not None:
+            self.model = weights.name
+        name = weights.label if weights else self._file.stem if self._file else self.model
+        self.label = f"{name}, built in"
+        who = _WHO if weights else _WHO_UNKNOWN
+        maker = weights.maker if weights else {"en": "", "zh": ""}
+        self._who = {lang: words.format(model=name, maker=maker[lang]) for lang, words in who.items()}
+
+    def _load(self, progress: Callable[[Progress], None] | None, stop: threading.Event) -> None:
+        with self._loading:
+            if self._server is not None:
+                return
+            path, limit = self._fetch(progress, stop)
+            shape = Shape(min(self._config.context, limit), self._config.threads or _threads(), self._config.parallel)
+            try:
+                self._server = SharedLlama(path, shape, LlamaServer)
+            except RuntimeError as error:
+                raise ModelServiceError(
+                    error,
+                    message=f"The model file {path.name} cannot be loaded.",
+                    hint="Check that it is a GGUF file and that memory is enough.",
+                    key="weights_not_loaded",
+                ) from error
+
+    def _fetch(self, progress: Callable[[Progress], None] | None, stop: threading.Event) -> tuple[Path, int]:
+        """The file and its longest context: of the first choice that can be fetched."""
+        if self._file is not None:
+            if not self._file.is_file():
+                raise SettingsError(f"There is no model file {str(self._file)!r}.", hint="Check the path.")
+            facts = read_gguf(self._file, whole=True)
+            return self._file, facts.context or self._config.context
+        store = WeightStore(self._config.weights_dir)
+        failed: ModelServiceError | None = None
+        for weights in self._choices:
+            try:
+                path = store.fetch(weights, progress, stop)
+            except ModelServiceError as error:
+                failed = failed or error
+            else:
+                self._describe(weights)
+                return path, weights.context
+        raise failed or ModelServiceError(message="There is no model to load.")
+
+
+def _is_small(file: Path | None) -> bool:
+    """Whether a model is too small to call tools without a schema that constrains it; all known weights are."""
+    try:
+        return file is None or file.stat().st_size < _LARGE
+    except OSError:
+        return True
+
+
+def _context_of(file: Path | None) -> int:
+    """The longest context of a file; 0 where it cannot be read, which `prepare` will report."""
+    try:
+        return read_gguf(file).context if file else 0
+    except (OSError, ModelServiceError):
+        return 0
+
+
+def _cores() -> int:
+    """Physical cores that this process may use."""
+    real = psutil.cpu_count(logical=False) or 1
+    try:
+        return min(real, len(psutil.Process().cpu_affinity() or [0] * real))
+    except AttributeError:  # macOS does not say
+        return real
+
+
+def _threads() -> int:
+    """One on up to two cores, where two would contend; else all but one, at most eight."""
+    cores = _cores()
+    return 1 if cores <= 2 else min(cores - 1, 8)

@@ -1,0 +1,1 @@
+"""Services that speak the OpenAI protocol."""

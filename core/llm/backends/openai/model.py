@@ -1,0 +1,305 @@
+"""`OpenAIModel`: any service that speaks the OpenAI protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from contextlib import AsyncExitStack, aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, Final
+from urllib.parse import urlsplit
+
+import httpx2
+import openai
+
+from core.bridge.awake import awake_timeout
+from core.errors import ModelServiceError, SettingsError
+from core.llm.backends.http_clients import CONNECT_SECONDS
+from core.llm.backends.openai.errors import NO_CALLS, VENDOR_ERRORS, Translator
+from core.llm.backends.openai.service import OFFICIAL, OpenAIConfig, address_of, client_pool, dashscope_key, default_key
+from core.llm.backends.timeouts import AFTER_END_SECONDS, FIRST_BYTE_SECONDS, IdleTimeout, Limits
+from core.llm.base import BaseChatModel
+from core.llm.layers.call_prompting import native_first
+from core.llm.media import inlined
+from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on
+from core.llm.service import Service, account_mark, service_of
+from core.llm.validation import read_config
+from core.llm.wire.openai import ChunkReader, Json, Senses, messages_json, settings_json
+from core.llm.wire.reading import one_event
+from core.llm.wire.tools import ToolNames, checked_functions
+from core.messages.events import MessageStarted
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Hashable, Mapping
+
+    from openai import RequestOptions
+
+_SEES: Final = re.compile(
+    r"gpt-4o|gpt-4\.1|gpt-5|\bo[134]\b|vl\b|-vl|vision|gemma-?3|llava|pixtral|claude|gemini|qvq|omni|minicpm-v|internvl"
+    r"|llama-?4",
+    re.IGNORECASE,
+)
+_HEARS: Final = re.compile(r"gpt-4o(?:-mini)?-audio|gpt-audio|omni|voxtral|qwen\d?-audio|gemini", re.IGNORECASE)
+_WATCHES: Final = re.compile(r"qwen.*vl|vl.*qwen|qvq|omni|minicpm-v|internvl|gemini", re.IGNORECASE)
+_NO_STREAM: Final = re.compile(
+    r'"param":\s*"stream"|verified to stream|(?:stream|streaming) (?:is|are) not supported|not support stream',
+    re.IGNORECASE,
+)
+
+
+class OpenAIModel(BaseChatModel):
+    """A model behind an OpenAI-compatible service.
+
+    Tools go through the service's own calling where `generate_cfg["use_raw_api"]` is true, or where nothing is said
+    and the service is OpenAI's own; any other service gets them in the prompt, which every model understands.
+
+    Args:
+        cfg: `model`, `model_server` (= `base_url`, `api_base`), `api_key`, `generate_cfg`, `default_headers`, and
+            `vision`, `audio`, `video`: whether the model sees pictures, hears recordings and watches videos (worked
+            out from its name where they are left out).
+
+    Raises:
+        SettingsError: A value is wrong; the message names it and never shows a key.
+    """
+
+    model_type = "openai"
+    default_model = "gpt-5-mini"
+    config_class: ClassVar[type[OpenAIConfig]] = OpenAIConfig
+    usual_address: ClassVar[str] = OFFICIAL
+    service_address: ClassVar[str] = OFFICIAL
+    always_sees: ClassVar[bool] = False
+    always_hears: ClassVar[bool] = False
+    always_native: ClassVar[bool] = False
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    pool = staticmethod(client_pool)
+
+    def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
+        super().__init__(cfg)
+        self._reached = ""
+        self._config = config = read_config(self.config_class, self.cfg)
+        self._base_url = self._address(config)
+        self._api_key = config.api_key.get_secret_value() if config.api_key else self._default_key()
+        address = self._base_url or self.usual_address
+        host = urlsplit(address).hostname or address
+        self.label = f"{self.model} · {host}"
+        official = self.always_native or host == urlsplit(OFFICIAL).hostname
+        native = official and "fncall_prompt_type" not in self.generate_cfg
+        self.native_calls = is_on(self.generate_cfg.get("use_raw_api", native))
+        sees = self.always_sees or bool(_SEES.search(self.model))
+        self.support_multimodal_input = sees if config.vision is None else config.vision
+        hears = self.always_hears or bool(_HEARS.search(self.model))
+        self.support_audio_input = hears if config.audio is None else config.audio
+        watches = self.always_sees or bool(_WATCHES.search(self.model))
+        watches = watches and self.support_multimodal_input
+        self.support_video_input = watches if config.video is None else config.video
+        self._senses = Senses(self.support_multimodal_input, self.support_audio_input, self.support_video_input)
+        self._translator = Translator(address, self._api_key or "", self.model)
+        self._quirks = Quirks()
+
+    def _address(self, config: OpenAIConfig) -> str | None:
+        """The service's address; `None` leaves it to the SDK: its environment variable, else OpenAI's own."""
+        return address_of(config.base_url)
+
+    def _default_key(self) -> str | None:
+        """The key where the settings have none; `None` leaves it to the SDK's environment variable."""
+        return dashscope_key(self._base_url)
+
+    async def prepare(self, progress: Callable[[Progress], None] | None = None) -> None:
+        """Load what the first request needs, in a thread; nothing is sent."""
+        del progress  # nothing is fetched
+        await self.pool().prepare()
+        await asyncio.to_thread(self.count_tokens, self.label)
+
+    async def aclose(self) -> None:
+        """Close this loop's connections, unless another model uses them."""
+        await self.pool().release(self)
+
+    def stream(self, request: ChatRequest) -> Stream:
+        """As for every model; tools move into the prompt if the service turns out to have no tool calling."""
+        checked_functions(request.functions)  # before any layer puts them into the prompt
+        ask = partial(super().stream, request)
+        return native_first(self, ask, NO_CALLS) if self.native_calls and request.functions else ask()
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        limits = Limits.of(request, here=self.service.here)
+        names = ToolNames(str(function.get("name")) for function in checked_functions(request.functions))
+        reader = ChunkReader(call_ids(request.messages), names)
+        body = await self._body(request, names)
+        yield MessageStarted()
+        try:
+            async with AsyncExitStack() as stack:
+                async with awake_timeout(limits.first):  # for everything before the first byte together
+                    response = await self._send(stack, body, limits)
+                    if request.notes is not None:
+                        request.notes.response_id = response.headers.get("x-request-id")
+                    pieces = await stack.enter_async_context(aclosing(await self._body_of(response)))
+                    piece = await anext(pieces, None)
+                idle = stack.enter_context(IdleTimeout())
+                while piece is not None:
+                    for event in reader.feed(piece):
+                        yield event
+                    piece = None if reader.over else await idle.next(pieces, limits.idle)
+                if reader.error:
+                    raise self._translator.in_stream(reader.error, spoke=reader.spoke)
+                for event in reader.close():
+                    yield event
+                await _drain(pieces)
+            if not reader.done:
+                raise self._translator.ended_early(spoke=reader.spoke, foreign=reader.foreign)
+        except openai.APIStatusError as error:
+            # The vendor's error is left out of the traceback: it may show the key.
+            raise self._with_details(self._translator.translated(error)) from None
+        except VENDOR_ERRORS as error:
+            raise self._with_details(self._translator.translated(error, spoke=reader.spoke)) from error
+        except ModelServiceError as error:
+            raise self._with_details(error) from error.__cause__
+
+    def _with_details(self, error: ModelServiceError) -> ModelServiceError:
+        """The error, with host and model among its details."""
+        error.details |= self._translator.about
+        return error
+
+    async def _body(self, request: ChatRequest, names: ToolNames) -> Json:
+        messages = await inlined(request.messages, self._senses.takes)
+        return {
+            "model": self.model,
+            "messages": messages_json(messages, self._senses, request.lang, names),
+            **self.defaults,
+            **settings_json(request, names),
+        }
+
+    async def _client(self) -> openai.AsyncOpenAI:
+        client = await self.pool().client(self, self._client_key(), self._make_client)
+        self._translator.learn(client.api_key)
+        self._reached = str(client.base_url)
+        return client
+
+    @property
+    def service(self) -> Service:
+        """Where the model is: as the vendor's client resolved it, once there is one."""
+        return service_of(
+            {"base_url": self._reached} if self._reached else self.cfg, self.model_type, self.service_address
+        )
+
+    async def account(self) -> str:
+        """As for every model, with the address and key that the vendor's client resolved."""
+        try:
+            client = await self._client()
+        except openai.OpenAIError:  # no key: the request will say so
+            return await super().account()
+        return account_mark(str(client.base_url), client.api_key)
+
+    async def _connect(self) -> None:
+        try:
+            client = await self._client()
+            await client.get(
+                "/models", cast_to=httpx2.Response, options={"max_retries": 0, "timeout": FIRST_BYTE_SECONDS}
+            )
+        except openai.APIStatusError:
+            return  # it is connected, whatever it answers
+        except VENDOR_ERRORS as error:
+            raise self._with_details(self._translator.translated(error)) from error
+
+    def _client_key(self) -> Hashable:
+        """What distinguishes this service's client from others in the pool."""
+        return self._base_url, self._api_key
+
+    def _make_client(self, http: httpx2.AsyncClient) -> openai.AsyncOpenAI:
+        """The vendor's client for this service, on the shared connections."""
+        if self._api_key == "":
+            raise openai.OpenAIError("There is no api_key for this vendor.")
+        key = self._api_key
+        if key is None:
+            key = default_key(self._base_url, http)
+        return openai.AsyncOpenAI(base_url=self._base_url, api_key=key, max_retries=0, http_client=http)
+
+    async def _send(self, stack: AsyncExitStack, body: Json, limits: Limits) -> httpx2.Response:
+        client = await self._client()
+        sent = self._quirks.apply(body)
+        query = sent.pop("extra_query", None)
+        headers = {**self._config.default_headers, **sent.pop("extra_headers", {})}
+        options: RequestOptions = {
+            "headers": headers,
+            "params": query or {},
+            "timeout": httpx2.Timeout(limits.first, connect=CONNECT_SECONDS, read=None),  # `IdleTimeout` limits reading
+        }
+        try:
+            # Not `chat.completions.create`: that transforms every part of its arguments on each request.
+            response: Any = await client.post(
+                "/chat/completions", cast_to=httpx2.Response, body=sent, options=options, stream=True
+            )
+            stack.push_async_callback(response.aclose)
+            return response
+        except (openai.BadRequestError, openai.UnprocessableEntityError) as error:
+            if not self._quirks.learn(error.response.text, sent):
+                raise
+        except UnicodeEncodeError:  # a lone surrogate somewhere
+            body = json.loads(json.dumps(body, ensure_ascii=False).encode("utf-8", "replace"))
+        except (TypeError, ValueError, RecursionError) as error:
+            hint = "Give texts, numbers, lists and dicts alone."
+            raise SettingsError(f"generate_cfg cannot be sent: {error}.", hint=hint) from error
+        return await self._send(stack, body, limits)
+
+    async def _body_of(self, response: httpx2.Response) -> AsyncGenerator[bytes, None]:
+        kind = response.headers.get("content-type", "").lower()
+        if "html" in kind:
+            raise self._translator.html()
+        if "json" in kind and "event" not in kind:  # not a stream, or an error with status 200
+            return one_event(await response.aread())
+        return response.aiter_bytes()
+
+
+async def _drain(pieces: AsyncGenerator[bytes, None]) -> None:
+    """Read the few bytes after the last chunk, so that the connection can be reused."""
+    try:
+        async with asyncio.timeout(AFTER_END_SECONDS):
+            async for _ in pieces:
+                pass
+    except VENDOR_ERRORS:
+        return
+
+
+@dataclass(slots=True)
+class Quirks:
+    """Options that this service has not refused so far; each is learned from one refusal, and the request sent again.
+
+    Args:
+        usage: `stream_options.include_usage`; older servers refuse it.
+        streams: `stream`; a few models only answer at once.
+        parallel: `parallel_tool_calls`; reasoning models refuse it.
+        short_limit: `max_tokens`; OpenAI's newer models want `max_completion_tokens`.
+    """
+
+    usage: bool = True
+    streams: bool = True
+    parallel: bool = True
+    short_limit: bool = True
+
+    def apply(self, body: dict[str, Any]) -> dict[str, Any]:
+        """The body without the refused options."""
+        sent = {**body, "stream": self.streams}
+        if self.usage and self.streams:
+            sent.setdefault("stream_options", {"include_usage": True})
+        else:
+            sent.pop("stream_options", None)
+        if not self.short_limit and "max_tokens" in sent:
+            sent["max_completion_tokens"] = sent.pop("max_tokens")
+        if not self.parallel:
+            sent.pop("parallel_tool_calls", None)
+        return sent
+
+    def learn(self, refusal: str, sent: dict[str, Any]) -> bool:
+        """Learn from a refusal; true if it told something new, so that sending again may help."""
+        if "stream_options" in sent and "stream_options" in refusal:
+            self.usage = False
+        elif sent["stream"] and _NO_STREAM.search(refusal):
+            self.streams = False
+        elif "parallel_tool_calls" in sent and "parallel_tool_calls" in refusal:
+            self.parallel = False
+        elif "max_tokens" in sent and "max_completion_tokens" in refusal:
+            self.short_limit = False
+        else:
+            return False
+        return True

@@ -1,0 +1,1 @@
+"""Models of the Transformers library, run in this process."""

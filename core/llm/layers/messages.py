@@ -1,0 +1,139 @@
+"""Layers that act on the messages: invisible characters are removed, and uploads are named."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from core.llm.wire.turns import item_name
+from core.messages.content import ContentItem
+from core.messages.invisible import without_invisible
+from core.messages.message import SYSTEM, USER, Message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.llm.request import ChatRequest, Lang, Layer, ModelFacts, Source, Stream
+
+
+def visible(request: ChatRequest, below: Source) -> Stream:
+    """The layer that removes invisible characters from messages and tools; unaffected ones stay the same objects."""
+    messages = tuple(_visible_message(message) for message in request.messages)
+    if any(new is not old for new, old in zip(messages, request.messages, strict=True)):
+        request = replace(request, messages=messages)
+    functions = tuple(cast("Mapping[str, Any]", _value(function)) for function in request.functions)
+    if any(new is not old for new, old in zip(functions, request.functions, strict=True)):
+        request = replace(request, functions=functions)
+    return below(request)
+
+
+def _visible_message(message: Message) -> Message:
+    if isinstance(message.content, str):
+        text, removed = without_invisible(message.content)
+        return message.model_copy(update={"content": text}) if removed else message
+    if not any(without_invisible(item.text).removed for item in message.content if item.text):
+        return message
+    items = [ContentItem(text=without_invisible(item.text).text) if item.text else item for item in message.content]
+    return message.model_copy(update={"content": items})
+
+
+def _value(value: object) -> object:
+    """A JSON value without invisible characters, in keys too."""
+    if isinstance(value, str):
+        text, removed = without_invisible(value)
+        return text if removed else value
+    if isinstance(value, list | tuple):
+        old = cast("list[object]", value)
+        new = [_value(one) for one in old]
+        return new if any(a is not b for a, b in zip(new, old, strict=True)) else cast("object", value)
+    if isinstance(value, dict):
+        known = cast("dict[str, object]", value)
+        cleaned = {cast("str", _value(name)): _value(one) for name, one in known.items()}
+        same = len(cleaned) == len(known) and all(
+            name is old and cleaned[name] is known[old] for name, old in zip(cleaned, known, strict=True)
+        )
+        return known if same else cleaned
+    return value
+
+
+_KINDS: Final = {
+    "en": {"file": "[file]", "image": "![image]", "video": "![video]", "audio": "![audio]"},
+    "zh": {"file": "[文件]", "image": "![图片]", "video": "![视频]", "audio": "![音频]"},
+}
+_STORE: Final = "/files/"
+_UPLOADED: Final = {"en": "(Uploaded {names}) ", "zh": "（上传了 {names}）"}
+
+
+def uploads(model: ModelFacts) -> Layer:
+    """The layer that names uploads in the text of a message, and removes what the model cannot take.
+
+    Files are always removed, as no service reads them. What the model can see or hear stays, and is named too if
+    tools are on offer, so that a call can refer to it.
+    """
+
+    def takes(item: ContentItem) -> bool:
+        if item.type == "audio":
+            return model.support_audio_input
+        return item.type in {"text", "image", "video"} and model.support_multimodal_input
+
+    def layer(request: ChatRequest, below: Source) -> Stream:
+        names_all = bool(request.functions)
+        told = [with_upload_names(each, takes, request.lang, names_all=names_all) for each in request.messages]
+        if all(new is old for new, old in zip(told, request.messages, strict=True)):
+            return below(request)
+        return below(replace(request, messages=tuple(told)))
+
+    return layer
+
+
+def with_upload_names(
+    message: Message, takes: Callable[[ContentItem], bool], lang: Lang = "en", *, names_all: bool = False
+) -> Message:
+    """The message with the names of its uploads before its text; the same object if it has none.
+
+    Args:
+        message: Only user and system messages are changed.
+        takes: Whether the model takes an item as it is.
+        lang: Of the words around the names.
+        names_all: Whether to name also what the model takes.
+    """
+    if isinstance(message.content, str) or message.role not in {SYSTEM, USER} or not message.is_multimodal():
+        return message
+    kept = [item for item in message.content if item.type == "text" or takes(item)]
+    told = [item for item in message.content if item.type != "text" and (names_all or not takes(item))]
+    given = _given_names(message)
+    names = [name for item in told for name in _names(item, lang, given)]
+    words = _UPLOADED[lang].format(names=" ".join(names))
+    if not names or any(words.strip() in (item.text or "") for item in kept):
+        items = kept
+    else:
+        items = [ContentItem(text=words), *kept]
+    if all(item.type == "text" for item in items):
+        return message.model_copy(update={"content": "".join(item.text or "" for item in items)})
+    return message.model_copy(update={"content": items})
+
+
+def _given_names(message: Message) -> dict[str, str]:
+    """The names of stored files, by id."""
+    about: Any = (message.extra or {}).get("files") or ()
+    if not isinstance(about, list | tuple):
+        return {}
+    rows = [cast("Mapping[str, Any]", one) for one in cast("Sequence[object]", about) if isinstance(one, Mapping)]
+    return {str(one["id"]): str(one["name"]) for one in rows if one.get("id") and one.get("name")}
+
+
+def _names(item: ContentItem, lang: Lang, given: Mapping[str, str]) -> list[str]:
+    kind = _KINDS[lang][item.type]
+    if isinstance(item.value, list):
+        frames = [str(frame) for frame in cast("Sequence[object]", item.value)]
+        return [_name(kind, ContentItem(video=frame), given) for frame in frames if frame]
+    return [_name(kind, item, given)]
+
+
+def _name(kind: str, item: ContentItem, given: Mapping[str, str]) -> str:
+    """The kind and the name; a stored file's name comes from the message's `files`."""
+    name = item_name(item)
+    if str(item.value).startswith(_STORE) and "." not in name:
+        name = given.get(name, "")
+    return f"{kind}({name})" if name else kind.strip("!")

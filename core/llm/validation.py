@@ -1,0 +1,202 @@
+"""Validation of messages and settings before a model is asked, with hints at misspelt names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from functools import lru_cache
+from math import isfinite
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from pydantic import AliasChoices, BaseModel, ValidationError
+
+from core.errors import BadMessagesError, SettingsError
+from core.llm.request import OUR_KEYS
+from core.messages.message import SYSTEM, USER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from core.messages.message import Message
+
+_LEAST: Final[Mapping[str, float]] = {
+    "max_input_tokens": 0,
+    "max_retries": 0,
+    "request_timeout": 0.001,
+    "turn_timeout": 0,
+    "max_tokens": 1,
+    "max_completion_tokens": 1,
+    "max_new_tokens": 1,
+}
+_MEANS: Final[Mapping[str, str]] = {
+    "max_input_tokens": "0 turns the limit off",
+    "max_retries": "0 means none",
+    "request_timeout": "it is in seconds",
+    "turn_timeout": "it is in seconds, and 0 means no limit",
+}
+_SECONDS: Final = frozenset({"request_timeout", "turn_timeout"})
+_DICTS: Final = ("extra_body", "extra_headers", "extra_query")
+
+
+def no_messages() -> BadMessagesError:
+    """The error for an empty conversation."""
+    return BadMessagesError(code="400", message="There is no message to answer.", hint="Give at least one message.")
+
+
+def check_messages(messages: Sequence[Message]) -> None:
+    """Check the order of the messages.
+
+    Raises:
+        BadMessagesError: There is no message, there are two system messages, or the first other one is not the user's.
+    """
+    if not messages:
+        raise no_messages()
+    systems = sum(message.role == SYSTEM for message in messages)
+    if systems > 1:
+        raise BadMessagesError(
+            code="400",
+            message=f"There are {systems} system messages.",
+            hint="Join them into one, and put it first.",
+        )
+    first = next((message for message in messages if message.role != SYSTEM), None)
+    if first is not None and first.role != USER:
+        raise BadMessagesError(
+            code="400",
+            message=f"The conversation begins with a message of role {first.role!r}.",
+            hint="After the system message, if any, the first message must be a user's.",
+        )
+
+
+def read_settings(generate: Mapping[str, Any]) -> dict[str, Any]:
+    """A validated `generate_cfg`; limits given as text, as in configuration files, become numbers.
+
+    Raises:
+        SettingsError: A name is misspelt, the language is unknown, a dict is none, or a limit is not a number, not a
+            whole one, or too small.
+    """
+    check_generate_names(generate)
+    if (lang := generate.get("lang")) and lang not in {"en", "zh"}:
+        raise SettingsError(f"generate_cfg['lang'] cannot be {lang!r}.", hint="Give en or zh.", name="lang")
+    for name in _DICTS:
+        if not isinstance(generate.get(name) or {}, Mapping):
+            raise SettingsError(f"generate_cfg[{name!r}] must be a dict.", hint="Give names and values.", name=name)
+    limits = {
+        name: _limit(name, least, given) for name, least in _LEAST.items() if (given := generate.get(name)) is not None
+    }
+    return {**generate, **limits}
+
+
+def _limit(name: str, least: float, given: Any) -> float:
+    try:
+        number = float(given)
+    except (TypeError, ValueError):
+        number = float("nan")
+    fine = number >= least and isfinite(number)
+    if fine and name in _SECONDS:
+        return number
+    if fine and number.is_integer():
+        return int(number)
+    meaning = _MEANS.get(name, "leave it out for the service's own")
+    smallest = "more than 0" if 0 < least < 1 else f"at least {least:g}"
+    whole = "" if name in _SECONDS else "a whole number, "
+    raise SettingsError(
+        f"generate_cfg[{name!r}] cannot be {given!r}.", hint=f"Give {whole}{smallest}; {meaning}.", name=name
+    )
+
+
+MODEL_KEYS: Final = frozenset(
+    {
+        "api_base",
+        "api_key",
+        "base_url",
+        "cache_age",
+        "cache_dir",
+        "cache_size",
+        "generate_cfg",
+        "model",
+        "model_server",
+        "model_type",
+        "moderation",
+    }
+)
+"""Settings of every model; a back end adds its own."""
+
+_ELSEWHERE: Final = frozenset({"fallback", "fallbacks", "fallback_model", "fallback_models", "backup", "backups"})
+"""Settings of other libraries that Parlour lacks: they would be ignored silently."""
+
+_OURS: Final = OUR_KEYS | {"seed", "stop"}
+_THEIRS: Final = frozenset({"max_new_tokens", "max_output_tokens", "parallel_tool_calls", "speed"})
+"""Services' own settings that resemble one of ours; a test goes through the vendors' lists."""
+_NEAR: Final = 0.8
+
+
+def check_generate_names(names: Iterable[str]) -> None:
+    """Check that no name in a `generate_cfg` is a misspelling of one of ours; other names go to the service.
+
+    Raises:
+        SettingsError: One is misspelt; the hint has the right one.
+    """
+    for name in names:
+        if name not in _OURS and (meant := _near_name(name)):
+            raise _unknown("generate_cfg has", name, meant)
+
+
+def check_model_names(names: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Check that no name in a model's settings is a misspelling.
+
+    Args:
+        names: Those given.
+        known: The back end's, beside `MODEL_KEYS`.
+
+    Raises:
+        SettingsError: One is misspelt; the hint has the right one.
+    """
+    every = MODEL_KEYS | set(known)
+    for name in names:
+        if name in _ELSEWHERE and name not in every:
+            hint = "A dict is one model: catch ModelServiceError, and ask the next one."
+            raise SettingsError(f"A model has no setting {name!r}.", hint=hint, name=name)
+        if name not in every and (meant := _nearest(name, every)):
+            raise _unknown("A model has", name, meant)
+
+
+@lru_cache(maxsize=256)
+def _near_name(name: str) -> str:
+    return "" if name in _THEIRS else _nearest(name, _OURS)
+
+
+def _nearest(name: str, names: Iterable[str]) -> str:
+    near = get_close_matches(str(name).lower().replace("-", "_"), sorted(names), n=1, cutoff=_NEAR)
+    return near[0] if near else ""
+
+
+def _unknown(where: str, name: str, meant: str) -> SettingsError:
+    return SettingsError(f"{where} no setting {name!r}.", hint=f"Did you mean {meant!r}?", name=name, meant=meant)
+
+
+Config = TypeVar("Config", bound=BaseModel)
+
+
+def read_config(kind: type[Config], cfg: Mapping[str, Any]) -> Config:
+    """A model's settings as the `Config` of its back end; unknown names are ignored unless they are misspellings.
+
+    Raises:
+        SettingsError: A name is misspelt, or a value is wrong; the message does not show the value.
+    """
+    given = {name: value for name, value in cfg.items() if value is not None}
+    check_model_names(given, _names(kind))
+    try:
+        return kind.model_validate(given)
+    except ValidationError as error:
+        wrong = error.errors(include_input=False, include_url=False)[0]
+        name = ".".join(map(str, wrong["loc"]))
+        said = str(wrong["msg"]).removeprefix("Value error, ").rstrip(".")
+        hint = "Correct it in the model's settings."
+        raise SettingsError(f"The model's {name!r} is wrong: {said}.", hint=hint) from None
+
+
+def _names(kind: type[BaseModel]) -> Iterator[str]:
+    for name, field in kind.model_fields.items():
+        yield name
+        if isinstance(field.validation_alias, AliasChoices):
+            yield from (choice for choice in field.validation_alias.choices if isinstance(choice, str))

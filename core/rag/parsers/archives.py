@@ -1,0 +1,125 @@
+"""Zip packages: which document one holds, limits against decompression bombs, and one error for all damage."""
+
+from __future__ import annotations
+
+import lzma
+import zipfile
+import zlib
+from contextlib import contextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, cast
+
+from core.errors import BrokenDocumentError
+from core.rag.parsers.base import ending
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+_ENTRIES = 2_000
+_BYTES = 400 * 1024 * 1024
+_RATIO = 100
+_SMALL = 20 * 1024 * 1024  # below it no ratio is dangerous
+_TEXT_BYTES = 100 * 1024 * 1024
+_TEXTS = (".xml", ".rels", ".opf", ".ncx", ".htm", ".html", ".xhtml")
+
+_START = b"PK\x03\x04"
+_MANIFEST = "META-INF/manifest.xml"
+_FOLDERS = {"word": ".docx", "ppt": ".pptx", "xl": ".xlsx"}
+_TYPES = {b"application/epub+zip": ".epub", b"application/vnd.oasis.opendocument.spreadsheet": ".ods"}
+_ENDINGS = {**{kind: kind for kind in (*_FOLDERS.values(), *_TYPES.values())}, ".xlsm": ".xlsx", ".xlsb": ".xlsx"}
+
+
+def zip_kind(name: str, head: bytes) -> str:
+    """The usual file ending of the document in an archive, by its content, else by its name; "" for another file.
+
+    Args:
+        name: The file's name as the user knows it.
+        head: Its first bytes.
+    """
+    if not head.startswith(_START):
+        return ""
+    for entry, start in _entries(head):
+        if entry == "mimetype":
+            return next((kind for mark, kind in _TYPES.items() if head.startswith(mark, start)), "")
+        folder, _, rest = entry.partition("/")
+        if rest and folder in _FOLDERS:
+            return _FOLDERS[folder]
+    return _ENDINGS.get(ending(name), "")
+
+
+def _entries(head: bytes) -> Iterator[tuple[str, int]]:
+    """The first entries of an archive: their names, and where their bytes start."""
+    at = 0
+    while (at := head.find(_START, at)) >= 0 and at + 30 <= len(head):
+        start = at + 30 + int.from_bytes(head[at + 26 : at + 28], "little")
+        yield head[at + 30 : start].decode(errors="replace"), start + int.from_bytes(head[at + 28 : at + 30], "little")
+        at = start
+
+
+def check_zip(path: Path) -> None:
+    """Refuse an archive that is damaged or a decompression bomb.
+
+    The declared sizes can be trusted: `zipfile` never reads beyond them.
+
+    Raises:
+        BrokenDocumentError: With the key `document_too_large` for what unpacks too large.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError) as error:
+        raise BrokenDocumentError("The file is damaged: its archive cannot be opened.") from error
+    check_sizes(entries)
+
+
+def is_encrypted_package(path: Path) -> bool:
+    """Whether an OpenDocument package has encrypted parts, by its manifest; false for a damaged one."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return b"encryption-data" in archive.read(_MANIFEST)
+    except (*_ARCHIVE_ERRORS, LookupError, ValueError):
+        return False
+
+
+def check_sizes(entries: Sequence[zipfile.ZipInfo]) -> None:
+    """Refuse entries that unpack too large; errors as in `check_zip`."""
+    total = sum(entry.file_size for entry in entries)
+    packed = max(1, sum(entry.compress_size for entry in entries))
+    text = max((entry.file_size for entry in entries if entry.filename.lower().endswith(_TEXTS)), default=0)
+    bursts = total > _SMALL and total / packed > _RATIO
+    if len(entries) > _ENTRIES or total > _BYTES or text > _TEXT_BYTES or bursts:
+        raise BrokenDocumentError(
+            "The file is far larger inside than it looks.", key="document_too_large", hint="Split it into smaller ones."
+        )
+
+
+# `RuntimeError`: a part is encrypted or, as `NotImplementedError`, compressed in an unknown way.
+_ARCHIVE_ERRORS = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, OSError, RuntimeError)
+# A part that is missing, or of an unexpected kind.
+_PART_ERRORS = (LookupError, ValueError, AttributeError, TypeError)
+
+
+@contextmanager
+def package(path: Path, what: str, open_with: Callable[[str], Any], invalid: type[Exception]) -> Generator[Any]:
+    """An open Office package; damage raises one error, also while the package is read.
+
+    Args:
+        path: The file.
+        what: What to call it at the start of a sentence: "The Word document".
+        open_with: Opens it.
+        invalid: The library's own error.
+
+    Raises:
+        BrokenDocumentError: The archive is damaged, too large inside, or another kind of file.
+    """
+    check_zip(path)
+    of_xml = cast("type[Exception]", cast("Any", import_module("lxml.etree")).LxmlError)
+    try:
+        try:
+            opened = open_with(str(path))
+        except (KeyError, ValueError) as error:
+            raise BrokenDocumentError(f"{what} is another kind of file.", key="document_not_what_it_says") from error
+        yield opened
+    except (*_ARCHIVE_ERRORS, *_PART_ERRORS, of_xml, invalid) as error:
+        raise BrokenDocumentError(f"{what} is damaged.") from error

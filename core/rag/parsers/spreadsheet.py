@@ -1,0 +1,276 @@
+"""Spreadsheets (XLSX, XLSM, XLSB, XLS, ODS) through python-calamine, and tables in text files (CSV, TSV)."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from importlib import import_module
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+from core.errors import BrokenDocumentError, LockedDocumentError
+from core.rag.document import About, Block, table
+from core.rag.parsers import office_encryption
+from core.rag.parsers.archives import check_zip, is_encrypted_package, zip_kind
+from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
+from core.rag.parsers.text import decode, looks_like_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_MEDIA_TYPES = {
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".ods": "application/vnd.oasis.opendocument.spreadsheet",
+    ".xls": "application/vnd.ms-excel",
+}
+_OLD_OFFICE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
+_ROWS = 500  # in one block, so that a long sheet needs little memory at a time
+_LOOKED_AT = 5_000  # rows from which the columns of tables are told
+
+Cell: TypeAlias = str | float | bool | date | time | timedelta
+Row: TypeAlias = list[Cell]
+
+
+class WorkbookParser:
+    """Reads sheet by sheet; blank rows and columns separate tables."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """A zip with sheets, or an Excel 97 file by its name: its content looks like that of old Word files."""
+        if head.startswith(_OLD_OFFICE):
+            return _MEDIA_TYPES[".xls"] if ending(name) in {".xls", ".xlt"} else ""
+        return _MEDIA_TYPES.get(zip_kind(name, head), "")
+
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+        """A sheet is a page, its name a heading.
+
+        Raises:
+            BrokenDocumentError: It is damaged, or too large inside.
+            LockedDocumentError: It is encrypted; the detail `asks` says that a password can be given (not for ODS).
+        """
+        calamine = cast("Any", import_module("python_calamine"))
+
+        with path.open("rb") as file:
+            is_old = file.read(len(_OLD_OFFICE)) == _OLD_OFFICE
+        if not is_old:
+            check_zip(path)
+        try:
+            with calamine.CalamineWorkbook.from_path(str(path)) as book:
+                sheets = [one.name for one in book.sheets_metadata if one.typ == calamine.SheetTypeEnum.WorkSheet]
+                yield About(pages=len(sheets))
+                for number, title in enumerate(sheets, 1):
+                    yield from _sheet(book.get_sheet_by_name(title), title, number)
+        except calamine.PasswordError as error:
+            raise _locked(asks=is_old) from error
+        except BaseException as error:
+            if not isinstance(error, (calamine.CalamineError, OSError, ValueError)) and not _is_panic(error):
+                raise
+            # calamine recognises encryption only in files named .xls or .ods.
+            if office_encryption.is_encrypted(path) if is_old else is_encrypted_package(path):
+                raise _locked(asks=is_old) from error
+            raise BrokenDocumentError("The workbook is damaged.") from error
+
+
+def _is_panic(error: BaseException) -> bool:
+    """Whether calamine panicked, as at some damage: that is no `Exception`, and its class is not exported."""
+    return type(error).__name__ == "PanicException"
+
+
+def _locked(*, asks: bool) -> LockedDocumentError:
+    """The error for an encrypted workbook; passwords of OpenDocument files are not supported, so none is asked for."""
+    if not asks:
+        return LockedDocumentError("The workbook is protected by a password.", hint="Save a copy without a password.")
+    return LockedDocumentError(
+        "The workbook asks for a password.", hint="Give its password, or save a copy without one.", asks=True
+    )
+
+
+def _sheet(sheet: Any, title: str, number: int) -> Iterator[Block]:
+    if not sheet.height:
+        return
+    yield Block("heading", clean(title).strip() or str(number), number, level=1)
+    header: _Header | None = None
+    for band in _bands(filled_down(sheet)):
+        headers: list[_Header] = []
+        for rows, columns in _side_by_side(band.some):
+            titles = _titles(rows)
+            for row in rows[:titles]:
+                yield Block("paragraph", next(filter(None, map(cell_text, row))), number)
+            if body := rows[titles:]:
+                goes_on = header is not None and header.columns == columns and not titles and _has_number(body[0])
+                header = header if header and goes_on else _Header(tuple(map(cell_text, body[0])), columns)
+                headers.append(header)
+                yield from _tables(header, body if goes_on else body[1:], number)
+        while more := list(islice(band.more, _ROWS)):
+            for one in headers:
+                if rows := [row[slice(*one.columns)] for row in more if not _is_blank(row[slice(*one.columns)])]:
+                    yield from _tables(one, rows, number)
+            yield from _beside(more, headers, number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Header:
+    """The first row of a table, and the columns that it takes."""
+
+    cells: tuple[str, ...]
+    columns: tuple[int, int]
+
+
+def _tables(header: _Header, rows: list[Row], page: int) -> Iterator[Block]:
+    """A table in blocks of up to 500 rows, each with the header."""
+    for start in range(0, max(1, len(rows)), _ROWS):
+        yield table([header.cells, *(tuple(map(cell_text, row)) for row in rows[start : start + _ROWS])], page)
+
+
+def _beside(rows: list[Row], headers: list[_Header], page: int) -> Iterator[Block]:
+    """Cells beside the tables, below the rows that the columns of tables were detected in."""
+    covered = {column for one in headers for column in range(*one.columns)}
+    for row in rows:
+        if texts := [text for at, cell in enumerate(row) if at not in covered and (text := cell_text(cell).strip())]:
+            yield Block("paragraph", " | ".join(texts), page)
+
+
+def _titles(rows: list[Row]) -> int:
+    """How many of the first rows are titles of the table: text in one cell, over several columns."""
+    if len(rows[0]) == 1:
+        return int(len(rows) == 1)
+    count = 0
+    while count < len(rows) and sum(not _is_blank([cell]) for cell in rows[count]) == 1:
+        count += 1
+    return count if all(isinstance(cell, str) for row in rows[:count] for cell in row) else 0
+
+
+def filled_down(sheet: Any) -> Iterator[Row]:
+    """The rows of a sheet, with the value of vertically merged cells in each row."""
+    _, first_column = sheet.start or (0, 0)  # rows come from the top of the sheet, cells from its first column
+    spans = {
+        (top, left - first_column): bottom
+        for (top, left), (bottom, _) in sheet.merged_cell_ranges or ()
+        if bottom > top
+    }
+    starts: dict[int, list[tuple[int, int]]] = {}
+    for (top, left), bottom in spans.items():
+        starts.setdefault(top, []).append((left, bottom))
+    open_spans: dict[int, tuple[int, Cell]] = {}
+    for at, row in enumerate(sheet.iter_rows()):
+        for column, (bottom, value) in list(open_spans.items()):
+            if at > bottom:
+                del open_spans[column]
+            elif row[column] == "":
+                row[column] = value
+        for column, bottom in starts.get(at, ()):
+            if column < len(row) and row[column] != "":
+                open_spans[column] = (bottom, row[column])
+        yield row
+
+
+class _Band:
+    """Consecutive rows without a blank one: the first of them, and the rest."""
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self.some = list(islice(rows, _LOOKED_AT))
+        self.more = rows
+
+
+def _bands(rows: Iterator[Row]) -> Iterator[_Band]:
+    for row in rows:
+        if not _is_blank(row):
+            band = _Band(_run(row, rows))
+            yield band
+            for _ in band.more:  # the caller may have left rows unread
+                pass
+
+
+def _run(first: Row, rows: Iterator[Row]) -> Iterator[Row]:
+    yield first
+    for row in rows:
+        if _is_blank(row):
+            return
+        yield row
+
+
+def _is_blank(row: Sequence[Cell]) -> bool:
+    return all(cell == "" or (isinstance(cell, str) and not cell.strip()) for cell in row)
+
+
+def _side_by_side(rows: list[Row]) -> Iterator[tuple[list[Row], tuple[int, int]]]:
+    """Tables beside each other, with the columns that each takes.
+
+    A blank column alone separates no tables: the cells on its two sides must also begin or end in different rows.
+    """
+    width = max(len(row) for row in rows)
+    filled = [any(at < len(row) and not _is_blank(row[at : at + 1]) for row in rows) for at in range(width)]
+    starts = [at for at in range(width) if filled[at] and not (at and filled[at - 1])]
+    ends = [at + 1 for at in range(width) if filled[at] and not (at + 1 < width and filled[at + 1])]
+    tables: list[tuple[int, int, tuple[int, int]]] = []
+    for start, end in zip(starts, ends, strict=True):
+        at = [number for number, row in enumerate(rows) if not _is_blank(row[start:end])]
+        reach = (at[0], at[-1])
+        if tables and tables[-1][2] == reach:
+            tables[-1] = (tables[-1][0], end, reach)
+        else:
+            tables.append((start, end, reach))
+    for start, end, (first, last) in tables:
+        yield [row[start:end] for row in rows[first : last + 1]], (start, end)
+
+
+def _has_number(row: Row) -> bool:
+    return any(isinstance(cell, float | int) for cell in row)
+
+
+def cell_text(cell: Cell) -> str:
+    """A cell as a spreadsheet program would show it, as far as that is known."""
+    match cell:
+        case str():
+            return clean(cell)
+        case bool():
+            return str(cell).upper()
+        case int() | float():
+            return f"{cell:.15g}"
+        case datetime():
+            return cell.isoformat(" ").removesuffix(" 00:00:00")
+        case date() | time():
+            return cell.isoformat()
+        case _:
+            return str(cell)
+
+
+_TEXT_TYPES = {".csv": "text/csv", ".tsv": "text/tab-separated-values", ".tab": "text/tab-separated-values"}
+_CELL = 1_000_000  # letters; the library's own limit breaks honest files
+
+
+class SheetParser:
+    """Reads rows; the first is taken for the header."""
+
+    def accepts(self, name: str, head: bytes) -> str:
+        """Text whose name says that it holds rows; commas alone do not."""
+        return _TEXT_TYPES.get(ending(name), "") if looks_like_text(head) else ""
+
+    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+        """Tables of up to 500 rows, each with the header as its first."""
+        yield About()
+        text = decode(path.read_bytes())
+        csv.field_size_limit(_CELL)
+        rows = _filled(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter(text, ending(name))))
+        header = next(rows, None)
+        if header is None:
+            return
+        first = True
+        while (some := list(islice(rows, _ROWS))) or first:
+            yield table([header, *some])
+            first = False
+
+
+def _filled(rows: Iterator[list[str]]) -> Iterator[tuple[str, ...]]:
+    return (tuple(row) for row in rows if any(cell.strip() for cell in row))
+
+
+def delimiter(text: str, kind: str) -> str:
+    """The delimiter of cells: in many countries, spreadsheet programs write semicolons into a file named .csv."""
+    if kind != ".csv":
+        return "\t"
+    head = "\n".join(text.split("\n", 20)[:20])
+    counts = {mark: head.count(mark) for mark in (",", ";", "\t", "|")}
+    return max(counts, key=lambda mark: counts[mark])

@@ -1,0 +1,309 @@
+"""One conversation of an owner: asks, changes, repeats and continues; at most one reply is being written in it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from core.agents.conversation import language_of
+from core.errors import ConflictError, NotFoundError, StorageError
+from core.messages.events import ToolFinished
+from core.messages.invisible import Cleaned, without_invisible
+from core.messages.transcript import Transcript
+from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
+from core.runs.asking import with_allowances
+from core.runs.continuing import beginning_of, beginning_with
+from core.runs.log import LoggedEvent, spoken
+from core.runs.rows import events_of
+from core.runs.terms import Beginning, Terms
+from core.storage.base import busy, file_ids
+from core.storage.conversations import clean
+from core.tools.approval import Decision
+from core.workspace.turn import Turn
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.message import Message
+    from core.models.loading import ModelLoader
+    from core.rag.document import Passage
+    from core.reading.attachments import Lang
+    from core.runs.left import Left
+    from core.runs.run import Run
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+    from core.tools.approval import Policy
+    from core.workspace.services import Services
+
+
+class Conversation:
+    """What can be done in a conversation. Its runs wait for model and documents inside, where they can be stopped.
+
+    It holds nothing open, so it may be kept. Whether it is there, and its owner's, shows when something is done in it.
+
+    Args:
+        services: What it works with.
+        owner: Whose it is.
+        conversation_id: Which it is.
+    """
+
+    def __init__(self, services: Services, owner: str, conversation_id: str) -> None:
+        self.services = services
+        self.owner = owner
+        self.id = conversation_id
+
+    # ---- questions and replies
+
+    async def ask(self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en") -> Run:
+        """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
+
+        Raises:
+            ParlourError: key `empty_message` or `message_too_long`.
+            ConflictError: key `busy`: the conversation is being answered.
+            NotFoundError: The conversation or a file is not the owner's.
+            NoSpaceError: The disk is full; nothing was stored.
+        """
+        plain, removed = _readable(text, len(file_ids))
+        thread = await self.services.conversations.thread(self.owner, self.id)
+        self._refuse_if_busy()
+        files = [await self.services.files.record(self.owner, file_id) for file_id in file_ids]
+        pasted: FileRecord | None = None
+        if len(plain) > LONGEST_SHOWN:
+            # A small model cannot cope with so much at once; as a document all of it stays within reach.
+            name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
+            pasted = await self.services.files.put(self.owner, name, plain.encode())
+            files.append(pasted)
+            plain = excerpt(plain)
+        message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
+        try:
+            return await self._asked(message, thread, lang)
+        except BaseException:
+            if pasted is not None:  # no message names it
+                with suppress(StorageError):
+                    await self.services.files.delete(self.owner, pasted.id)
+            raise
+
+    async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Run:
+        """A changed question beside the old one, with its files, and the run that answers it. Raises as `ask`."""
+        old = await self._message(message_id)
+        if old.role != "user":
+            raise NotFoundError("Only a question can be changed.", kind="message")
+        files = sum(item.type != "text" for item in old.parts[0].items)
+        plain, removed = _readable(text, files)
+        self._refuse_if_busy()
+        thread = await self._thread_to(old.parent_id)
+        return await self._asked(with_text(old.parts[0], plain, removed), thread, lang)
+
+    async def regenerate(self, message_id: str, lang: Lang = "en") -> Run:
+        """Another reply beside `message_id` (or to it, where it is a question).
+
+        Raises:
+            ConflictError: key `busy`.
+            NotFoundError: There is no such message in this conversation.
+        """
+        message = await self._message(message_id)
+        return await self._answered(message.id if message.role == "user" else message.parent_id, lang)
+
+    async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
+        """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
+        broken_off = await self._message(message_id)
+        if broken_off.role != "assistant":
+            raise NotFoundError("Only a reply can be continued.", kind="message")
+        self._refuse_if_busy()
+        logged = await self._logged(broken_off)
+        earlier = beginning_of(logged)
+        # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
+        after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
+        said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
+        beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
+        return await self._answered(broken_off.parent_id, lang, said, beginning)
+
+    async def run_again(self, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en") -> Run:
+        """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there.
+
+        What came before that call, and what the other calls of its turn gave, is taken over. Raises as `regenerate`.
+        """
+        old = await self._message(message_id)
+        if old.role != "assistant":
+            raise NotFoundError("Only a reply has calls.", kind="message")
+        self._refuse_if_busy()
+        earlier = beginning_with(await self._logged(old), call_id, arguments)
+        said = Transcript(spoken(earlier)).messages()
+        return await self._answered(old.parent_id, lang, said, Beginning(earlier, begun=frozenset()))
+
+    async def resume(self, left: Left) -> Run:
+        """Let a reply that a dead process left in the middle of its calls go on. Raises as `Runs.resume`."""
+        place = await self.services.conversations.message(self.owner, left.record.message_id)
+        thread = await self._thread_to(place.parent_id)
+        history = _said(thread)
+        loader = await self.services.models.loader(self.owner)
+        question = history[-1] if history else None
+        turn = await self._turn(thread, question, language_of(history), loader)
+        given = [*history, *left.messages()]
+        return await self.services.runs.resume(left, turn, history=given, terms=await self.terms())
+
+    async def stop(self) -> None:
+        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises NotFoundError."""
+        await self.services.runs.stop(self.owner, self.id)
+
+    async def delete(self) -> None:
+        """Stop its run and delete it with its messages, runs, documents and the files that nothing else needs.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        await self.stop()
+        await self.services.intake.leave(self.owner, self.id)
+        await self.services.code.forget(self.owner, self.id)
+        freed, unread = await self.services.conversations.delete(self.owner, self.id)
+        await self.services.intake.put_out(self.owner, freed, unread)
+        self.services.changed(self.owner, self.id)
+
+    # ---- asking first
+
+    async def policy(self) -> Policy:
+        """What runs unasked, what asks, and what never runs. Raises NotFoundError."""
+        policy = await self.services.toolbox.choices.approval(self.owner)
+        return with_allowances(policy, await self.allowed())
+
+    async def terms(self) -> Terms:
+        """What a run of the page may do. Raises NotFoundError."""
+        settings = self.services.settings
+        return Terms(await self.policy(), self.policy, seconds=settings.reply_seconds, cost=settings.reply_cost)
+
+    async def allowed(self) -> list[str]:
+        """The tools, by their full names, that the owner let run unasked here. Raises NotFoundError."""
+        return await self.services.allowances.list(self.owner, self.id)
+
+    async def take_back(self, tool: str) -> None:
+        """Ask for the tool again, from its next call on. Raises NotFoundError."""
+        await self.services.allowances.remove(self.owner, self.id, tool)
+        self.services.runs.ask_again(self.id, tool)
+
+    async def decide(
+        self,
+        call_id: str,
+        allowed: bool,  # noqa: FBT001 - the answer
+        arguments: Mapping[str, Any] | None = None,
+        *,
+        always: bool = False,
+    ) -> None:
+        """Answer the question whether a call may run. The first answer counts.
+
+        Args:
+            call_id: The call that waits.
+            allowed: Whether it may run.
+            arguments: In place of the model's.
+            always: Whether the tool may run unasked in this conversation from now on; left aside for what may destroy
+                something, or reaches an unknown address.
+
+        Raises:
+            ConflictError: key `already_decided`: somebody was quicker, or the call is over.
+            NotFoundError: The conversation is not the owner's, or there is no such call.
+        """
+        await self.allowed()  # whose it is
+        decision = Decision(allowed is True, arguments if allowed is True else None)
+        asked = await self.services.runs.decide(self.owner, self.id, call_id, decision, always=always)
+        if allowed is True and always and asked.may_be_always:
+            await self.services.allowances.add(self.owner, self.id, asked.name)
+
+    # ---- documents
+
+    async def find(self, sentence: str) -> Sequence[Passage]:
+        """What the documents within the conversation's reach say to a sentence. Raises StorageError."""
+        documents = await self.services.documents.within_reach(self.owner, self.id)
+        async with self.services.index(self.owner) as library:
+            return await library.afind(sentence, documents=tuple(documents))
+
+    async def answer_after_all(self, record: DocumentRecord, lang: Lang) -> None:
+        """Answer the last question, if it failed for a document that is being read once more."""
+        thread = await self.services.conversations.thread(self.owner, self.id)
+        if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
+            return
+        error = (await self.services.runs.reply(self.owner, thread[-1])).error or {}
+        if str(error.get("key", "")).startswith(("document_", "fetch_")):
+            with suppress(ConflictError):
+                await self.regenerate(thread[-1].id, lang)
+
+    # ---- inside
+
+    async def _asked(self, message: Message, thread: Sequence[StoredMessage], lang: Lang) -> Run:
+        loader = await self.services.models.loader(self.owner)
+        return await self.services.runs.start(
+            self.owner,
+            self.id,
+            await self._turn(thread, message, lang, loader),
+            user=message,
+            parent_id=thread[-1].id if thread else None,
+            history=[*_said(thread), message],
+            model=loader.label,
+            title=title_of(message),
+            terms=await self.terms(),
+        )
+
+    async def _answered(
+        self,
+        question_id: str | None,
+        lang: Lang,
+        said: Sequence[Message] = (),
+        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+    ) -> Run:
+        self._refuse_if_busy()
+        thread = await self._thread_to(question_id)
+        history = _said(thread)
+        loader = await self.services.models.loader(self.owner)
+        return await self.services.runs.start(
+            self.owner,
+            self.id,
+            await self._turn(thread, history[-1] if history else None, lang, loader),
+            user=None,
+            parent_id=question_id,
+            history=[*history, *said],
+            model=loader.label,
+            beginning=beginning,
+            terms=await self.terms(),
+        )
+
+    async def _turn(
+        self, thread: Sequence[StoredMessage], question: Message | None, lang: Lang, loader: ModelLoader
+    ) -> Turn:
+        """Who answers; the question's documents are being read from now on."""
+        files = await self._files_of(question) if question is not None else []
+        documents = [file for file in files if kind_of(file) == "document"]
+        needed = [(await self.services.intake.add(self.owner, self.id, file)).id for file in documents]
+        return Turn(self.services, self.owner, self.id, loader=loader, thread=thread, needed=needed, lang=lang)
+
+    async def _files_of(self, message: Message) -> list[FileRecord]:
+        """The files that came with a message and are still here."""
+        found: list[FileRecord] = []
+        for about in (message.extra or {}).get("files") or ():
+            with suppress(NotFoundError):
+                found.append(await self.services.files.record(self.owner, str(about["id"])))
+        return found
+
+    async def _message(self, message_id: str) -> StoredMessage:
+        message = await self.services.conversations.message(self.owner, message_id)
+        if message.conversation_id != self.id:
+            raise NotFoundError("This message is in another conversation.", kind="message")
+        return message
+
+    async def _logged(self, reply: StoredMessage) -> list[LoggedEvent]:
+        """The event log of a reply, rebuilt from its messages where no run made it."""
+        logged = await self.services.runs.events(self.owner, reply.run_id) if reply.run_id else []
+        return logged or [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(reply.parts), start=1)]
+
+    async def _thread_to(self, leaf_id: str | None) -> list[StoredMessage]:
+        return await self.services.conversations.thread(self.owner, self.id, leaf_id) if leaf_id is not None else []
+
+    def _refuse_if_busy(self) -> None:
+        if self.services.runs.live(self.id) is not None:
+            raise busy()
+
+
+def _said(thread: Sequence[StoredMessage]) -> list[Message]:
+    return [message for turn in thread for message in turn.parts]
+
+
+def _readable(text: str, files: int) -> Cleaned:
+    """A question without what no model should read and no page can be sent. Raises ParlourError, as `checked_text`."""
+    plain, removed = without_invisible(clean(checked_text(text, files)))
+    return Cleaned(checked_text(plain, files) if removed else plain, removed)

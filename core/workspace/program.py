@@ -1,0 +1,303 @@
+"""A program's own agents as those who answer in workspaces: what `WebUI(agent).run()` opens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import tempfile
+from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
+from copy import copy
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, cast
+
+from core.agents.base import Agent
+from core.agents.hub import mentioned
+from core.agents.protocol import nested_agents
+from core.bridge.recent import Recent
+from core.errors import NotFoundError, SettingsError
+from core.export.secrets import keys_inside
+from core.llm.base import BaseChatModel
+from core.mcp.settings import ServerSettings
+from core.messages.content import ContentItem
+from core.messages.message import USER
+from core.storage.typed_keys import among, in_address, in_arguments
+from core.workspace.conversation import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+
+    from core.llm.request import ChatRequest, Stream
+    from core.messages.message import Message
+    from core.rag.attached import Attached
+    from core.rag.library import Library
+    from core.tools.base import BaseTool
+    from core.workspace.services import Services
+    from core.workspace.workspace import Workspace
+
+_CHOSEN = "agents"  # the name of an owner's setting: {conversation: agent}
+_BEGUN = 2_000  # owners whose untouched conversation is given again
+_REMEMBERED = 500  # conversations whose agent was chosen, of one owner
+
+
+class Program:
+    """Given agents, who answer in place of Parlour's assistant; an async context manager.
+
+    An agent answers with its own model and its own tools; what a tool may do is asked on the page as ever. One
+    without a model is lent the one of Parlour's settings, unless its reply is code of its own (`_run`). A plain
+    assistant without files of its own answers from the documents of the conversation; any other agent finds
+    them as files of the question.
+
+    Args:
+        agents: Those who answer; the first one, until another is chosen.
+        mention: Whether `@name` in a question turns to the agent of that name.
+        beginning: What every new conversation begins with.
+        at_once: How many replies are written at the same time; no limit if left out.
+        options: What the agents are called with, besides what every reply has.
+
+    Raises:
+        SettingsError: There is no agent, two have the same name, or one is no agent.
+    """
+
+    def __init__(
+        self,
+        agents: Sequence[Agent],
+        *,
+        mention: bool = False,
+        beginning: Sequence[Message] = (),
+        at_once: int | None = None,
+        options: Mapping[str, Any] | None = None,
+    ) -> None:
+        if at_once is not None and at_once < 1:
+            raise SettingsError(f"concurrency_limit is at least 1, not {at_once!r}.")
+        self.agents = tuple(agents)
+        self.names = named(self.agents)
+        self.mention = mention
+        self.beginning = tuple(beginning)
+        self.options = dict(options or {})
+        self.turns = asyncio.Semaphore(at_once) if at_once is not None else nullcontext()
+        self.brings_model = self.agents[0].llm is not None or _is_code(self.agents[0])
+        self._begun = Recent[str, str](_BEGUN)
+        self._folder = Path()  # set while it is open
+
+    async def __aenter__(self) -> Self:
+        """Make a folder for the copies of files that agents are given."""
+        self._folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="parlour-files-"))
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Forget the copies."""
+        await asyncio.to_thread(shutil.rmtree, self._folder, ignore_errors=True)
+
+    @property
+    def model(self) -> BaseChatModel | None:
+        """The model to get ready: the first agent's, none at all, or (`None`) the one of the settings."""
+        agent = self.agents[0]
+        return _Nobody({"model": agent.name or type(agent).__name__}) if _is_code(agent) else agent.llm
+
+    # ---- who answers
+
+    @asynccontextmanager
+    async def inside(
+        self, services: Services, owner: str, conversation_id: str, model: BaseChatModel
+    ) -> AsyncGenerator[Any]:
+        """Who answers in a conversation. Raises NotFoundError."""
+        conversation = Conversation(services, owner, conversation_id)
+        chosen = await self.chosen(conversation)
+        async with services.within_reach(owner, conversation_id) as (library, documents):
+            attached = partial(services.intake.attached, owner, conversation_id)
+            lent = partial(_placed, model=model, library=library, documents=documents, attached=attached)
+            yield _Guest(self, conversation, chosen, lent)
+
+    @asynccontextmanager
+    async def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AsyncGenerator[Any]:
+        """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
+        model = await (await services.models.loader(owner)).ready()
+        async with services.index_for(owner, documents) as library:
+            yield _placed(self.agents[0], model, library, documents)
+
+    async def chosen(self, conversation: Conversation) -> int:
+        """The place of the agent that answers a conversation, from 0."""
+        chosen = await conversation.services.choices.get(conversation.owner, _CHOSEN, {})
+        name = cast("dict[str, Any]", chosen).get(conversation.id) if isinstance(chosen, dict) else None
+        return self.names.index(name) if name in self.names else 0
+
+    async def choose(self, conversation: Conversation, place: int) -> None:
+        """Let another agent answer a conversation from its next question on.
+
+        Raises:
+            NotFoundError: There is no such agent, or the conversation is not the owner's.
+        """
+        if not 0 <= place < len(self.names):
+            raise NotFoundError("There is no such agent.", kind="agent")
+        services = conversation.services
+        await services.conversations.get(conversation.owner, conversation.id)
+
+        def changed(chosen: object) -> dict[str, str]:
+            kept = dict(cast("dict[str, str]", chosen)) if isinstance(chosen, dict) else {}
+            kept.pop(conversation.id, None)
+            kept[conversation.id] = self.names[place]
+            return dict(list(kept.items())[-_REMEMBERED:])
+
+        await services.choices.change(conversation.owner, _CHOSEN, changed)
+        services.changed(conversation.owner, conversation.id)
+
+    # ---- what every conversation begins with
+
+    async def begun(self, workspace: Workspace) -> Conversation:
+        """A conversation that only has what every one begins with; an untouched one is given again."""
+        owner, conversations = workspace.owner, workspace.services.conversations
+        waiting = self._begun.get(owner, "")
+        with suppress(NotFoundError):
+            if waiting and len(await conversations.thread(owner, waiting)) == len(self.beginning):
+                return workspace.conversation(waiting)
+        fresh = workspace.conversation((await conversations.create(owner)).id)
+        await self.begin(fresh)
+        self._begun[owner] = fresh.id
+        return fresh
+
+    async def begin(self, conversation: Conversation) -> None:
+        """Put what every conversation begins with into a new one. Raises NotFoundError."""
+        parent: str | None = None
+        for message in self.beginning:
+            role = "user" if message.role == USER else "assistant"
+            stored = await conversation.services.conversations.add_message(
+                conversation.owner, conversation.id, role, [message], parent
+            )
+            parent = stored.id
+
+    # ---- what the agents have
+
+    def own_tools(self) -> list[BaseTool]:
+        """The tools that the program has given its agents and those that these lead or can call, by full name once."""
+        every = [*self.agents, *(one for agent in self.agents for one in nested_agents(agent))]
+        found = (tool for one in every for tool in getattr(one, "function_map", {}).values())
+        return list({tool.full_name: tool for tool in found}.values())
+
+    async def secrets(self, owner: str) -> list[str]:
+        """Every key that the program has given its agents, for whoever must not repeat them; the same for all."""
+        del owner
+        every = [*self.agents, *(one for agent in self.agents for one in nested_agents(agent))]
+        models = [model for one in every if (model := getattr(one, "llm", None)) is not None]
+        tools = self.own_tools()
+        found = keys_inside([*(one.cfg for one in models), *(one.cfg for one in tools)])
+        found += [key for one in models for key in in_address(str(one.cfg.get("model_server") or ""))]
+        for server in (getattr(one, "settings", None) for one in tools):
+            if isinstance(server, ServerSettings):
+                pairs = [*server.revealed("env").items(), *server.revealed("headers").items()]
+                found += [*among(pairs), *in_address(server.url or ""), *in_arguments(server.args)]
+        return list(dict.fromkeys(found))
+
+    async def path_of(self, conversation: Conversation, file_id: str, name: str) -> Path | None:
+        """A file of the conversation's owner under its own name; `None` where it is gone."""
+        try:
+            _, path = await conversation.services.files.get(conversation.owner, file_id)
+        except NotFoundError:
+            return None
+        return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)
+
+
+class _Guest:
+    """The agents, in one conversation."""
+
+    def __init__(self, house: Program, conversation: Conversation, chosen: int, lent: Callable[[Agent], Agent]) -> None:
+        self._house = house
+        self._conversation = conversation
+        self._chosen = chosen
+        self._lent = lent
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> Stream:
+        """The reply as events, of the agent that is meant."""
+        agent = self._house.agents[_meant(messages, self._house.names, self._chosen, mention=self._house.mention)]
+        agent = self._lent(agent)
+        if not _answers_from_library(agent):
+            messages = [await self._with_files(message) for message in messages]
+        async with self._house.turns, aclosing(agent.stream(messages, **{**self._house.options, **kwargs})) as events:
+            async for event in events:
+                yield event
+
+    async def _with_files(self, message: Message) -> Message:
+        """A question with its documents as files of this machine; pictures and sounds it has already."""
+        about = cast("list[dict[str, Any]]", (message.extra or {}).get("files") or [])
+        names = {str(one["id"]): str(one["name"]) for one in about if one.get("kind") == "document"}
+        if message.role != USER or not names:
+            return message
+        paths = [await self._house.path_of(self._conversation, file_id, name) for file_id, name in names.items()]
+        files = [ContentItem(file=str(path)) for path in paths if path is not None]
+        return message.model_copy(update={"content": [*message.items, *files]})
+
+
+class _Nobody(BaseChatModel):
+    """Stands where a model stands, for an agent whose reply is code alone."""
+
+    model_type = "none"
+    in_process = True
+
+    async def _stream(self, request: ChatRequest) -> Stream:
+        del request
+        raise SettingsError("This agent has no model.", hint="Pass llm=...", key="model_not_named")
+        yield  # pyright: ignore[reportUnreachable] - makes it a generator
+
+
+def named(agents: Sequence[object]) -> tuple[str, ...]:
+    """What the agents are called, each differently."""
+    if not agents:
+        raise SettingsError("There is no agent to serve.", hint="Write WebUI(agent) or WebUI([agent, ...]).")
+    names: list[str] = []
+    for agent in agents:
+        if not isinstance(agent, Agent):
+            raise SettingsError(f"This is no agent: {agent!r}.", hint="Pass an Agent, or a list of them.")
+        name = agent.name or type(agent).__name__
+        if name in names:
+            raise SettingsError(f"Two agents are named {name!r}.", hint="Give each a name of its own.")
+        names.append(name)
+    return tuple(names)
+
+
+def _is_code(agent: Agent) -> bool:
+    """Whether it has no model and its reply is made by code of its own, which may need none."""
+    own = (cls for cls in type(agent).__mro__ if cls is not Agent and {"_run", "_stream_reply"} & set(vars(cls)))
+    first = next(own, Agent)
+    return agent.llm is None and "_run" in vars(first) and "_stream_reply" not in vars(first)
+
+
+def _placed(
+    agent: Agent,
+    model: BaseChatModel,
+    library: Library | None,
+    documents: Collection[str],
+    attached: Callable[[], Awaitable[Sequence[Attached]]] | None = None,
+) -> Agent:
+    """The agent, with what it lacks: a model, and the documents of the conversation."""
+    from core.agents.assistant import Assistant  # brings the document readers with it
+
+    own = agent
+    if agent.llm is None and not _is_code(agent):
+        own = copy(agent)
+        own.llm = model
+    return own.over(library, documents, attached) if isinstance(own, Assistant) else own
+
+
+def _answers_from_library(agent: Agent) -> bool:
+    from core.agents.assistant import Assistant
+
+    return isinstance(agent, Assistant) and agent.has_library
+
+
+def _meant(messages: Sequence[Message], names: Sequence[str], chosen: int, *, mention: bool) -> int:
+    """The agent that the last question names first with an @, else the chosen one."""
+    question = next((one.get_text_content() for one in reversed(messages) if one.role == USER), "")
+    found = mentioned(question, names) if mention else []
+    return names.index(found[0]) if found else chosen
+
+
+def _named_copy(source: Path, folder: Path, name: str) -> Path:
+    """The file under the name it came with; made once."""
+    target = folder / name
+    if not target.is_file():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = folder / f".{os.getpid()}"
+        shutil.copyfile(source, draft)
+        draft.replace(target)
+    return target

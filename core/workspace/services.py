@@ -1,0 +1,106 @@
+"""What all workspaces work with: stores, and what reads, answers and runs tools for everybody."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+    from contextlib import AbstractAsyncContextManager
+
+    from core.llm.base import BaseChatModel
+    from core.models.own_models import OwnModels
+    from core.rag.library import Library
+    from core.reading.intake import Intake
+    from core.runs.manager import Runs
+    from core.runs.remembering import Remembering
+    from core.settings import Settings
+    from core.storage.allowances import Allowances
+    from core.storage.conversations import ConversationStore
+    from core.storage.documents import DocumentStore
+    from core.storage.files import FileStore
+    from core.storage.libraries import LibraryStore
+    from core.storage.owner_settings import OwnerSettings
+    from core.toolbox.interpreting import Interpreting
+    from core.toolbox.toolbox import Toolbox
+
+
+class Agents(Protocol):
+    """Who answers: Parlour's assistant, or a program's own agents. What they give has a method `stream`."""
+
+    def inside(
+        self, services: Services, owner: str, conversation_id: str, model: BaseChatModel
+    ) -> AbstractAsyncContextManager[Any]:
+        """Who answers in a conversation, open to the end of an `async with` block."""
+        ...
+
+    def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
+        """Who answers an owner's other programs from these documents, without a conversation."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    """Built once, by the engine.
+
+    Args:
+        settings: What a reply may take.
+        conversations: Where turns are kept.
+        files: Where attachments are kept.
+        documents: Where the states of documents are kept.
+        library_store: Where named libraries are kept.
+        intake: Where documents are read.
+        models: The models of owners.
+        toolbox: The tools of owners.
+        code: Runs the code of conversations.
+        runs: Where replies are made.
+        remembering: Sums up what a model cannot read any more.
+        choices: What owners chose.
+        allowances: What runs unasked in single conversations.
+        agents: Who answers.
+        index: Opens the index of an owner's documents, for an `async with` block.
+        changed: Called with (owner, conversation) when something of it changes.
+    """
+
+    settings: Settings
+    conversations: ConversationStore
+    files: FileStore
+    documents: DocumentStore
+    library_store: LibraryStore
+    intake: Intake
+    models: OwnModels
+    toolbox: Toolbox
+    code: Interpreting
+    runs: Runs
+    remembering: Remembering
+    choices: OwnerSettings
+    allowances: Allowances
+    agents: Agents
+    index: Callable[[str], AbstractAsyncContextManager[Library]]
+    changed: Callable[[str, str | None], None]
+
+    @asynccontextmanager
+    async def index_for(self, owner: str, documents: Sequence[str]) -> AsyncGenerator[Library | None]:
+        """The owner's index; `None` where there are no documents to look into, so that nothing is opened for them."""
+        if not documents:
+            yield None
+            return
+        async with self.index(owner) as library:
+            yield library
+
+    @asynccontextmanager
+    async def within_reach(
+        self, owner: str, conversation_id: str
+    ) -> AsyncGenerator[tuple[Library | None, Sequence[str]]]:
+        """The index that a conversation is answered from, and the ids of its documents that are within reach.
+
+        Raises:
+            StorageError: The index cannot be opened.
+        """
+        documents = await self.documents.within_reach(owner, conversation_id)
+        async with self.index_for(owner, documents) as library:
+            if await self.intake.restored(owner, conversation_id, documents):
+                documents = await self.documents.within_reach(owner, conversation_id)
+            yield library, documents

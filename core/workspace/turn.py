@@ -1,0 +1,153 @@
+"""One turn of a conversation: waits for the model and the documents, then lets the agent speak."""
+
+from __future__ import annotations
+
+from contextlib import aclosing
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from core.errors import DocumentError, ModelServiceError, NotFoundError
+from core.made_items import kept
+from core.messages.events import ToolFinished
+from core.reading.attachments import for_model
+from core.storage.base import file_ids
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+    from pathlib import Path
+
+    from core.messages.events import Event
+    from core.messages.message import Message
+    from core.models.loading import ModelLoader
+    from core.reading.attachments import Lang
+    from core.runs.log import TurnsSummarised
+    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+    from core.workspace.services import Services
+
+_DOCUMENTS_WITHIN = 300.0
+_LOOKED_UP = "ask_documents"
+
+
+class Turn:
+    """The answerer of one turn. All waiting is inside the run, where it can be seen and stopped.
+
+    Args:
+        services: What it works with.
+        owner: Whose conversation it is.
+        conversation_id: Where it is asked.
+        loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
+        thread: The turns that the conversation begins with, as they are stored.
+        needed: The documents that came with the question: it waits for these, and fails if none of them can be read.
+        lang: The page's language.
+    """
+
+    def __init__(  # noqa: PLR0913 - what a turn needs
+        self,
+        services: Services,
+        owner: str,
+        conversation_id: str,
+        *,
+        loader: ModelLoader,
+        thread: Sequence[StoredMessage],
+        needed: Sequence[str],
+        lang: Lang,
+    ) -> None:
+        self._services = services
+        self._owner = owner
+        self._conversation_id = conversation_id
+        self._intake = services.intake
+        self._loader = loader
+        self._thread = thread
+        self._needed = needed
+        self._lang: Lang = lang
+
+    async def stream(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
+        """The reply as events.
+
+        Raises:
+            ParlourError: The model or a document cannot be had, or the reply failed.
+        """
+        with self._loader.in_use():
+            async with aclosing(self._answer(messages, **kwargs)) as events:
+                async for event in events:
+                    yield event
+
+    async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
+        # The document first: what is wrong with it is known sooner than a model is fetched.
+        await self._read()
+        model = await self._loader.ready()
+        missing = await self._missing()
+        short, made = await self._services.remembering.fitted(
+            self._owner, self._thread, messages, model, self._lang, holding=self._loader.in_use
+        )
+        if made is not None:
+            yield made
+        given = for_model(short, model, await self._here(short), self._lang)
+        inside = self._services.agents.inside(self._services, self._owner, self._conversation_id, model)
+        try:
+            async with inside as agent, aclosing(agent.stream(given, **kwargs)) as events:
+                async for event in events:
+                    yield await kept(_telling(event, missing), self._owner, self._services.files)
+        except ModelServiceError as error:
+            self._loader.failed(error)
+            raise
+        self._loader.answered()
+
+    async def _read(self) -> None:
+        """Wait for the documents of the question. What cannot be read does not hold up the others."""
+        records = await self._intake.wait(self._owner, self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
+        if records and not any(record.library_id for record in records):
+            raise _trouble(records[0])
+
+    async def _missing(self) -> list[dict[str, Any]]:
+        """What the answer does not know: the question's documents that failed, and the rest of what is read in part."""
+        reading = self._intake.being_read(self._owner, self._conversation_id)
+        records = await self._intake.records(self._owner, self._needed)
+        unread = [record for record in records if record.status in {"failed", "cancelled"}]
+        in_part = await self._intake.known_in_part(self._owner, self._conversation_id)
+        each = {record.id: record for record in [*unread, *reading, *in_part]}
+        return [self._told(record) for record in each.values()]
+
+    def _told(self, record: DocumentRecord) -> dict[str, Any]:
+        progress = self._intake.progress(record.id)
+        pages, total = (progress.pages, progress.total) if progress is not None else (0, None)
+        if record.status == "cancelled" and record.library_id is not None:
+            known = {name: (record.facts or {}).get(name) for name in ("pages", "total")}
+            return {"name": record.name, "status": record.status, "found": True, **known}
+        return {"name": record.name, "status": record.status, "pages": pages, "total": total}
+
+    async def _here(self, messages: Sequence[Message]) -> dict[str, tuple[FileRecord, Path]]:
+        found: dict[str, tuple[FileRecord, Path]] = {}
+        for file_id in file_ids(messages):
+            try:
+                found[file_id] = await self._services.files.get(self._owner, file_id)
+            except NotFoundError:
+                continue
+        return found
+
+
+def _trouble(record: DocumentRecord) -> DocumentError:
+    """Why a question cannot be answered from a document: the error that its row keeps, to be raised again."""
+    if record.status == "reading":
+        hint = "Ask again in a while."
+        return DocumentError(f"{record.name} is still being read.", hint=hint, key="document_reading", name=record.name)
+    if record.status == "cancelled":
+        text = f"Reading {record.name} was called off."
+        return DocumentError(text, hint="Try again.", key="document_cancelled", name=record.name)
+    error = record.error or {}
+    again = DocumentError(str(error.get("message", "")), hint=str(error.get("hint", "")), key=str(error.get("key", "")))
+    again.details = dict(error.get("details") or {})
+    return again
+
+
+def _telling(event: Event, missing: list[dict[str, Any]]) -> Event:
+    """What was found in documents, with what could not be looked into: the page says so beside it."""
+    if not isinstance(event, ToolFinished) or event.message.name != _LOOKED_UP:
+        return event
+    known = {one["name"] for one in missing}
+    unsearched = (event.message.extra or {}).get("unsearched") or ()  # where nothing was found, of all files
+    missing = [*missing, *(one for one in unsearched if one["name"] not in known)]
+    if not missing:
+        return event
+    extra = {**(event.message.extra or {}), "left_out": missing}
+    return replace(event, message=event.message.model_copy(update={"extra": extra}))

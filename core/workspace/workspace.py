@@ -1,0 +1,132 @@
+"""One owner's world: conversations, the model, documents, and what is open while somebody works in it."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from core.errors import StorageError
+from core.reading.attachments import not_taken, takes
+from core.reading.libraries import Libraries
+from core.workspace.conversation import Conversation
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Sequence
+
+    from core.errors import ParlourError
+    from core.models.own_models import Chosen
+    from core.rag.library import Library
+    from core.reading.attachments import Lang, Named
+    from core.storage.base import DocumentRecord
+    from core.workspace.services import Services
+
+_OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
+
+
+class Workspace:
+    """What one owner has. It may be closed whenever nobody uses it: all truth is in the database and in files.
+
+    Args:
+        services: What it works with.
+        owner: Whose it is.
+        open_index: Opens the index of the owner's documents.
+        close_index: Closes it.
+
+    Attributes:
+        libraries: The owner's named libraries.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        owner: str,
+        *,
+        open_index: Callable[[str], Awaitable[Library]],
+        close_index: Callable[[Library], Awaitable[None]],
+    ) -> None:
+        self.services = services
+        self.owner = owner
+        self.libraries = Libraries(
+            owner,
+            services.library_store,
+            services.documents,
+            services.files,
+            intake=services.intake,
+            index=services.index,
+            changed=services.changed,
+        )
+        self._open_index = open_index
+        self._close_index = close_index
+        self._index: asyncio.Future[Library] | None = None
+        self._is_closed = False
+
+    def conversation(self, conversation_id: str) -> Conversation:
+        """One of the owner's conversations. That it is there shows when something is done in it."""
+        return Conversation(self.services, self.owner, conversation_id)
+
+    # ---- the model
+
+    async def model(self) -> Chosen:
+        """The model that answers the owner, with its own readiness. Raises StorageError."""
+        return await self.services.models.of(self.owner)
+
+    async def not_taken(self, files: Sequence[Named]) -> list[ParlourError]:
+        """What the owner's model cannot take, one error for each such file; none while no model is loaded."""
+        return not_taken(files, (await self.model()).loader.model)
+
+    async def hears(self) -> bool:
+        """Whether the owner's model takes recordings; false while no model is loaded."""
+        model = (await self.model()).loader.model
+        return model is not None and takes(model, "sound")
+
+    # ---- documents
+
+    async def read_again(self, document_id: str, lang: Lang = "en", *, password: str = "") -> DocumentRecord:
+        """Read a document that failed or was called off once more.
+
+        The question that could not be answered because of it is answered then. With a password it returns once that
+        has proved right or wrong.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        record = await self.services.intake.retry(self.owner, document_id, password)
+        if password:
+            record = await self.services.intake.first_sign(self.owner, document_id, _OPENS_WITHIN)
+        if record.conversation_id is not None and record.status != "failed":
+            await self.conversation(record.conversation_id).answer_after_all(record, lang)
+        return record
+
+    async def index(self) -> Library:
+        """The index of all the owner's documents; opened by the first who wants it, open as long as the workspace.
+
+        Raises:
+            StorageError: Its folder cannot be used, or the workspace is closed (key `library_closed`).
+        """
+        if self._is_closed:
+            raise StorageError("The library is closed.", key="library_closed")
+        index = self._index
+        if index is None or not self.is_open:
+            index = self._index = asyncio.ensure_future(self._open_index(self.owner))
+        # Who is cancelled here must not end the opening for the others who wait for it.
+        return await asyncio.shield(index)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it holds anything that takes time to open: if not, there is no reason to keep it."""
+        index = self._index
+        return index is not None and not (index.done() and (index.cancelled() or index.exception() is not None))
+
+    @property
+    def is_intact(self) -> bool:
+        """Whether what is open can still be used: the file of the index was not deleted, emptied or replaced."""
+        index = self._index
+        return index is None or not index.done() or not self.is_open or index.result().is_intact()
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        self._is_closed = True
+        if self._index is not None:
+            await asyncio.wait({self._index})
+            if self.is_open:
+                await self._close_index(self._index.result())

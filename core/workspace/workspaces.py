@@ -1,0 +1,124 @@
+"""The pool of workspaces: each is opened where somebody needs it, shared, and closed when nobody has for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+from core.bridge.pool import Pool
+from core.errors import StorageError
+from core.storage.base import folder_name
+from core.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+    from pathlib import Path
+
+    from core.rag.library import Library
+    from core.settings import Settings
+    from core.workspace.services import Services
+
+_LOG = logging.getLogger(__name__)
+
+_IDLE = 300.0  # seconds: to open one again costs milliseconds, and reading the vectors of a large index some seconds
+_MOST = 32  # open though nobody uses them; an index has about three file descriptors and two threads
+_AT_ONCE = 8  # indices that are being opened or closed: either may wait for a disk, or for a model to end a batch
+
+
+class Workspaces:
+    """Owners' workspaces, by one rule of eviction.
+
+    What nobody uses stays open for `idle` seconds, and at most `most` of them, the least recently used going first;
+    one in which nothing was opened is not kept at all.
+
+    Args:
+        services: What each of them works with.
+        folder: Holds a folder for the index of each owner.
+        indexed: Called with an owner and the index each time one was opened, before anybody uses it.
+        idle: Seconds that a workspace stays open unused.
+        most: How many stay open unused.
+    """
+
+    def __init__(
+        self,
+        services: Services,
+        folder: Path,
+        indexed: Callable[[str, Library], Awaitable[None]],
+        *,
+        idle: float = _IDLE,
+        most: int = _MOST,
+    ) -> None:
+        self._folder = folder
+        self._services = services
+        self._indexed = indexed
+        # Threads of their own: whoever waits for one of these must not hold up what else runs in threads.
+        self._threads = ThreadPoolExecutor(_AT_ONCE, "library-opener")
+        self._pool: Pool[Workspace] = Pool(
+            self._made,
+            Workspace.aclose,
+            intact=lambda workspace: workspace.is_intact,
+            kept=lambda workspace: workspace.is_open,
+            idle=idle,
+            most=most,
+        )
+        self._is_closed = False
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._pool)
+
+    @asynccontextmanager
+    async def open(self, owner: str) -> AsyncGenerator[Workspace]:
+        """The workspace of an owner, which stays open to the end of the block.
+
+        One whose index was deleted, emptied or replaced on disk is opened anew, and restored.
+
+        Raises:
+            StorageError: All is being closed (key `library_closed`).
+        """
+        if self._is_closed:
+            raise StorageError("The library is closed.", key="library_closed")
+        async with self._pool.use(owner) as workspace:
+            yield workspace
+
+    @asynccontextmanager
+    async def index(self, owner: str) -> AsyncGenerator[Library]:
+        """The index of an owner's documents, for what works beneath workspaces. Raises as `Workspace.index`."""
+        async with self.open(owner) as workspace:
+            yield await workspace.index()
+
+    async def aclose(self) -> None:
+        """Close all of them."""
+        self._is_closed = True
+        await self._pool.aclose()
+        self._threads.shutdown(wait=False)
+
+    async def _made(self, owner: str) -> Workspace:
+        return Workspace(self._services, owner, open_index=self._open_index, close_index=self._close_index)
+
+    async def _open_index(self, owner: str) -> Library:
+        loop = asyncio.get_running_loop()
+        library = await loop.run_in_executor(
+            self._threads, _open, self._folder / folder_name(owner), self._services.settings
+        )
+        try:
+            await self._indexed(owner, library)
+        except StorageError as error:
+            _LOG.warning("It is not known whether an index is complete: %s", error)
+        except BaseException:
+            await self._close_index(library)
+            raise
+        return library
+
+    async def _close_index(self, library: Library) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._threads, library.close)
+
+
+def _open(folder: Path, settings: Settings) -> Library:
+    from core.rag.library import Library  # brings the document readers with it
+
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Library.open(folder, {"retrieval_type": settings.retrieval, "pdf_reader": settings.pdf_reader})

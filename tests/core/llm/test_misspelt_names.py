@@ -1,0 +1,88 @@
+"""A misspelt setting is asked about, and never lost; what a service knows goes to it whatever it looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import pytest
+from openai.types.chat.completion_create_params import CompletionCreateParamsBase
+
+from core.errors import SettingsError
+from core.llm.open_model import get_chat_model
+from core.llm.validation import check_generate_names
+from core.testing.scripted_model import ScriptedModel
+
+ASK: Any = [{"role": "user", "content": "q"}]
+AT = {"model": "m", "model_server": "http://127.0.0.1:1/v1"}
+
+
+@pytest.mark.parametrize(
+    ("cfg", "meant"),
+    [
+        ({"modle": "gpt-5-mini"}, "model"),
+        ({"Model": "gpt-5-mini"}, "model"),
+        ({**AT, "api_kye": "sk"}, "api_key"),
+        ({**AT, "apikey": "sk"}, "api_key"),
+        ({**AT, "genrate_cfg": {}}, "generate_cfg"),
+        ({**AT, "model_typ": "openai"}, "model_type"),
+        ({"model": "m", "base_uri": "http://127.0.0.1:1/v1"}, "base_url"),
+        ({"model": "m", "azure_endpont": "https://a.openai.azure.com"}, "azure_endpoint"),
+        ({"model_type": "azure", "azure_endpoint": "https://a.openai.azure.com", "api_verson": "1"}, "api_version"),
+        ({"model_type": "qwen_dashscope", "api_key": "sk", "workspce": "w"}, "workspace"),
+        ({"model_type": "llama_cpp", "contxt": 2048}, "context"),
+        ({"model_type": "llama_cpp", "weight_dir": "w"}, "weights_dir"),
+    ],
+)
+def test_a_misspelt_name_in_the_dict_of_a_model_is_asked_about(cfg: dict[str, Any], meant: str) -> None:
+    with pytest.raises(SettingsError, match="has no setting") as caught:
+        get_chat_model(cfg)
+    assert caught.value.hint == f"Did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("max_retrys", "max_retries"),
+        ("maxretries", "max_retries"),
+        ("max-retries", "max_retries"),
+        ("max_input_token", "max_input_tokens"),
+        ("request_time_out", "request_timeout"),
+        ("fncall_promt_type", "fncall_prompt_type"),
+        ("paralel_function_calls", "parallel_function_calls"),
+        ("function_choise", "function_choice"),
+        ("stops", "stop"),
+        ("cachedir", "cache_dir"),
+    ],
+)
+def test_a_misspelt_name_in_generate_cfg_is_asked_about(name: str, meant: str) -> None:
+    for ask in (
+        lambda: get_chat_model({**AT, "generate_cfg": {name: 1}}),
+        lambda: ScriptedModel("never").chat(ASK, extra_generate_cfg={name: 1}),
+    ):
+        with pytest.raises(SettingsError, match=name) as caught:
+            ask()
+        assert caught.value.hint == f"Did you mean {meant!r}?"
+
+
+def test_every_parameter_of_a_vendor_goes_to_it() -> None:
+    check_generate_names(get_type_hints(CompletionCreateParamsBase).keys() - {"messages"})
+    names = """
+        max_tokens seed stop top_p top_k n stream_options extra_body extra_headers timeout enable_thinking
+        thinking_budget enable_search search_options result_format vl_high_resolution_images max_output_tokens
+        max_input_length repetition_penalty min_p typical_p repeat_penalty num_ctx num_predict keep_alive cache_prompt
+        max_new_tokens do_sample stop_token_ids guided_json chat_template_kwargs use_beam_search skip_special_tokens
+        stop_words stop_sequences stop_strings speed format text thinking max_tool_calls max_prompt_tokens min_tokens
+        cache_control truncate_prompt_tokens result_format tool_stream preserve_thinking translation_options
+        enable_code_interpreter length_penalty ignore_eos include_stop_str_in_output mirostat num_beams options
+        nothing_like_ours
+    """
+    check_generate_names(names.split())
+    sent = ScriptedModel("fine")
+    sent.chat(ASK, stream=False, extra_generate_cfg={"nothing_like_ours": 1})
+    assert sent.requests[0].generate["nothing_like_ours"] == 1
+
+
+def test_a_name_that_is_near_to_nothing_is_left_alone(tmp_path: Path) -> None:
+    get_chat_model({**AT, "organization": "mine", "device_map": "auto", "max_retries": 2})
+    get_chat_model({"model_type": "llama_cpp", "model": str(tmp_path / "a.gguf"), "organization": "mine"})

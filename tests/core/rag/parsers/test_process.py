@@ -1,0 +1,159 @@
+"""The worker process: a bad file costs that file only, and it knows none of our secrets."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from core.errors import BrokenDocumentError, DocumentError, LockedDocumentError, NotFoundError
+from core.rag.parsers import process
+from core.rag.parsers.catalog import renderer_of
+from core.rag.parsers.process import Limits, parse
+
+Make = Callable[..., Path]
+AES_256 = 5  # PyMuPDF's PDF_ENCRYPT_AES_256
+ROOT = Path(__file__).parents[3]
+
+
+def test_what_a_parser_gives_arrives_whole(make_pdf: Make) -> None:
+    parsed = parse(make_pdf("Ein Satz mit Umlauten: äöü 中文"), "a.pdf", "pdf", Limits())
+    assert parsed.about.pages == 1
+    assert parsed.shapes[0].width == 400
+    assert parsed.blocks[0].text.startswith("Ein Satz mit Umlauten: äöü")
+    assert parsed.blocks[0].rectangle is not None
+
+
+def test_an_error_arrives_as_itself(make_pdf: Make) -> None:
+    path = make_pdf("x", encryption=AES_256, user_pw="u")
+    with pytest.raises(LockedDocumentError) as caught:
+        parse(path, "a.pdf", "pdf", Limits())
+    assert caught.value.hint == "Give its password, or save a copy without one."
+    assert caught.value.details == {"asks": True}
+    assert str(caught.value).count("save a copy") == 1
+
+
+def test_a_file_that_never_ends_is_given_up(tmp_path: Path) -> None:
+    """A pipe that nobody writes into: the reader would wait for ever."""
+    path = tmp_path / "endless"
+    os.mkfifo(path)
+    with pytest.raises(BrokenDocumentError) as caught:
+        parse(path, "a.txt", "plain", Limits(seconds=0.5))
+    assert caught.value.words_key == "document_too_slow"
+
+
+def test_the_time_in_which_pages_are_indexed_is_not_the_readers(
+    make_pdf: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passed = 0.0
+    monkeypatch.setattr(process, "time", SimpleNamespace(monotonic=lambda: time.monotonic() + passed))
+    found = process.stream(make_pdf(*["The lamp is green."] * 9), "a.pdf", "pdf", Limits())
+    assert next(found)
+    passed = 3600.0  # somebody worked on that for an hour
+    assert len(list(found)) == 18
+
+
+def test_a_file_that_unpacks_without_end_is_given_up(tmp_path: Path) -> None:
+    """A page of half a gigabyte of drawing, packed into a few megabytes."""
+    packer = zlib.compressobj(1)
+    piece = b"0 0 m 9 9 l S\n" * 100_000
+    packed = b"".join([*(packer.compress(piece) for _ in range(400)), packer.flush()])
+    path = tmp_path / "bomb.pdf"
+    path.write_bytes(
+        b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n"
+        b"2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+        b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 99 99]/Contents 4 0 R>>endobj\n"
+        b"4 0 obj<</Filter/FlateDecode/Length "
+        + str(len(packed)).encode()
+        + b">>stream\n"
+        + packed
+        + b"\nendstream endobj\n"
+        b"trailer<</Root 1 0 R>>"
+    )
+    with pytest.raises(BrokenDocumentError) as caught:
+        parse(path, "bomb.pdf", "pdf", Limits(seconds=1, seconds_per_page=0))
+    assert caught.value.words_key in {"document_too_slow", "document_too_large"}
+
+
+def test_a_file_that_fills_the_memory_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "big.txt"
+    path.write_bytes(b"word " * 20_000_000)
+    with pytest.raises(BrokenDocumentError) as caught:
+        parse(path, "big.txt", "plain", Limits(memory=200 * 1024 * 1024))
+    assert caught.value.words_key == "document_too_large"
+
+
+def test_more_text_than_allowed_is_given_up(tmp_path: Path) -> None:
+    path = tmp_path / "long.txt"
+    path.write_text("A paragraph.\n\n" * 10_000)
+    with pytest.raises(BrokenDocumentError) as caught:
+        parse(path, "long.txt", "plain", Limits(answer_bytes=10_000))
+    assert caught.value.words_key == "document_too_large"
+
+
+def test_a_reader_that_crashes_costs_that_file_only(make_pdf: Make, caplog: pytest.LogCaptureFixture) -> None:
+    path = make_pdf("fine")
+    with pytest.raises(DocumentError):
+        parse(path, "a.pdf", "pdf", Limits(memory=40 * 1024 * 1024))  # its libraries do not even load
+    assert "ended with code" in caplog.text
+    assert parse(path, "a.pdf", "pdf", Limits()).blocks[0].text == "fine"
+
+
+def test_a_page_that_is_not_there_cannot_be_drawn(make_pdf: Make) -> None:
+    with pytest.raises(NotFoundError):
+        process.picture(make_pdf("one page"), renderer_of("application/pdf"), 2, 1.0)
+
+
+def test_the_reader_gets_nothing_of_our_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    seen: dict[str, str] = {}
+    started = subprocess.Popen
+
+    def watched(*args: object, **options: object) -> subprocess.Popen[bytes]:
+        seen.update(options["env"])  # type: ignore[call-overload]
+        return started(*args, **options)  # type: ignore[call-overload]
+
+    monkeypatch.setattr(process.subprocess, "Popen", watched)
+    path = tmp_path / "a.txt"
+    path.write_text("text")
+    assert parse(path, "a.txt", "plain", Limits()).blocks[0].text == "text"
+    threads = {"OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"}
+    assert set(seen) <= {"PYTHONPATH", "PYTHONUTF8", "PYTHONDONTWRITEBYTECODE", "SYSTEMROOT", *threads}
+
+
+def test_a_plain_script_without_a_main_guard_may_use_a_library(tmp_path: Path) -> None:
+    """`multiprocessing` would run the script again and again."""
+    (tmp_path / "note.txt").write_text("The lamp is green.")
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from core.rag.library import Library\n"
+        "print('started')\n"
+        "with Library.open('lib') as library:\n"
+        "    library.add('note.txt')\n"
+        "    print(library.find('What colour is the lamp?')[0].text)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, script],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines() == ["started", "The lamp is green."]
+
+
+def test_modules_beside_the_file_are_not_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody's folder may hold a `json.py`; the reader must not run it."""
+    (tmp_path / "json.py").write_text("raise SystemExit('hijacked')")
+    (tmp_path / "a.txt").write_text("text")
+    monkeypatch.chdir(tmp_path)
+    assert parse(tmp_path / "a.txt", "a.txt", "plain", Limits()).blocks[0].text == "text"

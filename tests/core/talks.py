@@ -1,0 +1,40 @@
+"""Short ways into an owner's workspace, for tests whose engine lives longer than any of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from core.engine import Engine
+from core.models.own_models import Chosen
+from core.reading.libraries import Libraries
+from core.storage.base import DocumentRecord
+from core.workspace.conversation import Conversation
+from core.workspace.workspace import Workspace
+
+
+def world_of(engine: Engine, owner: str) -> Workspace:
+    """The workspace of an owner, beside the pool: it opens no index of its own."""
+    nothing: Any = None
+    return Workspace(engine.services, owner, open_index=nothing, close_index=nothing)
+
+
+def libraries_of(engine: Engine, owner: str) -> Libraries:
+    """The named libraries of an owner."""
+    return world_of(engine, owner).libraries
+
+
+def talk_of(engine: Engine, owner: str, conversation_id: str) -> Conversation:
+    """A conversation of an owner."""
+    return world_of(engine, owner).conversation(conversation_id)
+
+
+async def model_of(engine: Engine, owner: str) -> Chosen:
+    """The model that answers an owner."""
+    async with engine.workspaces.open(owner) as workspace:
+        return await workspace.model()
+
+
+async def read_again(engine: Engine, owner: str, document_id: str, **options: Any) -> DocumentRecord:
+    """Read an owner's document once more."""
+    async with engine.workspaces.open(owner) as workspace:
+        return await workspace.read_again(document_id, **options)

@@ -1,0 +1,97 @@
+"""The pool of workspaces: what is opened in one is shared, kept a while, and gone with its workspace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, aclosing
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from core.errors import StorageError
+from core.rag.library import Library
+from core.settings import Settings
+from core.storage.base import folder_name
+from core.workspace.workspaces import Workspaces
+
+pytestmark = pytest.mark.anyio
+
+
+async def ignored(_: str, __: Library) -> None:
+    """Nobody wants to know."""
+
+
+def house(
+    tmp_path: Path, indexed: Callable[[str, Library], Awaitable[None]] = ignored
+) -> AbstractAsyncContextManager[Workspaces]:
+    """Workspaces in which nothing but an index is opened, closed at the end of an `async with` block."""
+    others = dict.fromkeys(("library_store", "documents", "files", "intake", "index", "changed"))
+    services: Any = SimpleNamespace(settings=Settings.load(home=tmp_path, retrieval="keyword"), **others)
+    return aclosing(Workspaces(services, tmp_path, indexed, most=3))
+
+
+async def test_workspaces_of_those_who_went_are_closed_and_each_is_there_when_its_owner_comes_back(
+    tmp_path: Path,
+) -> None:
+    opened: list[str] = []
+
+    async def noted(owner: str, _: Library) -> None:
+        opened.append(owner)
+
+    owners = [f"owner {number}" for number in range(8)]
+    async with house(tmp_path, noted) as workspaces:
+        for owner in owners:
+            async with workspaces.index(owner) as library:
+                library.add_text(f"{owner} lives in a red house.", name="facts.txt")
+            assert len(workspaces) <= 3
+        for owner in reversed(owners):
+            async with workspaces.index(owner) as library:
+                assert [one.text for one in await library.afind("red house")] == [f"{owner} lives in a red house."]
+    assert opened == [*owners, *reversed(owners[:5])]
+    with pytest.raises(StorageError):
+        await workspaces.open("owner 0").__aenter__()
+
+
+async def test_a_workspace_in_which_nothing_was_opened_is_not_kept_and_makes_no_folder(tmp_path: Path) -> None:
+    async with house(tmp_path) as workspaces:
+        async with workspaces.index("has documents"):
+            pass
+        for number in range(5):
+            async with workspaces.open(f"visitor {number}"):
+                assert len(workspaces) == 2
+        assert len(workspaces) == 1  # and the visitors have not pushed it out
+        assert not (tmp_path / folder_name("visitor 1")).exists()
+
+
+async def test_an_index_is_opened_once_for_all_who_want_it_also_where_the_first_of_them_leaves(tmp_path: Path) -> None:
+    opened: list[str] = []
+    go_on = asyncio.Event()
+
+    async def held(owner: str, _: Library) -> None:
+        opened.append(owner)
+        await go_on.wait()
+
+    async with house(tmp_path, held) as workspaces, workspaces.open("ann") as ann:
+        first, second = (asyncio.create_task(ann.index()) for _ in range(2))
+        await asyncio.sleep(0)
+        first.cancel()
+        await asyncio.wait({first})
+        go_on.set()
+        assert await second is await ann.index()
+    assert opened == ["ann"]
+
+
+async def test_an_index_that_could_not_be_opened_is_tried_again_by_the_next_who_wants_it(tmp_path: Path) -> None:
+    folder = tmp_path / folder_name("ann")
+    folder.write_text("in the way")
+    async with house(tmp_path) as workspaces, workspaces.open("ann") as ann:
+        with pytest.raises(OSError, match="exists"):
+            await ann.index()
+        folder.unlink()
+        library = await ann.index()
+        assert await asyncio.to_thread(library.documents) == []
+    with pytest.raises(StorageError):  # it was closed with its workspace
+        await ann.index()

@@ -1,0 +1,96 @@
+"""The commands on files of agents: `parlour check`, `schema` and `serve`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from core.agents.base import Agent
+from core.agents.config.build import problems_in
+from core.agents.config.problems import ConfigError, problem
+from core.agents.config.schema import AgentConfig
+from core.errors import ParlourError
+from webui.commands.command_line import Parser, add_language, add_variables, sentence, words_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.judging.suite import Suite
+
+
+def check(arguments: Sequence[str]) -> int:
+    """`parlour check`: validate files without making their agents; a line for each problem.
+
+    Returns:
+        The exit code: 0 where nothing is wrong, else 1.
+    """
+    parser = Parser(prog="parlour check", description="Check the files of agents.", allow_abbrev=False)
+    parser.add_argument("file", nargs="+", help="YAML, TOML or JSON")
+    add_variables(parser)
+    add_language(parser)
+    given = parser.parse_args(arguments)
+    words = words_for(given.lang)
+    names: dict[str, str] = {}
+    wrong = False
+    for file in given.file:
+        found = _problems(file, dict(given.var), names)
+        wrong = wrong or bool(found)
+        for error in found:
+            sys.stderr.write(f"{file}: {sentence(error, words)}\n")
+        if not found:
+            sys.stdout.write(words("check.fine", file=file) + "\n")
+    return int(wrong)
+
+
+def _problems(file: str, variables: Mapping[str, str], names: dict[str, str]) -> Sequence[ParlourError]:
+    """What is wrong with a file; `names` maps the agents of earlier files to those files."""
+    try:
+        config = AgentConfig.of(file)
+    except ConfigError as error:
+        return error.problems
+    found = problems_in(config, variables)
+    if config.name and names.setdefault(config.name, file) != file:
+        found.append(problem("config_same_name", name=config.name, file=names[config.name], other=file))
+    return found
+
+
+def schema(arguments: Sequence[str]) -> int:
+    """`parlour schema`: print the JSON Schema of an agent's file, or a suite's, for editors."""
+    parser = Parser(prog="parlour schema", description="Print the JSON Schema of an agent's file, or of a suite's.")
+    parser.add_argument("what", nargs="?", choices=("agent", "suite"), default="agent", help="of which file (agent)")
+    given = parser.parse_args(arguments)
+    described: type[AgentConfig | Suite] = AgentConfig
+    if given.what == "suite":
+        from core.judging.suite import Suite
+
+        described = Suite
+    sys.stdout.write(json.dumps(described.json_schema(), ensure_ascii=False, indent=2) + "\n")
+    return 0
+
+
+def serve(arguments: Sequence[str]) -> int:
+    """`parlour serve`: the page with the agents of files in it, until it is told to stop.
+
+    Returns:
+        The exit code: 0 after a stop that was asked for, 1 where an agent cannot be made or nothing can be served.
+    """
+    from webui.web_ui import WebUI
+
+    parser = Parser(prog="parlour serve", description="Open the page with agents of your own.", allow_abbrev=False)
+    parser.add_argument("file", nargs="+", help="YAML, TOML or JSON; with several, the page has a chooser and @mention")
+    parser.add_argument("--host", help="address to listen on (127.0.0.1)")
+    parser.add_argument("--port", type=int, help="port to listen on (7860, or the next free one)")
+    add_variables(parser)
+    add_language(parser)
+    given = parser.parse_args(arguments)
+    words = words_for(given.lang)
+    try:
+        agents = [Agent.from_config(file, variables=dict(given.var)) for file in given.file]
+        WebUI(agents).run(server_name=given.host, server_port=given.port, enable_mention=len(agents) > 1)
+    except ParlourError as error:
+        sys.stderr.write(f"parlour: {sentence(error, words)}\n")
+        return 1
+    except KeyboardInterrupt:
+        return 0
+    return 0

@@ -1,0 +1,145 @@
+"""The commands on a data folder: `parlour backup`, `restore` and `export`."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from contextlib import aclosing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from core.backup.restoring import restore_backup
+from core.backup.writing import write_backup
+from core.storage.base import LOCAL_OWNER
+from webui.commands.command_line import Parser, on_data_folder
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from core.export.exporting import Exporting
+    from core.settings import Settings
+    from core.storage.conversations import ConversationStore
+    from webui.words import Words
+
+
+def backup(arguments: Sequence[str]) -> int:
+    """`parlour backup`: write the data folder into one file; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour backup",
+        description="Write conversations, files and libraries into one file, also while Parlour runs.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", type=Path, help="the file to make, or a folder, where it is named after the time")
+    parser.add_argument(
+        "--with-secret",
+        action="store_true",
+        help="take in the secret; without it, elsewhere, kept keys must be typed in again and cookies do not count",
+    )
+    return on_data_folder(parser, arguments, _back_up)
+
+
+def _back_up(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    file, manifest = write_backup(settings.home, given.file, with_secret=given.with_secret)
+    megabytes = max(1, round(file.stat().st_size / 1_000_000))
+    if "secret" in manifest.entries:
+        about = "backup.with_secret"
+    else:
+        about = "backup.secret_elsewhere" if given.with_secret else "backup.without_secret"
+    return [words("backup.made", file=str(file), size=megabytes, **manifest.counts), words(about)]
+
+
+def restore(arguments: Sequence[str]) -> int:
+    """`parlour restore`: make a data folder of a backup; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour restore",
+        description="Make a data folder of a backup. Parlour must not be running on it.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", type=Path, help="the file that `parlour backup` made")
+    parser.add_argument(
+        "--replace", action="store_true", help="also where the folder is not empty: what is there is kept beside it"
+    )
+    return on_data_folder(parser, arguments, _restore)
+
+
+def _restore(given: argparse.Namespace, settings: Settings, words: Words) -> list[str]:
+    done = restore_backup(given.file, settings.home, replace=given.replace)
+    made = datetime.fromtimestamp(done.manifest.made).astimezone().strftime("%Y-%m-%d %H:%M")
+    said = [words("restore.done", home=str(settings.home), made=made, **done.manifest.counts)]
+    if done.aside is not None:
+        said.append(words("restore.aside", folder=str(done.aside)))
+    if not done.has_secret and settings.secret is None:
+        said.append(words("restore.without_secret"))
+    return said
+
+
+_ID = re.compile(r"-[\w-]{21}")  # an id that looks like an option; argparse takes it with a space in front
+
+
+def export(arguments: Sequence[str]) -> int:
+    """`parlour export`: write a conversation, or list them all; returns the exit code of `on_data_folder`."""
+    parser = Parser(
+        prog="parlour export", description="Export a conversation, or list which there are.", allow_abbrev=False
+    )
+    parser.add_argument("conversation", nargs="?", help="its id, as after ?c= in the page's address; left out: a list")
+    parser.add_argument("--format", choices=("md", "json"), default="md", help="to read, or all of it (md)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="where to write it (the terminal)")
+    parser.add_argument("--owner", default=LOCAL_OWNER, help="whose it is (the owner of this machine)")
+    return on_data_folder(parser, [f" {one}" if _ID.fullmatch(one) else one for one in arguments], _export)
+
+
+def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tuple[str, ...]:
+    asyncio.run(_run(given, settings, words))
+    return ()
+
+
+async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
+    from core.export.at_rest import conversations_at_rest  # much to import: other commands do without
+
+    async with conversations_at_rest(settings) as (conversations, exporting):
+        if given.conversation is None:
+            await _list_conversations(conversations, given.owner, words)
+        else:
+            await _write_conversation(exporting, given, words)
+
+
+async def _list_conversations(conversations: ConversationStore, owner: str, words: Words) -> None:
+    for one in await conversations.list(owner):
+        when = datetime.fromtimestamp(one.updated_at, UTC).strftime("%Y-%m-%d %H:%M")
+        title = "".join(sign if sign.isprintable() else " " for sign in one.title) or words("top.untitled")
+        _print(f"{one.id}  {when}  {title}\n")
+
+
+async def _write_conversation(exporting: Exporting, given: argparse.Namespace, words: Words) -> None:
+    made = await exporting.export(given.owner, given.conversation.strip(), given.format, words.lang)
+    async with aclosing(made.pieces) as pieces:
+        if given.out is None:
+            async for piece in pieces:
+                _print(piece)
+            return
+        out, draft = _places(given.out)
+        try:
+            with draft.open("w", encoding="utf-8", newline="\n") as file:
+                async for piece in pieces:
+                    file.write(piece)
+            if draft != out:
+                draft.replace(out)
+        finally:
+            if draft != out:
+                draft.unlink(missing_ok=True)
+
+
+def _places(named: Path) -> tuple[Path, Path]:
+    """The file, and the draft that becomes it: links are followed, a pipe or terminal is written to directly."""
+    out = named.resolve()
+    is_other = out.exists() and not out.is_file()  # of a folder the system says that it is one
+    return out, out if is_other else out.with_name(f".{out.name}.part")
+
+
+def _print(text: str) -> None:
+    """Print UTF-8, whatever the encoding of the terminal."""
+    sys.stdout.buffer.write(text.encode(errors="replace"))
+    sys.stdout.buffer.flush()

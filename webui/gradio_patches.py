@@ -1,0 +1,200 @@
+"""What Parlour changes in Gradio: its environment, its import, and its queue of events."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import sys
+import time
+from collections import OrderedDict
+from contextlib import contextmanager, nullcontext
+from functools import partial
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import PathFinder
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Sequence
+    from importlib.machinery import ModuleSpec
+    from pathlib import Path
+    from types import ModuleType
+
+
+def prepare(uploads: Path) -> None:
+    """Set Gradio's variables for this process.
+
+    Gradio has no arguments for these. `GRADIO_TEMP_DIR` is where it accepts uploaded files from: inside the data
+    folder, never a shared one. The statistics it keeps of each event are recomputed rarely instead of always.
+    Nothing is reported to anybody, no Node server is started, no run is recorded, no call is served to programs.
+
+    Args:
+        uploads: The folder of uploads.
+    """
+    os.environ.update(  # noqa: TID251 - Gradio's settings are written here, Parlour's are never read
+        GRADIO_TEMP_DIR=str(uploads),
+        GRADIO_ANALYTICS_ENABLED="False",
+        GRADIO_ANALYTICS_CACHE_FREQUENCY="1000000",
+        GRADIO_SSR_MODE="False",
+        GRADIO_MCP_SERVER="False",
+        GRADIO_RUN_HISTORY="False",
+        HF_HUB_DISABLE_TELEMETRY="1",
+    )
+
+
+@contextmanager
+def lean_import() -> Generator[None, None, None]:
+    """Inside, Gradio's import takes half the time, and writes nothing; afterwards its calls bring nothing along.
+
+    For each component it parses its own source, and writes a stub for editors beside it, into the installed package;
+    that is a third of the work. Another sixth is the collector, which looks in vain for rubbish among fresh modules.
+
+    In every call it imports matplotlib and turns its drawing into files, twice: the first call would hold up everybody
+    for a second. No handler of the page draws.
+    """
+    finder = _WithoutStubs()
+    sys.meta_path.insert(0, finder)
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+        sys.meta_path.remove(finder)
+    utils: Any = sys.modules["gradio.utils"]
+    utils.MatplotlibBackendMananger = nullcontext
+
+
+class _WithoutStubs(MetaPathFinder):
+    """Finds the module that writes the stubs, and takes the writing out of it."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module as it is found anyway, with a loader that changes it."""
+        del target
+        if fullname != "gradio.component_meta":
+            return None
+        spec = PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            loader: Any = spec.loader
+            run = loader.exec_module
+
+            def run_and_change(module: Any) -> None:
+                run(module)
+                module.create_or_modify_pyi = _no_stub
+
+            loader.exec_module = run_and_change
+        return spec
+
+
+def _no_stub(*_: object) -> None:
+    return None
+
+
+_MOST = 20_000
+
+# Progress bars, which the page does not have, are looked for at this pace.
+_PROGRESS_LOOKS = 3600.0
+
+
+def wake_by_events(queue: Any) -> None:
+    """Let a queue wait until it is given something to do, or a place becomes free.
+
+    Gradio asks its queue a thousand times a second whether something is there: four per cent of a core of an idle
+    server, and a machine that never sleeps.
+
+    Args:
+        queue: Gradio's, before it is started.
+    """
+    woken = asyncio.Event()
+    push, close = queue.push, queue.close
+
+    async def pushing(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return await push(*args, **kwargs)
+        finally:
+            woken.set()
+
+    def closing() -> None:
+        close()
+        woken.set()
+
+    queue.push, queue.close = pushing, closing
+    queue.start_processing = partial(_process, queue, woken)
+    queue.progress_update_sleep_when_free = _PROGRESS_LOOKS
+
+
+async def _process(queue: Any, woken: asyncio.Event) -> None:
+    """What Gradio does for each event, until the queue is closed."""
+    try:
+        while not queue.stopped:
+            woken.clear()
+            found = queue.get_events() if None in queue.active_jobs else None
+            if found is None:
+                await woken.wait()
+            else:
+                _start(queue, *found).add_done_callback(lambda _: woken.set())
+    finally:
+        queue.stopped = True
+        queue._cancel_asyncio_tasks()  # noqa: SLF001 - as Gradio's own does
+
+
+def _start(queue: Any, events: list[Any], batch: bool, concurrency_id: str) -> asyncio.Task[Any]:  # noqa: FBT001 - Gradio's
+    first, now = events[0], time.time()
+    queue.active_jobs[queue.active_jobs.index(None)] = events
+    waiting = queue.event_queue_per_concurrency_id[concurrency_id]
+    waiting.current_concurrency += 1
+    waiting.start_times_per_fn[first.fn].add(now)
+    for event in events:
+        if (seen := queue.event_analytics.get(event._id)) is not None:  # noqa: SLF001
+            seen["status"] = "processing"
+    gradio: Any = import_module("gradio.utils")  # imported by now; the environment is prepared before that
+    task: asyncio.Task[Any] = gradio.run_coro_in_background(queue.process_events, events, batch, now, first.fn)
+    gradio.set_task_name(task, first.session_hash, first.fn._id, first._id, batch)  # noqa: SLF001
+    queue._asyncio_tasks.add(task)  # noqa: SLF001
+    task.add_done_callback(queue._asyncio_tasks.discard)  # noqa: SLF001
+    if queue.live_updates:
+        queue.broadcast_estimations(concurrency_id)
+    return task
+
+
+class PendingMessages(OrderedDict[str, Any]):
+    """Messages by session; the session whose messages nobody has read or written for longest goes first.
+
+    Args:
+        most: Sessions.
+    """
+
+    def __init__(self, most: int = _MOST) -> None:
+        super().__init__()
+        self._most = most
+
+    def __getitem__(self, session: str) -> Any:
+        found = super().__getitem__(session)
+        self.move_to_end(session)
+        return found
+
+    def __setitem__(self, session: str, messages: Any) -> None:
+        if session not in self and len(self) >= self._most:
+            del self[next(iter(self))]
+        super().__setitem__(session, messages)
+
+
+def keep_recent(queue: Any) -> Callable[[str], None]:
+    """Let a queue forget the sessions that were used longest ago; what comes back forgets one of them at once.
+
+    Gradio itself throws out the session that came first, so whoever names many would cut off the streams of everybody
+    else.
+
+    Args:
+        queue: Gradio's, before it is started.
+    """
+    pending = queue.pending_messages_per_session = PendingMessages()
+
+    def forget(session: str) -> None:
+        if session in pending:
+            del pending[session]
+        queue.pending_event_ids_session.pop(session, None)
+
+    return forget

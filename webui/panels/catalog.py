@@ -1,0 +1,102 @@
+"""The panels that every frame of a tab paints. A panel is a function that makes markup of a scene, and a line here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+
+from webui.panels.approval import announced, ask_html
+from webui.panels.top import status_html, top_html
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from core.readiness import Readiness
+    from core.runs.reply import CallBlock
+    from core.storage.base import NamedLibrary
+    from webui.panels.top import Speakers, State
+    from webui.words import Words
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What a tab shows besides the conversation, at the moment of a frame.
+
+    Args:
+        words: The reader's language.
+        readiness: Of the model that answers the reader.
+        conversation_id: Empty for a new conversation.
+        title: The conversation's; empty for a new one.
+        empty: Nothing was said yet.
+        state: Of the conversation's run.
+        ended: The status of the last reply.
+        queued: The run waits for the owner's other replies.
+        asking: The calls that wait for the reader.
+        hears: The model takes recordings.
+        libraries: The conversation's.
+        speakers: The agents of a program's page.
+        history: Markup of the list of conversations, which is rendered only where it changed.
+    """
+
+    words: Words
+    readiness: Readiness
+    conversation_id: str = ""
+    title: str = ""
+    empty: bool = True
+    state: State = "idle"
+    ended: str = "complete"
+    queued: bool = False
+    asking: Sequence[CallBlock] = field(default_factory=tuple)
+    hears: bool = False
+    libraries: Sequence[NamedLibrary] = ()
+    speakers: Speakers | None = None
+    history: str = ""
+
+
+class Panel(NamedTuple):
+    """A place of the page.
+
+    Args:
+        name: The id of its element.
+        place: In the side column, or above or below the conversation; panels of one place stand in this order.
+        draw: Makes the markup. What comes from outside is escaped there.
+        first: The markup before the first frame.
+    """
+
+    name: str
+    place: Literal["side", "above", "below"]
+    draw: Callable[[Scene], str]
+    first: str = ""
+
+
+def _status(scene: Scene) -> str:
+    words = scene.words
+    return status_html(
+        scene.state,
+        scene.conversation_id,
+        lang=words.lang,
+        empty=scene.empty,
+        ended=scene.ended,
+        asks=words("reply.queued") if scene.queued else announced(scene.asking, words),
+        hears=scene.hears,
+    )
+
+
+def _top(scene: Scene) -> str:
+    return top_html(scene.title, scene.readiness, scene.words, scene.libraries, scene.speakers)
+
+
+def _history(scene: Scene) -> str:
+    return scene.history
+
+
+def _ask(scene: Scene) -> str:
+    return ask_html(scene.asking, scene.words)
+
+
+PANELS: Final[tuple[Panel, ...]] = (
+    Panel("top", "above", _top),
+    Panel("status", "above", _status, first=status_html("idle")),
+    Panel("history", "side", _history),
+    Panel("ask", "below", _ask),
+)

@@ -1,0 +1,106 @@
+"""The page before its first frame, in the browser's language: name, search, greeting, questions to begin with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import gradio as gr
+
+from webui.page_look import Look
+from webui.render.markup import escaped
+from webui.words import LANGUAGES, Words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gradio.i18n import I18nData
+
+    from webui.words import Lang
+
+_KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
+STARTERS = (1, 2, 3, 4)
+_HOURS = ("morning", "day", "evening")
+_WITH_FILE = (1, 4)
+"""The starters that come with a file of `assets/samples`; the others name a tool."""
+
+
+def starter(number: int, words: Words) -> tuple[str, str | None]:
+    """The question of a starter, and its file in `assets/samples`, if any.
+
+    Raises:
+        KeyError: There is no starter of that number.
+    """
+    return words(f"starter.{number}.text"), words(f"starter.{number}.with") if number in _WITH_FILE else None
+
+
+def room_html(words: Words, suggestions: Sequence[str] | None = None) -> str:
+    """Markup for `#hello`. It has all greetings; the script knows the hour and the style shows the right one.
+
+    Args:
+        words: The reader's.
+        suggestions: Questions in place of Parlour's own; may be empty.
+    """
+    ask = f"<span>{escaped(words('hello.ask'))}</span>"
+    greetings = "".join(
+        words("lang.sentences", first=f'<span class="p-{hour}">{escaped(words(f"hello.{hour}"))}', second="</span>")
+        for hour in _HOURS
+    )
+    if suggestions is None:
+        starters = "".join(_starter_html(number, words) for number in STARTERS)
+    else:
+        starters = "".join(_suggestion_html(number, text) for number, text in enumerate(suggestions, 1))
+    how = f'<p class="p-how">{escaped(words("hello.how"))}</p><div class="p-starters">{starters}</div>'
+    greeting = f"<h2>{greetings}{ask}</h2>"
+    return f'<div class="p-hello">{greeting}{how if starters else ""}</div>'
+
+
+def _suggestion_html(number: int, text: str) -> str:
+    return (
+        f'<a class="p-do p-starter" role="button" href="#do-starter-{number}">'
+        f'<span class="p-text">{escaped(text)}</span></a>'
+    )
+
+
+def _starter_html(number: int, words: Words) -> str:
+    verb, text, tool = (escaped(words(f"starter.{number}.{part}")) for part in ("verb", "text", "with"))
+    return (
+        f'<a class="p-do p-starter" role="button" href="#do-starter-{number}"><span class="p-verb">{verb}</span>'
+        f'<span class="p-text">{text}</span><span class="p-with">{tool}</span></a>'
+    )
+
+
+def house_html(words: Words) -> str:
+    """Markup for `#house`, above the list of conversations; never rendered again: the reader may be typing in it."""
+    find = escaped(words("history.find"))
+    return (
+        f'<div class="p-mark" aria-hidden="true"></div><p class="p-house">{escaped(words("page.name"))}</p>'
+        f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
+        f'<div class="p-find"><input type="search" id="p-find" placeholder="{find}" aria-label="{find}" '
+        f'maxlength="120" autocomplete="off" spellcheck="false" enterkeyhint="go"><kbd aria-hidden="true"></kbd></div>'
+        f'<p class="p-found" role="status"></p>'
+    )
+
+
+def _first_texts(lang: Lang, look: Look) -> dict[str, str]:
+    words = Words(lang)
+    own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
+    questions = None if look.suggestions is None else [one.text for one in look.suggestions]
+    return {
+        **{key: words(key) for key in _KEYS},
+        **own,
+        "house": house_html(words),
+        "hello": room_html(words, questions),
+    }
+
+
+def translations(look: Look) -> gr.I18n:
+    """The texts of the page before its first frame, by language; the browser chooses without a round trip."""
+    return gr.I18n(**{lang: _first_texts(lang, look) for lang in LANGUAGES})
+
+
+I18N = translations(Look())
+
+
+def fixed(key: str) -> I18nData:
+    """A value that the browser replaces by the text of its language."""
+    return I18N(key)

@@ -1,0 +1,170 @@
+"""Marks in a reply that lead to passages, and signs at sentences that no passage supports."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import urlsplit
+
+from core.rag.attribution import sentences_of
+from core.rag.document import numbered_as
+from core.rag.parsers.base import is_ideograph
+from core.runs.marks import marked_texts, missing_marks
+from core.runs.reply import TextBlock
+from webui.render.markup import escaped
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.runs.log import Checked
+    from core.runs.reply import Reply
+    from webui.render.markdown import Cite
+    from webui.words import Words
+
+_JOINED = "\u2060"  # keeps the mark on the line of its word
+
+
+def passage_label(passage: Mapping[str, Any], words: Words) -> str:
+    """Document and page of a passage, in the reader's language."""
+    document, page = str(passage.get("document") or ""), passage.get("page")
+    if host := host_of(passage):
+        document = document if document == host else words("evidence.where_web", document=document, host=host)
+    return words(f"evidence.where_{numbered_as(document)}", document=document, n=page) if page else document
+
+
+def host_of(passage: Mapping[str, Any]) -> str:
+    """The host of the web page that a passage is from; "" for one of a document."""
+    address = str(passage.get("url") or "")
+    try:
+        parts = urlsplit(address)
+        return (parts.hostname or "") if parts.scheme in {"http", "https"} else ""
+    except ValueError:
+        return ""
+
+
+def passage_lines(text: str) -> list[str]:
+    """The lines of a passage; of a table's row that is empty but for one cell, that cell.
+
+    A line that ends between two Chinese characters goes on: there the printed page had no more room.
+    """
+    lines = (" ".join(line.split()) for line in text.splitlines())
+    found: list[list[str]] = []
+    for row in filter(None, map(_row, lines)):
+        before, after = _edge(found[-1][-1], -1) if found else "", _edge(row, 0)
+        if before.isalnum() and after.isalnum() and is_ideograph(before) and is_ideograph(after):
+            found[-1].append(row)
+        else:
+            found.append([row])
+    return ["".join(parts) for parts in found]
+
+
+def one_line(lines: Sequence[str]) -> str:
+    """Lines joined into one, with spaces except between Chinese characters."""
+    pieces: list[str] = []
+    for line in lines:
+        if pieces and not (is_ideograph(pieces[-1][-1]) and is_ideograph(line[0])):
+            pieces.append(" ")
+        pieces.append(line)
+    return "".join(pieces)
+
+
+def _edge(line: str, at: Literal[0, -1]) -> str:
+    """The first or last visible character, without the control characters around cited text."""
+    return line.strip("\x02\x03")[at:][:1] if at else line.strip("\x02\x03")[:1]
+
+
+def _row(line: str) -> str:
+    filled = [cell.strip() for cell in line.split("|") if cell.strip()]
+    return line if len(filled) > 1 else "".join(filled)
+
+
+def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Words) -> Cite | None:
+    """A function that turns `[1]` into a link to passage 1; numbers without a passage vanish.
+
+    Returns None where a reply has no passages: there `[1]` is just text.
+    """
+    if not passages:
+        return None
+    titles = {int(passage["number"]): escaped(passage_label(passage, words)) for passage in passages}
+    target = escaped(message_id)
+
+    def cite(numbers: list[int]) -> str:
+        marks = [
+            f'<sup><a href="#cite-{target}-{number}" class="cite" title="{titles[number]}">{number}</a></sup>'
+            for number in numbers
+            if number in titles
+        ]
+        return _JOINED + _JOINED.join(marks) if marks else ""
+
+    return cite
+
+
+_SIGNS = {"weak": "≈", "unsupported": "?"}
+
+
+def claim_notes(
+    reply: Reply, block: int, text: str, words: Words, message_id: str, cite: Cite
+) -> list[tuple[int, str]]:
+    """Where claims of a text end, and the sign that goes there; supported ones get the marks of their passages."""
+    notes: list[tuple[int, str]] = []
+    missing = missing_marks((one for one in reply.claims if one.block == block), text)
+    for index, claim in enumerate(reply.claims):
+        if claim.block != block:
+            continue
+        if claim.verdict != "supported":
+            sign = _web_sign(claim, words) if _is_web(reply) else _sign(claim, index, words, message_id)
+            notes.append((claim.end, sign))
+        elif numbers := missing.get(claim.end):
+            notes.append((claim.end, cite(list(numbers))))
+    return notes
+
+
+def marked_text(reply: Reply) -> str:
+    """The texts of a reply with all marks that are shown, those of supported claims too."""
+    return "\n\n".join(marked_texts(reply).values())
+
+
+def claimed_sentence(reply: Reply, index: int) -> str:
+    """The sentence of a reply's claim; "" where there is no such claim."""
+    if index >= len(reply.claims):
+        return ""
+    claim = reply.claims[index]
+    block = reply.blocks[claim.block] if claim.block < len(reply.blocks) else None
+    sentences = sentences_of(block.text) if isinstance(block, TextBlock) else []
+    return next((sentence for sentence, end in sentences if end == claim.end), "")
+
+
+def claims_summary(reply: Reply, words: Words) -> str:
+    """How many sentences resemble a passage; empty where none was checked."""
+    if not reply.claims:
+        return ""
+    total, weak, bare = len(reply.claims), _count(reply, "weak"), _count(reply, "unsupported")
+    kind = f"claims.{'some' if weak + bare else 'all'}{'_web' if _is_web(reply) else ''}"
+    said = words(kind, n=total - weak - bare, total=total)
+    return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
+
+
+def _sign(claim: Checked, index: int, words: Words, message_id: str) -> str:
+    said = escaped(words(f"claims.{claim.verdict}"))
+    return (
+        f'{_JOINED}<sup><a class="p-do p-claim p-{claim.verdict}" role="button" '
+        f'href="#do-again-{escaped(message_id)}.{index}" title="{said}">'
+        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
+    )
+
+
+def _web_sign(claim: Checked, words: Words) -> str:
+    """The sign for a claim about the web: without a link, for searching again looks into documents alone."""
+    said = escaped(words(f"claims.{claim.verdict}_web"))
+    return (
+        f'{_JOINED}<sup><a class="p-claim p-{claim.verdict}" title="{said}">'
+        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
+    )
+
+
+def _is_web(reply: Reply) -> bool:
+    """Whether all passages are from the web."""
+    return bool(reply.passages) and all(passage.get("url") for passage in reply.passages)
+
+
+def _count(reply: Reply, verdict: str) -> int:
+    return sum(claim.verdict == verdict for claim in reply.claims)

@@ -1,0 +1,280 @@
+"""Files and documents in the conversation: pictures, players, chips, and cards with how far a document is read."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from core.rag.document import numbered_as
+from core.reading.intake import is_locked
+from core.storage.base import FILE_ADDRESS
+from webui.render.markup import escaped, invisible_in
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from core.messages.content import ContentItem
+    from core.rag.document import ReadingProgress
+    from core.reading.preparing import Made
+    from core.storage.base import DocumentRecord
+    from webui.words import Words
+
+_ADDRESS = re.compile(rf"{FILE_ADDRESS}([\w-]+)\Z")
+
+
+def file_id(item: ContentItem) -> str:
+    """The id of the stored file that an item names; "" for anything else."""
+    match = _ADDRESS.match(item.value) if isinstance(item.value, str) else None
+    return match[1] if match else ""
+
+
+def item_html(item: ContentItem, about: Mapping[str, Any], words: Words, document: DocumentState | None = None) -> str:
+    """Markup for a stored file: a picture, a player, or a chip to download it. Anything else is named, not fetched.
+
+    Args:
+        item: The picture, file, sound or video.
+        about: `name` and `media_type`, where known.
+        words: The reader's.
+        document: The file as a document of the conversation.
+    """
+    stored = file_id(item)
+    name = str(about.get("name") or words(_KINDS[item.type]))
+    if not stored:
+        return f'<p class="p-none">{escaped(name)}</p>'
+    # Gradio takes the first part of an absolute media path for a host, so these are relative.
+    address = f".{FILE_ADDRESS}{stored}"
+    match item.type:
+        case "image":
+            return f'<a class="p-pic" href="{address}"><img src="{address}" alt="{escaped(name)}"></a>'
+        case "audio":
+            return f'<audio controls preload="metadata" src="{address}" title="{escaped(name)}"></audio>'
+        case "video":
+            return f'<video controls preload="metadata" src="{address}" title="{escaped(name)}"></video>'
+        case _:
+            return _chip(address, name) if document is None else document_card(document, address, words)
+
+
+_KINDS = {
+    "image": "reply.picture",
+    "audio": "reply.sound",
+    "video": "reply.video",
+    "file": "reply.file",
+    "text": "reply.file",
+}
+
+
+def _chip(address: str, name: str) -> str:
+    kind = escaped(PurePosixPath(name).suffix[1:].upper()[:5])
+    note = f'<span class="p-kind">{kind}</span>' if kind else ""
+    return f'<a class="p-chip" href="{address}?download=1"><span class="p-name">{escaped(name)}</span>{note}</a>'
+
+
+_STEP = 5  # per cent: the widths are CSS classes
+# Reading the same bytes again would end the same way.
+_FOR_GOOD = frozenset(
+    (
+        *(f"document_{what}" for what in ("unsupported", "empty", "not_a_file", "not_what_it_says", "protected")),
+        "fetch_private",
+        "fetch_own",
+        "fetch_bad_address",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentState:
+    """A document of a conversation.
+
+    Args:
+        record: As it is stored.
+        progress: Of its ingestion; `None` while it is queued.
+        preparing: Passages with an embedding, and all of them; `None` once all have one.
+    """
+
+    record: DocumentRecord
+    progress: ReadingProgress | None = None
+    preparing: Made | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The documents that a reply waits for.
+
+    Args:
+        names: Of those that are still being read.
+        searchable: Whether a search finds anything already.
+    """
+
+    names: tuple[str, ...]
+    searchable: bool
+
+
+def state_line(state: DocumentState, words: Words) -> str:
+    """The state of a document in one line; a card depends on this and the status alone."""
+    record = state.record
+    match record.status:
+        case "reading":
+            return _going(record.name, state.progress, words)
+        case "ready":
+            return _joined([*_facts(record, words), _prepared(state.preparing, words)])
+        case "failed":
+            return words.error(record.error) if record.error else words("reading.failed")
+        case "cancelled":
+            return _joined(_called_off(record, state.preparing, words))
+
+
+def document_card(state: DocumentState, address: str, words: Words) -> str:
+    """The card of a document: download, state, and actions.
+
+    Args:
+        state: The document.
+        address: Of its file.
+        words: The reader's.
+    """
+    record, line = state.record, escaped(state_line(state, words))
+    name = escaped(record.name)
+    shape = {"reading": '<span class="p-st p-run"></span>', "failed": '<span class="p-st p-bad"></span>'}
+    link = (
+        f'<a class="p-chip" href="{address}?download=1" title="{name}"><span class="p-name">{name}</span></a>'
+        f'<span class="p-kind">{shape.get(record.status, "")}<span class="p-far">{line}</span></span>'
+    )
+    return f'<div class="p-doc p-doc-{record.status}">{link}{_acts(record, words)}{_bar(state)}</div>'
+
+
+def waiting_line(waiting: Waiting, message_id: str, words: Words) -> str:
+    """The line of a reply that waits for documents, with a link to ask at once."""
+    one = len(waiting.names) == 1
+    said = words("reading.waiting_one", name=waiting.names[0]) if one else ""
+    said = said or words("reading.waiting", n=len(waiting.names))
+    now = escaped(words("reading.ask_now"))
+    link = f' <a class="p-do p-word" role="button" href="#do-asknow-{escaped(message_id)}">{now}</a>'
+    text = f'<span class="p-st p-run"></span><span>{escaped(said)}</span>{link if waiting.searchable else ""}'
+    return f'<p class="p-wait p-wait-read">{text}</p>'
+
+
+def missing_notes(missing: list[dict[str, Any]], words: Words) -> str:
+    """Notes on the documents that an answer does not cover."""
+    notes = (f'<p class="p-note">{escaped(_without(one, words))}</p>' for one in missing)
+    return "\n\n".join(notes)
+
+
+def partly_read_notes(parts: Sequence[Mapping[str, Any]], words: Words) -> str:
+    """Notes on long documents of which only the beginning was read."""
+    lines = (f'<p class="p-note">{escaped(_read_part(one, words))}</p>' for one in parts)
+    return "\n\n".join(lines)
+
+
+def _read_part(part: Mapping[str, Any], words: Words) -> str:
+    first, last = _number(part, "first"), _number(part, "last")
+    key = f"reading.read_{part.get('of', 'page')}" + ("" if last > first else "_one")
+    return words(key, name=part.get("name", ""), first=first, last=last, total=_number(part, "total"))
+
+
+def _without(missing: Mapping[str, Any], words: Words) -> str:
+    name, status = missing.get("name", ""), missing.get("status")
+    pages, total = _number(missing, "pages"), _number(missing, "total")
+    if status == "failed" or (status == "cancelled" and not missing.get("found")):
+        return words("reading.left_cancelled" if status == "cancelled" else "reading.left_failed", name=name)
+    if status == "preparing":
+        return words("reading.left_preparing", name=name, n=pages, total=total)
+    if pages and total:
+        return words(f"reading.left_{status}_at", name=name, n=pages, total=total)
+    return words("reading.left_begun", name=name)
+
+
+def _called_off(record: DocumentRecord, made: Made | None, words: Words) -> list[str]:
+    pages, total = (_number(record.facts, name) for name in ("pages", "total"))
+    if record.library_id is None:
+        return [words("reading.cancelled"), _at(record.name, pages, total, words) if pages and total else ""]
+    kind = f"reading.stopped_{numbered_as(record.name)}" if pages and total else "reading.stopped"
+    wrong = words.error(record.error) if record.error else ""
+    return [words(kind, n=pages, total=total), *_found(record.facts or {}, words), _prepared(made, words), wrong]
+
+
+def _going(name: str, progress: ReadingProgress | None, words: Words) -> str:
+    if progress is None:
+        return words("reading.waits")
+    if progress.fetching:
+        return words("reading.fetching")
+    figures = {"scanned": progress.scanned, "tables": progress.tables, "chunks": progress.chunks}
+    figures["invisible"] = progress.invisible
+    seconds = words.seconds(progress.seconds, whole=True) if progress.seconds >= 1 else ""
+    return _joined([_at(name, progress.pages, progress.total, words), *_found(figures, words), seconds])
+
+
+def _facts(record: DocumentRecord, words: Words) -> list[str]:
+    facts = record.facts or {}
+    pages = _number(facts, "total") or record.pages or 0
+    seconds = facts.get("seconds")
+    if facts.get("known"):
+        took = words("reading.known")
+    else:
+        took = words.seconds(seconds) if isinstance(seconds, float) and seconds >= 0.1 else ""
+    counted = _counted(f"reading.{numbered_as(record.name)}", pages, words)
+    return [counted, *_found(facts, words), took]
+
+
+def _prepared(made: Made | None, words: Words) -> str:
+    """Progress of the embeddings; empty once all are there."""
+    if made is None:
+        return ""
+    done, total = made
+    return words("reading.by_meaning", done=f"{done:,}", total=f"{total:,}") if done else words("reading.vectors")
+
+
+def _found(facts: Mapping[str, Any], words: Words) -> list[str]:
+    keys = (("scanned", "scanned"), ("tables", "tables"), ("chunks", "passages"))
+    counted = [_counted(f"reading.{key}", _number(facts, name), words) for name, key in keys]
+    return [*counted, invisible_in(facts, words)]
+
+
+def _counted(key: str, number: int, words: Words) -> str:
+    if not number:
+        return ""
+    return words(f"{key}_one") if number == 1 else words(key, n=number)
+
+
+def _at(name: str, pages: int, total: int | None, words: Words) -> str:
+    if not total:
+        return words("reading.begins")
+    return words(f"reading.at_{numbered_as(name)}", n=max(1, min(pages, total)), total=total)
+
+
+def _joined(parts: list[str]) -> str:
+    return " · ".join(part for part in parts if part)
+
+
+def _number(facts: Mapping[str, Any] | None, name: str) -> int:
+    value = (facts or {}).get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _bar(state: DocumentState) -> str:
+    progress = state.progress
+    if state.record.status != "reading" or progress is None or not progress.total:
+        return ""
+    share = min(progress.pages / progress.total, 1.0)
+    return f'<span class="p-bar p-b{round(share * 100 / _STEP) * _STEP}"></span>'
+
+
+def _acts(record: DocumentRecord, words: Words) -> str:
+    """The actions on a document: at most one, but two for one that was read in part."""
+    key = (record.error or {}).get("key")
+    if record.status == "reading":
+        acts = ("cancel",)
+    elif is_locked(record):
+        acts = ("unlock",)
+    elif record.status == "cancelled":
+        acts = ("again",) if record.library_id is None else ("rest", "forget")
+    else:
+        acts = ("again",) if record.status == "failed" and key not in _FOR_GOOD else ()
+    links = "".join(_act(act, record, words) for act in acts)
+    return f'<span class="p-ways">{links}</span>' if links else ""
+
+
+def _act(act: str, record: DocumentRecord, words: Words) -> str:
+    label, about = escaped(words(f"reading.{act}")), escaped(words(f"reading.{act}_it", name=record.name))
+    address = f"#do-{'reread' if act in {'again', 'rest'} else act}-{escaped(record.id)}"
+    return f'<a class="p-do p-word" role="button" href="{address}" title="{about}">{label}</a>'

@@ -1,0 +1,198 @@
+"""A port to listen on, and a server that ends cleanly when it is asked to."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import signal
+import socket
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from core.errors import SettingsError
+
+if TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Callable
+    from types import FrameType
+
+    from starlette.types import ASGIApp
+    from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+
+_TRIES = 50
+_GRACE = 2  # seconds that open streams get before they are cut
+
+
+def bind(host: str, port: int, *, next_free: bool = False) -> socket.socket:
+    """A listening socket.
+
+    Args:
+        host: The address to listen on.
+        port: The port; 0 for any.
+        next_free: Where it is taken, the next free one will do. Only where nobody counts on this very port: a proxy
+            or a health check in front would ask another program.
+
+    Raises:
+        SettingsError: The address is not this machine's, or the port is taken or not allowed.
+    """
+    name = host.strip("[]")
+    try:
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except (OSError, UnicodeError) as error:
+        raise SettingsError(f"The address {host!r} is not known.", hint="Set --host to 127.0.0.1.") from error
+    family, kind, _, _, address = found[0]
+    last = min(port + (_TRIES if next_free else 1), 65536)
+    for tried in range(port, last):
+        sock = socket.socket(family, kind)
+        try:
+            if sys.platform != "win32":  # there it would let two programs share a port
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            sock.bind((address[0], tried))
+            # Listening at once: with SO_REUSEADDR, two sockets may be bound to one port, but only one listens.
+            sock.listen(2048)
+        except OSError as error:
+            sock.close()
+            if error.errno != errno.EADDRINUSE:
+                raise SettingsError(
+                    f"Parlour cannot listen on {host}:{tried}: {error.strerror}.",
+                    hint="Choose another --host or --port.",
+                ) from error
+        else:
+            return sock
+    taken = f"No port from {port} on is free." if next_free else f"Port {port} is taken by another program."
+    raise SettingsError(taken, hint="End what listens there, or choose another --port.")
+
+
+def address_of(host: str, sock: socket.socket) -> str:
+    """What to type into a browser on this machine."""
+    port = sock.getsockname()[1]
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, host)  # noqa: S104 - a comparison, not a bind
+    return f"http://{f'[{name}]' if ':' in name and not name.startswith('[') else name}:{port}"
+
+
+class Server(uvicorn.Server):
+    """A server for which being told to stop is not a failure: it ends with exit code 0.
+
+    Args:
+        stopping: Called at once when a signal asks to stop, so that open streams end by themselves.
+    """
+
+    def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
+        config = uvicorn.Config(
+            app,
+            http=PatientProtocol,
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,  # `ProxyMiddleware` decides whose count
+            timeout_graceful_shutdown=_GRACE,
+            timeout_keep_alive=75,
+        )
+        super().__init__(config)
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop; a second Ctrl-C does not wait."""
+        del frame
+        logging.getLogger("uvicorn.error").disabled = True  # streams that are cut now are no news
+        if self.should_exit and sig == signal.SIGINT:
+            self.force_exit = True
+        self.should_exit = True
+        self._stopping()
+
+
+_log = logging.getLogger(__name__)
+
+_TOO_LONG = 431
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """One connection, which ends where nothing comes."""
+
+    head_seconds: ClassVar[float] = 30.0  # for a whole head, from its first byte or from connecting
+    body_seconds: ClassVar[float] = 60.0  # between two pieces of a body
+    longest_head: ClassVar[int] = 64 * 1024  # bytes; of what follows a body in chunks as well
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._timer: asyncio.TimerHandle | None = None
+        self._unsaid = 0  # bytes that have made neither a head nor a piece of a body yet
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._look()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._rest()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take in what came; a head without end is refused."""
+        self._unsaid += len(data)
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        if self._unsaid > self.longest_head:
+            _log.warning("A request has a head of more than %d bytes and is refused.", self.longest_head)
+            self.transport.write(STATUS_LINE[_TOO_LONG] + b"content-length: 0\r\nconnection: close\r\n\r\n")
+            self.transport.close()
+            return
+        self._look()
+
+    def on_headers_complete(self) -> None:
+        """A head is whole."""
+        self._unsaid = 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of a body is there."""
+        self._unsaid = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """A request is whole."""
+        self._unsaid = 0
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """What follows has its own time."""
+        super().on_response_complete()
+        self._look()
+
+    # -- inside ---------------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Wait for a head, for the next piece of a body, or for nothing, as it stands now."""
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        is_body = cycle is not None and cycle.more_body
+        is_ours = cycle is not None and not cycle.response_complete  # we answer: nobody keeps us waiting
+        if self.timeout_keep_alive_task is not None or (is_ours and not is_body):
+            self._rest()
+        elif is_body:
+            self._wait(self.body_seconds)
+        elif self._timer is None:  # a head has so much time in all, however it trickles in
+            self._wait(self.head_seconds)
+
+    def _wait(self, seconds: float) -> None:
+        self._rest()
+        self._timer = self.loop.call_later(seconds / 2, self._half_over, seconds)
+
+    def _half_over(self, seconds: float) -> None:
+        """In two halves: where this process stood still, what came meanwhile is read before the second is over."""
+        self._timer = self.loop.call_later(seconds / 2, self._over, seconds)
+
+    def _over(self, seconds: float) -> None:
+        if self.flow.read_paused:  # it is we who do not read
+            self._half_over(seconds)
+        else:
+            self.transport.abort()
+
+    def _rest(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
