@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
 
@@ -178,10 +179,12 @@ def chunk(text: str = "", reason: str | None = None) -> Chunk:
 
 
 @pytest.fixture
-def model(monkeypatch: pytest.MonkeyPatch) -> LlamaCppModel:
+async def model(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> AsyncIterator[LlamaCppModel]:
     monkeypatch.setattr(llama_cpp, "WeightStore", Store)
     monkeypatch.setattr(llama_cpp, "LlamaServer", Server)
-    return LlamaCppModel()
+    # A folder of its own, and closed after: else the next test that loads the real file is given this server.
+    yield (opened := LlamaCppModel({"weights_dir": tmp_path}))
+    await opened.aclose()
 
 
 async def test_where_the_first_choice_cannot_be_had_the_last_resort_answers(model: LlamaCppModel) -> None:
@@ -298,6 +301,7 @@ async def test_models_of_several_agents_have_one_file_in_memory_once(
     assert (await words)[-1]["content"] == "Yes."
     await second.aclose()
     assert [server.closed for server in loaded] == [True, False]
+    await other.aclose()
     await second.prepare()
     assert len(loaded) == 3
     for model in (second, other):
