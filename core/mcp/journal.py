@@ -1,4 +1,4 @@
-"""What a server says beside its answers: the last lines of it, without keys."""
+"""What a server says beside its answers, its last lines without keys; and strangers' names, made fit to be shown."""
 
 from __future__ import annotations
 
@@ -6,12 +6,48 @@ import re
 import time
 from collections import deque
 from dataclasses import dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from core.mcp.shown import one_line
+from core.messages.invisible import written_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+
+LONGEST_NAME = 128
+LONGEST_DESCRIPTION = 10_000
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+
+def one_line(text: str, most: int = LONGEST_NAME) -> str:
+    """A name or message in one line: controls are written out, what is too long ends in "…"."""
+    text = _ANSI.sub("", text[: most * 8])
+    text = re.sub(r"[\r\n\t\u2028\u2029]+", " ", text)
+    text = written_out(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def many_lines(text: str, most: int = LONGEST_DESCRIPTION) -> str:
+    """A description: lines stay lines; hidden characters are written out, so that what a model reads can be seen."""
+    text = _ANSI.sub("", text[: most * 2]).replace("\r\n", "\n").replace("\r", "\n")
+    text = written_out(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def rule_name(server: str, tool: str) -> str:
+    """`mcp:<server>:<tool>`, by which rules know a tool: printable, and another one for each tool.
+
+    Where a name had to be changed for that, the end says which it was: else what is allowed to one tool would be
+    allowed to every other whose name looks the same.
+    """
+    return f"mcp:{_one_of_a_kind(server)}:{_one_of_a_kind(tool)}"
+
+
+def _one_of_a_kind(name: str) -> str:
+    shown = one_line(name)
+    return shown if shown == name else f"{shown}#{sha256(name.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
 
 _MOST_LINES = 200
 _MOST_NOTES = 20

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from core.bridge.sync import run, shared_loop
 from core.errors import UnknownNameError
-from core.mcp.as_tool import MCPTool, tools_of
-from core.mcp.in_browser import IN_BROWSER
-from core.mcp.resources import resource_tools
 from core.mcp.results import messages_of, result_of_reading
 from core.mcp.session import Session
 from core.mcp.settings import ServerSettings, servers_from
+from core.mcp.sign_in import IN_BROWSER
+from core.mcp.tools import MCPTool, resource_tools, tools_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
 
     from mcp_types import Prompt, Resource, ResourceTemplate
 
-    from core.mcp.asking import Elicit
+    from core.mcp.forms import Elicit
     from core.mcp.journal import LogLine
     from core.mcp.sign_in import SignIn
     from core.messages.message import Message

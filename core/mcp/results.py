@@ -1,4 +1,4 @@
-"""What a server answers, as a result of ours: texts, pictures, sounds and files."""
+"""What an MCP server answers, as tool results and messages; and its lists, page by page with an end."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
+from mcp import MCPError
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -20,13 +21,19 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from core.mcp.shown import one_line
+from core.mcp.journal import one_line
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, USER, Message
 from core.tools.base import ToolResult
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from mcp import Client
+    from mcp_types import Prompt, Resource, ResourceTemplate, Tool
+
+    from core.mcp.journal import Journal
+
 
 _MEDIA_TYPE = re.compile(r"[a-z]+/[a-z0-9.+-]+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
@@ -119,3 +126,53 @@ def _unreadable(what: str) -> str:
 def as_data_uri(raw: bytes, media_type: str) -> str:
     """Bytes as an address that holds them."""
     return f"data:{media_type};base64,{b64encode(raw).decode('ascii')}"
+
+
+_MOST_PAGES = 50  # of a list: a server that never ends its list is cut off
+_MOST_LISTED = 1000
+
+
+async def listed_tools(client: Client) -> tuple[Tool, ...]:
+    """Its tools, as they are now."""
+    if client.server_capabilities.tools is None:
+        return ()
+    return tuple(await _pages(client.list_tools, "tools", cache_mode="refresh"))
+
+
+async def listed_resources(client: Client) -> list[Resource | ResourceTemplate]:
+    """What can be read, and what by a pattern of addresses."""
+    whole: list[Resource | ResourceTemplate] = list(await _pages(client.list_resources, "resources"))
+    try:
+        return whole + await _pages(client.list_resource_templates, "resource_templates")
+    except MCPError:  # a server may know no patterns
+        return whole
+
+
+async def listed_prompts(client: Client) -> list[Prompt]:
+    """Its prompts."""
+    return await _pages(client.list_prompts, "prompts")
+
+
+async def has_resources(client: Client, journal: Journal) -> bool:
+    """Whether there is anything to read: many servers announce resources and have none."""
+    if client.server_capabilities.resources is None:
+        return False
+    try:
+        if (await client.list_resources()).resources:
+            return True
+        return bool((await client.list_resource_templates()).resource_templates)
+    except MCPError as error:
+        journal.note(f"What it offers to read cannot be listed: {error.message}")
+        return False
+
+
+async def _pages(list_page: Callable[..., Awaitable[Any]], field: str, **more: Any) -> list[Any]:
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(_MOST_PAGES):
+        page = await list_page(cursor=cursor, **more)
+        found += getattr(page, field)
+        cursor = page.next_cursor
+        if not cursor or len(found) >= _MOST_LISTED:
+            break
+    return found[:_MOST_LISTED]

@@ -12,23 +12,20 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.bridge.sync import shared_loop
 from core.errors import McpError, SignInNeededError
-from core.mcp.as_tool import MCPTool, tools_of
-from core.mcp.backoff import Backoff
-from core.mcp.commands import resolve_command
-from core.mcp.resources import resource_tools
 from core.mcp.results import messages_of
-from core.mcp.session import Session
+from core.mcp.session import Backoff, Session
+from core.mcp.settings import resolve_command
 from core.mcp.sign_in import NOBODY
+from core.mcp.tools import MCPTool, resource_tools, tools_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Mapping
 
     from mcp_types import Prompt
 
-    from core.mcp.asking import Elicit
-    from core.mcp.commands import Resolved
+    from core.mcp.forms import Elicit
     from core.mcp.journal import LogLine
-    from core.mcp.settings import ServerSettings
+    from core.mcp.settings import Resolved, ServerSettings
     from core.mcp.sign_in import SignIn
     from core.messages.message import Message
     from core.net.addresses import Reach

@@ -15,7 +15,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
 from core.errors import BadArgumentsError, ParlourError
-from core.mcp.shown import one_line
+from core.mcp.journal import one_line
 from core.tools.arguments import check
 
 if TYPE_CHECKING:

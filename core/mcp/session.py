@@ -1,4 +1,4 @@
-"""One MCP server: a task of its own opens, uses and closes the client, and opens it anew when the server has died."""
+"""One MCP server: a task of its own opens, uses and closes the client, and reopens it after growing waits."""
 
 from __future__ import annotations
 
@@ -8,32 +8,113 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-from mcp import Client
-from mcp_types import Implementation
+from mcp import Client, MCPError
+from mcp_types import Implementation, ToolListChangedNotification
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from core.bridge.sync import shared_loop
 from core.errors import ServerMisbehavedError, ServerUnreachableError
-from core.mcp.asking import Asker
-from core.mcp.authorization import Authorization
-from core.mcp.backoff import Backoff
-from core.mcp.changes import Changes
-from core.mcp.commands import resolve_command
 from core.mcp.complaints import FAILURES, Complaints, is_forgotten
+from core.mcp.forms import Asker
 from core.mcp.journal import Journal
-from core.mcp.listing import has_resources, listed_prompts, listed_resources, listed_tools
-from core.mcp.prints import fingerprint
-from core.mcp.sign_in import NOBODY
-from core.mcp.transports import opened_transport
+from core.mcp.results import has_resources, listed_prompts, listed_resources, listed_tools
+from core.mcp.settings import fingerprint, resolve_command
+from core.mcp.sign_in import NOBODY, Authorization
+from core.mcp.web import opened_transport
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine
 
     from mcp_types import CallToolResult, GetPromptResult, Prompt, ReadResourceResult, Resource, ResourceTemplate, Tool
 
-    from core.mcp.asking import Caller, Elicit
+    from core.mcp.forms import Caller, Elicit
     from core.mcp.settings import ServerSettings
     from core.mcp.sign_in import SignIn
     from core.net.addresses import Reach
+
+
+_FIRST, _LONGEST = 1.0, 60.0  # seconds
+_STEADY = 60.0  # seconds alive after which a server counts as healthy again
+
+
+class Backoff:
+    """Counts the deaths of one server.
+
+    Args:
+        clock: Gives seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._deaths = 0
+        self._begun = self._next = clock()
+
+    def begun(self) -> None:
+        """The server is started now."""
+        self._begun = self._clock()
+
+    def failed(self) -> None:
+        """It could not be started, or has died."""
+        now = self._clock()
+        self._deaths = 1 if now - self._begun > _STEADY else self._deaths + 1
+        self._next = now + (0 if self._deaths == 1 else min(_FIRST * 2 ** min(self._deaths - 2, 10), _LONGEST))
+
+    @property
+    def wait(self) -> float:
+        """Seconds until it may be started again; 0 for at once."""
+        return max(0.0, self._next - self._clock())
+
+
+_APART = 0.5  # seconds between two lists: a server that says "changed" without end is not listed without end
+
+
+class Changes:
+    """Follows one connection.
+
+    Args:
+        refresh: Lists the tools anew.
+    """
+
+    def __init__(self, refresh: Callable[[], Awaitable[None]]) -> None:
+        self._refresh = refresh
+        self._heard = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def heard(self, message: object) -> None:
+        """Takes every notification of the server."""
+        if isinstance(message, ToolListChangedNotification):
+            self._heard.set()
+
+    def follow(self, client: Client) -> None:
+        """Begin; newer servers want to be asked for such news."""
+        self._tasks.append(asyncio.create_task(self._listing()))
+        tools = client.server_capabilities.tools
+        if tools is not None and tools.list_changed and client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+            self._tasks.append(asyncio.create_task(self._listening(client)))
+
+    async def aclose(self) -> None:
+        """Follow no more."""
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=1.0)
+
+    async def _listing(self) -> None:
+        while True:
+            await self._heard.wait()
+            self._heard.clear()
+            await self._refresh()
+            await asyncio.sleep(_APART)
+
+    async def _listening(self, client: Client) -> None:
+        try:
+            subscription: Any
+            async with client.listen(tools_list_changed=True) as subscription:
+                async for _ in subscription:
+                    self._heard.set()
+        except (MCPError, RuntimeError, OSError, TimeoutError):
+            return  # it does not tell after all, or is gone, which shows at the next call
+
 
 T = TypeVar("T")
 

@@ -1,15 +1,27 @@
-"""The `mcpServers` JSON that everybody writes, checked."""
+"""The `mcpServers` JSON, checked; how other programs spell it, what a command would really start, and its fingerprint."""
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
 from collections.abc import Collection, Mapping
-from typing import Any, Literal, Self, cast
+from dataclasses import dataclass
+from hashlib import sha256
+from itertools import dropwhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, model_validator
 
-from core.errors import SettingsError
-from core.mcp.spellings import plainly
+from core.errors import ServerUnreachableError, SettingsError
+from core.settings import child_environment
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from mcp_types import Tool
+
 
 _PLACEHOLDER = re.compile(r"\$\{(?:[a-zA-Z]+:)?[A-Za-z_][\w.-]*(?::-(?P<default>[^}]*))?\}")
 # Variables by which a program loads code that its command line does not show.
@@ -41,7 +53,7 @@ class StaticClient(BaseModel):
 class ServerSettings(BaseModel):
     """How to reach one MCP server: a command to start, or an address.
 
-    Other programs' spellings are understood: see `core.mcp.spellings`. A placeholder such as `${TOKEN}` is never filled
+    Other programs' spellings are understood: see `core.mcp.settings`. A placeholder such as `${TOKEN}` is never filled
     from this process's environment: its default (`${TOKEN:-none}`) is taken, and without one it is refused.
 
     Args:
@@ -181,3 +193,199 @@ def refused_variables(names: Collection[str]) -> list[str]:
     """Those variables that would make a program load other code than its command line shows."""
     loud = {name: name.upper() for name in names}
     return [name for name, upper in loud.items() if upper in _LOADING or upper.startswith(_LOADING_BEGINNINGS)]
+
+
+_NAMES = {
+    "serverUrl": "url",
+    "httpUrl": "url",
+    "baseUrl": "url",
+    "environment": "env",
+    "workingDirectory": "cwd",
+    "autoApprove": "auto_approve",
+    "alwaysAllow": "auto_approve",
+    "includeTools": "include",
+    "excludeTools": "exclude",
+    "disabledTools": "exclude",
+    "transport": "type",
+    "transportType": "type",
+}
+_TRANSPORTS = {
+    "stdio": "stdio",
+    "local": "stdio",
+    "sse": "sse",
+    "http": "streamable-http",
+    "remote": "",  # which of the two follows from the address
+    "streamable-http": "streamable-http",
+    "streamable_http": "streamable-http",
+    "streamablehttp": "streamable-http",
+    "http-stream": "streamable-http",
+    "http_stream": "streamable-http",
+}
+_CALL_SECONDS = ("tool_timeout_sec", "timeoutSeconds", "timeout_seconds", "client_session_timeout_seconds")
+_CALL_MILLISECONDS = ("timeoutMs", "timeout_ms", "requestTimeout")
+_START_SECONDS = ("startup_timeout_sec", "startupTimeout")
+_START_MILLISECONDS = ("initTimeout", "startup_timeout_ms", "connectTimeout", "connectTimeoutMs")
+# A `timeout` without a unit is seconds in some programs and thousandths in others. Nobody waits longer than an hour
+# for a call, and nobody gives a server less than four seconds, so the number itself tells.
+_MOST_SECONDS = 3600.0
+
+
+def plainly(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings under the names of `ServerSettings`; what is unknown stays, to be ignored there."""
+    given: dict[str, Any] = {}
+    for key, value in raw.items():
+        name = _NAMES.get(key, key)
+        if value is not None and (name == key or name not in raw):
+            given[name] = value
+    if isinstance(given.get("command"), list | tuple):  # program and arguments in one list
+        whole = list(cast("list[Any]", given["command"]))
+        given["command"], given["args"] = (whole[0] if whole else None), [*whole[1:], *given.get("args", ())]
+    if isinstance(given.get("args"), list | tuple):
+        given["args"] = [str(value) if isinstance(value, int | float) else value for value in given["args"]]
+    if "type" in given or "url" in given:
+        given["type"] = _transport(given, raw)
+    for name in ("env", "headers"):
+        if isinstance(given.get(name), Mapping):
+            given[name] = {str(key): _text(value) for key, value in given[name].items()}
+    given["oauth"] = _client(given.get("oauth", given.get("auth")))
+    if raw.get("enabled") is False or raw.get("isActive") is False:
+        given["disabled"] = True
+    if isinstance(given.get("auto_approve"), bool):
+        given["auto_approve"] = ["*"] if given["auto_approve"] else []
+    _seconds(given, "timeout", _CALL_SECONDS, _CALL_MILLISECONDS)
+    _seconds(given, "connect_timeout", _START_SECONDS, _START_MILLISECONDS)
+    return given
+
+
+def _transport(given: Mapping[str, Any], raw: Mapping[str, Any]) -> Any:
+    named = given.get("type")
+    known = _TRANSPORTS.get(str(named).lower(), named) if named else ""
+    if known:
+        return known
+    if not given.get("url"):
+        return "stdio"
+    if "httpUrl" in raw:
+        return "streamable-http"
+    return "sse" if str(given["url"]).partition("?")[0].rstrip("/").endswith("/sse") else "streamable-http"
+
+
+def _client(given: object) -> dict[str, Any] | None:
+    """As whom to sign in; `None` where nothing is said of it, as programs do that register by themselves."""
+    if not isinstance(given, Mapping):
+        return None
+    said = cast("Mapping[str, Any]", given)
+    plain = {re.sub(r"[^a-z]", "", str(key).lower()): value for key, value in said.items() if value not in (None, "")}
+    scopes = plain.get("scopes", plain.get("scope", ()))
+    if not plain.get("clientid"):
+        return None
+    asked = scopes.split() if isinstance(scopes, str) else scopes
+    return {"client_id": plain["clientid"], "client_secret": plain.get("clientsecret"), "scopes": asked}
+
+
+def _text(value: object) -> object:
+    """A variable as text: JSON's `true` and `8080` are written without quotes often enough."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "" if value is None else str(value) if isinstance(value, int | float) else value
+
+
+def _seconds(given: dict[str, Any], name: str, seconds: tuple[str, ...], thousandths: tuple[str, ...]) -> None:
+    for other in seconds:
+        if name not in given and _is_number(given.get(other)):
+            given[name] = given[other]
+    for other in thousandths:
+        if name not in given and _is_number(given.get(other)):
+            given[name] = given[other] / 1000
+    if _is_number(given.get(name)) and given[name] > _MOST_SECONDS:
+        given[name] = min(given[name] / 1000, _MOST_SECONDS)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+Risk: TypeAlias = Literal["inline_code", "shell", "fetches"]
+
+# What a server inherits: enough to find programs and folders, on each system.
+_INHERITED = (
+    *("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER", "LANG", "LC_ALL", "TZ"),
+    *("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATHEXT", "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE"),
+    *("SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE"),
+)
+_SHELLS = frozenset({"sh", "bash", "dash", "zsh", "fish", "ksh", "csh", "tcsh", "cmd", "powershell", "pwsh", "busybox"})
+_INTERPRETERS = re.compile(r"(python|pypy|node|nodejs|deno|bun|ruby|perl|php|lua|osascript|tclsh)[\d.]*w?")
+_FETCHING = frozenset({"npx", "uvx", "pipx", "bunx", "pnpx", "docker", "podman", "npm", "pnpm", "yarn", "uv"})
+_CONTAINERS = frozenset({"docker", "podman"})  # their `-e` sets a variable
+_INLINE = re.compile(r"-[a-zA-Z]*[cerp]|--(eval|exec|call|print|command)(=.*)?|eval", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A command as it would be started.
+
+    Args:
+        program: The program's whole path.
+        args: What it is given.
+        risks: `inline_code`: a program text is among the arguments; `shell`: a shell runs it; `fetches`: it may fetch
+            the server from a package registry first.
+    """
+
+    program: str
+    args: tuple[str, ...]
+    risks: tuple[Risk, ...] = ()
+
+    @property
+    def line(self) -> str:
+        """The command in one line, to be shown."""
+        return " ".join([self.program, *(repr(arg) if not arg or " " in arg else arg for arg in self.args)])
+
+
+def resolve_command(settings: ServerSettings) -> Resolved:
+    """Find the program of a server, as it is then started. Nothing is run.
+
+    Raises:
+        ServerUnreachableError: There is no such program.
+    """
+    command = (settings.command or "").strip()
+    path = environment_of(settings).get("PATH")
+    found = shutil.which(command, path=path)
+    if found is None:
+        raise ServerUnreachableError(
+            f"There is no program {command!r}.", hint="Check its command, arguments and environment.", command=command
+        )
+    return Resolved(str(Path(found).absolute()), settings.args, risks_of(command, settings.args))
+
+
+def risks_of(command: str, args: Collection[str]) -> tuple[Risk, ...]:
+    """What about a command deserves a second look."""
+    words = [command, *args]
+    if _base(command) == "env":  # runs what follows
+        words = list(dropwhile(lambda word: "=" in word or word.startswith("-"), words[1:])) or words
+    name = _base(words[0])
+    found: list[Risk] = []
+    is_program = name in _SHELLS or name in _FETCHING - _CONTAINERS or _INTERPRETERS.fullmatch(name)
+    if is_program and any(_INLINE.fullmatch(word) for word in words[1:]):
+        found.append("inline_code")
+    if name in _SHELLS:
+        found.append("shell")
+    if name in _FETCHING:
+        found.append("fetches")
+    return tuple(found)
+
+
+def environment_of(settings: ServerSettings) -> dict[str, str]:
+    """All variables that a server gets: a few harmless ones of ours, and its own."""
+    inherited = child_environment(_INHERITED)
+    return {name: value for name, value in inherited.items() if not value.startswith("()")} | settings.revealed("env")
+
+
+def _base(command: str) -> str:
+    name = command.replace("\\", "/").rpartition("/")[2].lower()
+    return name.removesuffix(".exe").removesuffix(".cmd").removesuffix(".bat")
+
+
+def fingerprint(tool: Tool) -> str:
+    """What a server says of a tool, in 32 letters: another description, schema or hint gives others."""
+    said = tool.model_dump(mode="json", by_alias=True, exclude_none=True)
+    told = {key: said.get(key) for key in ("name", "title", "description", "inputSchema", "annotations")}
+    return sha256(json.dumps(told, sort_keys=True, ensure_ascii=False).encode("utf-8", "replace")).hexdigest()[:32]

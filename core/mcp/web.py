@@ -1,26 +1,31 @@
-"""The HTTP that servers are spoken to with: within reach, within limits, and to one origin.
+"""HTTP for MCP servers: within reach, within limits and to one origin; and the transport that a server's settings ask for.
 
-A redirect is followed by the SDK, and only where it stays within the origin.
+The SDK follows a redirect only within the origin.
 """
 
 from __future__ import annotations
 
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
+from mcp.client.sse import sse_client
+from mcp.client.streamable_http import streamable_http_client
 
-from core.mcp.lines import Meter
-from core.mcp.stdio import LONGEST_MESSAGE
+from core.mcp.settings import environment_of
+from core.mcp.stdio import LONGEST_MESSAGE, Meter, process_transport
 from core.net.addresses import system_addresses
 from core.net.own_server import is_own_server, mark_header
 from core.net.unpacked import ASKED, unpack
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
     from core.mcp.journal import Journal
+    from core.mcp.settings import Resolved, ServerSettings
     from core.net.addresses import Reach
+
 
 _TIMES = httpx2.Timeout(30.0, connect=10.0, read=300.0)  # a server may hold a stream of events open
 _SHORT = httpx2.Timeout(15.0, connect=10.0)
@@ -173,3 +178,45 @@ class _Bounded(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+@asynccontextmanager
+async def opened_transport(
+    settings: ServerSettings,
+    command: Resolved | None,
+    *,
+    reach: Reach | None,
+    journal: Journal,
+    gone: Callable[[], None],
+    auth: httpx2.Auth | None,
+) -> AsyncGenerator[tuple[Any, Any]]:
+    """Two streams to a server, closed at the end.
+
+    Args:
+        settings: How to reach it.
+        command: What to start, for a server on standard input and output.
+        reach: How far HTTP may go; anywhere where it is `None`.
+        journal: Takes what the server says beside its answers.
+        gone: Called when a process has ended by itself.
+        auth: Signs what is sent to an address.
+    """
+    if command is not None:
+        environment = environment_of(settings)
+        async with process_transport(command, environment, settings.cwd, journal, gone) as streams:
+            yield streams
+        return
+    given, url, signs = settings.revealed("headers"), settings.url or "", auth
+    if settings.type == "sse":
+
+        def make(headers: Any = None, timeout: Any = None, auth: Any = None) -> httpx2.AsyncClient:
+            del headers, timeout, auth  # the SDK's; ours are in the client
+            return http_client(given, reach, journal, signs)
+
+        async with sse_client(url, httpx_client_factory=make) as streams:
+            yield streams
+        return
+    async with (
+        http_client(given, reach, journal, auth) as http,
+        streamable_http_client(url, http_client=http) as streams,
+    ):
+        yield streams[0], streams[1]

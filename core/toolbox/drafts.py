@@ -12,8 +12,8 @@ from urllib.parse import urlsplit
 from pydantic import ValidationError
 
 from core.errors import SettingsError
+from core.mcp.journal import one_line
 from core.mcp.settings import ServerSettings
-from core.mcp.shown import one_line
 
 _LONGEST = 256 * 1024
 _LONGEST_NAME = 60

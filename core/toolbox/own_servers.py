@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.bridge.recent import Recent
 from core.errors import NotFoundError, SettingsError, StorageError
+from core.mcp.journal import rule_name
 from core.mcp.settings import ServerSettings
-from core.mcp.shown import rule_name
 from core.net.addresses import Reach
 from core.storage.base import LOCAL_OWNER
 from core.storage.mcp_servers import reached

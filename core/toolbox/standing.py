@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.errors import ParlourError
-    from core.mcp.commands import Resolved
     from core.mcp.servers import Server, Servers
-    from core.mcp.settings import ServerSettings
+    from core.mcp.settings import Resolved, ServerSettings
     from core.storage.mcp_servers import McpServer, McpServerStore
     from core.tools.base import BaseTool
 
@@ -102,7 +101,7 @@ def found_command(settings: ServerSettings) -> tuple[Resolved | None, str, Parlo
     """The command on this machine, and what names it; nothing for an address."""
     if settings.type != "stdio":
         return None, "", None
-    from core.mcp.commands import resolve_command
+    from core.mcp.settings import resolve_command
 
     try:
         command = resolve_command(settings)

@@ -17,8 +17,8 @@ from mcp.types import Tool
 from core.engine import Engine
 from core.errors import ParlourError
 from core.llm.request import ChatRequest
-from core.mcp.as_tool import MCPTool
-from core.mcp.shown import one_line
+from core.mcp.journal import one_line
+from core.mcp.tools import MCPTool
 from core.messages.message import Message
 from core.rag.draft import display_name
 from core.rag.parsers.process import Limits, parse

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from core.errors import ParlourError
 from core.mcp.forms import form_of
-from core.mcp.shown import one_line
+from core.mcp.journal import one_line
 from core.messages.invisible import written_out
 from webui.render.markup import escaped, exact
 

@@ -276,7 +276,7 @@ async def test_a_server_that_repeats_its_key_is_quoted_without_it(tmp_path: Path
 
 
 async def test_a_server_that_never_answers_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("core.mcp.process._LEAVING", 0.1)
+    monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.1)
     path = tmp_path / "mute.py"
     path.write_text(f"import os, time\nopen({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid()))\ntime.sleep(60)")
     before = time.monotonic()

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from core.errors import ServerMisbehavedError, ServerUnreachableError
-from core.mcp.as_tool import MCPTool
 from core.mcp.pool import MCPClient
+from core.mcp.tools import MCPTool
 from core.messages.transcript import call_message
 from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.runner import ToolRunner
@@ -29,8 +29,8 @@ HOSTILE = Path(__file__).with_name("hostile_server.py")
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A server that does not end by itself is not waited for as long as outside of tests."""
-    monkeypatch.setattr("core.mcp.process._LEAVING", 0.2)
-    monkeypatch.setattr("core.mcp.process._KILLED", 0.2)
+    monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.2)
+    monkeypatch.setattr("core.mcp.stdio._KILLED", 0.2)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from core.bridge.sync import run
 from core.errors import McpError, ServerMisbehavedError
-from core.mcp.as_tool import MCPTool
 from core.mcp.pool import MCPClient, MCPManager
+from core.mcp.tools import MCPTool
 from core.messages.content import ContentItem
 from core.messages.transcript import call_message
 from core.tools.base import BaseTool

@@ -11,8 +11,8 @@ import psutil
 import pytest
 
 from core.bridge.sync import new_loop
-from core.mcp.commands import Resolved
-from core.mcp.process import GONE, Process, ended, started
+from core.mcp.settings import Resolved
+from core.mcp.stdio import GONE, Process, ended, started
 
 Scene = Callable[[], Awaitable[None]]
 
@@ -20,8 +20,8 @@ Scene = Callable[[], Awaitable[None]]
 @pytest.fixture(autouse=True)
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that does not end by itself is not waited for as long as outside of tests."""
-    monkeypatch.setattr("core.mcp.process._LEAVING", 0.2)
-    monkeypatch.setattr("core.mcp.process._KILLED", 0.2)
+    monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.2)
+    monkeypatch.setattr("core.mcp.stdio._KILLED", 0.2)
 
 
 @pytest.fixture(params=[asyncio.new_event_loop, new_loop], ids=["plain", "ours"])

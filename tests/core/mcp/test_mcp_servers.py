@@ -19,11 +19,10 @@ import pytest
 
 from core.bridge.sync import shared_loop
 from core.errors import McpError, ServerUnreachableError
-from core.mcp.backoff import Backoff
 from core.mcp.journal import Journal
 from core.mcp.pool import MCPClient
 from core.mcp.servers import Servers
-from core.mcp.session import Session
+from core.mcp.session import Backoff, Session
 from core.mcp.settings import ServerSettings
 from core.mcp.sign_in import NOBODY
 from core.mcp.web import http_client

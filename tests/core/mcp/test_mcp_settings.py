@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import ServerUnreachableError, SettingsError
-from core.mcp.commands import environment_of, resolve_command, risks_of
-from core.mcp.settings import ServerSettings, servers_from
+from core.mcp.settings import ServerSettings, environment_of, resolve_command, risks_of, servers_from
 
 
 def one(**server: Any) -> ServerSettings:

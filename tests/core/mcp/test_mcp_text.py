@@ -8,10 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.mcp.backoff import Backoff
-from core.mcp.journal import Journal
-from core.mcp.lines import Lines, Meter, TooLong
-from core.mcp.shown import many_lines, one_line
+from core.mcp.journal import Journal, many_lines, one_line
+from core.mcp.session import Backoff
+from core.mcp.stdio import Lines, Meter, TooLong
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 30))

@@ -110,7 +110,7 @@ async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
     await house.servers.confirm(LOCAL_OWNER, kept.id, (await house.one()).print)
     assert await house.offered() == []
     assert (await house.settled()).state == "failed"
-    monkeypatch.setattr("core.mcp.process._LEAVING", 0.1)  # the server does not end by itself
+    monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.1)  # the server does not end by itself
     monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
     monkeypatch.setattr("core.toolbox.own_servers._PATIENCE", 60.0)
     assert await house.offered() == []  # it is tried again from here on
