@@ -18,9 +18,9 @@ from core.models.own_models import Chosen, OwnModels
 from core.outward import Outward
 from core.readiness import Readiness
 from core.reading.intake import Intake
-from core.runs.checking import Checking
+from core.runs.claim_check import Checking
+from core.runs.history_summary import Remembering
 from core.runs.manager import Runs
-from core.runs.remembering import Remembering
 from core.storage.allowances import Allowances
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.rag.document import Passage
     from core.rag.library import Library
-    from core.runs.left import Left
+    from core.runs.resume import Left
     from core.runs.run import Run
     from core.settings import Settings
     from core.workspace.program import Program

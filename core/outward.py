@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from core.errors import ConflictError, NotFoundError, ToolError, ToolTimeoutError
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
-from core.runs.asking import RunGuard
+from core.runs.approvals import RunGuard
 from core.storage.base import LOCAL_OWNER
 from core.storage.owner_settings import OwnerSettings
 

@@ -21,7 +21,7 @@ from starlette.requests import ClientDisconnect
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, UnsupportedFormatError
 from core.rag.parsers.catalog import HEAD, parser_for
-from core.runs.worker import standing, this_worker
+from core.runs.lease import standing, this_worker
 from core.storage.base import LOCAL_OWNER
 from core.storage.sniff import media_type_of_head
 from webui.multipart import Incoming, TooLargeError

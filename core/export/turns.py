@@ -11,8 +11,8 @@ from core.export.schema import ExportedCall, ExportedCitation, ExportedInner, Ex
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
+from core.runs.claim_check import marked_texts
 from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, Within, spoken
-from core.runs.marks import marked_texts
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
 from core.runs.steps import thoughts_of

@@ -1,4 +1,4 @@
-"""The `mcpServers` JSON, checked; how other programs spell it, what a command would really start, and its fingerprint."""
+"""The `mcpServers` JSON, checked: other programs' spellings, what a command would really start, and fingerprints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""HTTP for MCP servers: within reach, within limits and to one origin; and the transport that a server's settings ask for.
+"""HTTP for MCP servers: within reach, within limits and to one origin; and the transport that settings ask for.
 
 The SDK follows a redirect only within the origin.
 """

@@ -13,17 +13,14 @@ from core.bridge.whole import kept
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
-from core.runs.asking import already_decided
-from core.runs.lease import BEAT, LeaseWatch, Renewing
-from core.runs.left import Left
+from core.runs.approvals import already_decided
+from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.log import LoggedEvent, RunFinished, spoken
-from core.runs.pruning import is_pruned, prune_daily, restored
 from core.runs.reply import Reply
-from core.runs.rows import events_of, logged_of, rows_of
-from core.runs.run import Answerer, Run, whole
+from core.runs.resume import Left
+from core.runs.rows import events_of, is_pruned, logged_of, prune_daily, restored, rows_of
+from core.runs.run import Answerer, Beginning, Run, Terms, whole
 from core.runs.steps import ended_steps, thoughts_of
-from core.runs.terms import Beginning, Terms
-from core.runs.worker import this_worker
 from core.storage.base import busy
 
 if TYPE_CHECKING:

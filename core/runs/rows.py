@@ -1,13 +1,17 @@
-"""Events as the table keeps them: JSON values, neighbouring pieces of text joined."""
+"""Events as the table keeps them: written while the log grows, pruned when the message says the same."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
+from contextlib import suppress
 from dataclasses import fields, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from pydantic import BaseModel
 
+from core.errors import NotFoundError, StorageError
 from core.messages.content import ContentItem
 from core.messages.events import (
     CallDelta,
@@ -42,7 +46,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from core.rag.attribution import Verdict
-    from core.runs.log import RunEvent
+    from core.runs.log import RunEvent, RunLog
+    from core.storage.base import RunRecord
+    from core.storage.runs import RunStore
+
 
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
@@ -178,3 +185,132 @@ def _payload(event: RunEvent) -> dict[str, Any]:
     return {
         name: v.model_dump(mode="json", fallback=str) if isinstance(v, BaseModel) else v for name, v in values.items()
     }
+
+
+_CHECKPOINT_EVERY = 0.25
+_AFTER_TROUBLE = 1.0
+
+
+class Checkpoint:
+    """Keeps the table at most 250 ms behind the log.
+
+    A write that fails is tried again a second later, with what has come since: a full disk costs nothing that fits
+    into memory. These writes survive the death of the process, not that of the machine; the end of the run does.
+
+    Args:
+        store: Where the table is.
+        record: The run.
+        log: What is written.
+        gone: Called when the run's rows are gone, deleted with their conversation, or are another process's now.
+        stored: How many events of the log are in the table already.
+    """
+
+    def __init__(
+        self, store: RunStore, record: RunRecord, log: RunLog, gone: Callable[[NotFoundError], None], *, stored: int = 0
+    ) -> None:
+        self._store = store
+        self._run_id = record.id
+        self._epoch = record.epoch
+        self._log = log
+        self._gone = gone
+        self._stored = stored
+        self._tried = asyncio.Event()
+        self._new = asyncio.Event()
+        self._now = asyncio.Event()
+        self._closing = False
+
+    async def keep(self) -> None:
+        """Write until `close`."""
+        unwatch = self._log.watch(self._noticed)
+        is_well = True
+        try:
+            while not self._closing:
+                await self._new.wait()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._now.wait(), _until_tick() if is_well else _AFTER_TROUBLE)
+                self._new.clear()
+                self._now.clear()
+                is_well = await self._write()
+                self._tried.set()
+        finally:
+            unwatch()
+            self._tried.set()
+
+    async def catch_up(self) -> None:
+        """Wait until what is in the log now is in the table, or cannot be written at present."""
+        last = len(self._log)
+        for _ in range(2):  # one write may be on its way already
+            if self._stored >= last or self._closing:
+                return
+            self._tried.clear()
+            self._new.set()
+            self._now.set()
+            await self._tried.wait()
+
+    def close(self) -> None:
+        """Let `keep` end; what is not written yet is in `pending`."""
+        self._closing = True
+        self._new.set()
+        self._now.set()
+
+    def pending(self) -> list[EventRow]:
+        """The rows that are not in the table yet."""
+        return rows_of(self._log.since(self._stored))
+
+    def _noticed(self, urgent: bool) -> None:  # noqa: FBT001 - what a log tells its watchers
+        self._new.set()
+        if urgent:
+            self._now.set()
+
+    async def _write(self) -> bool:
+        # Taken before the write: events go on arriving during it.
+        rows, last = self.pending(), len(self._log)
+        if self._closing:
+            return True
+        try:
+            await self._store.append(self._run_id, rows, epoch=self._epoch)
+        except NotFoundError as error:
+            self._gone(error)
+        except StorageError as error:
+            _LOG.warning("A checkpoint of run %s failed and will be tried again: %s", self._run_id, error)
+            self._new.set()
+            return False
+        self._stored = last
+        return True
+
+
+def _until_tick() -> float:
+    """Seconds to the next tick, which is the same for all runs of a process."""
+    return _CHECKPOINT_EVERY - time.monotonic() % _CHECKPOINT_EVERY
+
+
+KEPT_KINDS: Final = frozenset({"claims_checked", "message_finished", "turns_summarised", "within"})
+"""What stands in the log alone: it stays."""
+
+_FIRST_AFTER: Final = 60.0  # seconds; a start has other things to do
+_PRUNED_EVERY: Final = 24 * 3600.0
+
+
+async def prune_daily(store: RunStore, older_than: float) -> None:
+    """Drop what replies do not need that ended so many seconds ago; once a day, for ever."""
+    pause = _FIRST_AFTER
+    while True:
+        await asyncio.sleep(pause)
+        pause = _PRUNED_EVERY
+        try:
+            pruned = await store.prune(time.time() - older_than, KEPT_KINDS)
+        except Exception:  # noqa: BLE001 - logged below; there is another day
+            _LOG.exception("The logs of old replies could not be shortened.")
+        else:
+            _LOG.info("The logs of %d old replies were shortened.", pruned)
+
+
+def is_pruned(logged: Sequence[LoggedEvent]) -> bool:
+    """Whether there is only what pruning leaves."""
+    return bool(logged) and all(one.event.kind in KEPT_KINDS for one in logged)
+
+
+def restored(parts: Iterable[Message], kept: Iterable[LoggedEvent]) -> list[LoggedEvent]:
+    """The log of a pruned run as its message and what was left give it; without its times."""
+    told = [LoggedEvent(0, 0.0, event) for event in events_of(parts)]
+    return [replace(one, seq=seq) for seq, one in enumerate([*told, *kept], start=1)]

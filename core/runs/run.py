@@ -7,33 +7,114 @@ import json
 import logging
 import re
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.agents.limits import Budget
+from core.bridge.awake import AwakeTimer
 from core.bridge.endings import contained
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
-from core.runs.asking import Questions, RunGuard
-from core.runs.checkpoint import Checkpoint
-from core.runs.clock import Clock
-from core.runs.inputs import Inputs
+from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
 from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, RunLog, StepRecorded, TurnsSummarised, spoken
-from core.runs.progress import Progress
+from core.runs.nested_events import Inside, Progress
 from core.runs.reply import Reply
+from core.runs.rows import Checkpoint
 from core.runs.steps import Steps, thoughts_of
-from core.runs.terms import Beginning, Terms
-from core.runs.within import Inside
+from core.tools.approval import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
 
     from core.limits import Slot
-    from core.runs.log import ApprovalAsked, Checked
+    from core.runs.log import ApprovalAsked, Checked, LoggedEvent
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
     from core.tools.approval import Decision
+
+
+Rules: TypeAlias = "Callable[[], Awaitable[Policy]]"
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What a run may do.
+
+    Args:
+        policy: Which tools run, and which the user is asked about.
+        rules: Reads the same anew for each call, so that what the user changes meanwhile holds at once; left out, the
+            policy stays as it is.
+        attended: Whether there is a user to ask; else what would be asked is refused.
+        seconds: Its time; waiting for the user does not count.
+        letters: The characters that all its model calls together may write: text, thoughts and arguments.
+        cost: What its model calls may cost, in the currency of the price list; `None` for no limit.
+        asked_for: Seconds until a question that nobody answers counts as refused.
+        checked_within: Seconds that looking at a whole reply may take.
+    """
+
+    policy: Policy = field(default_factory=Policy)
+    rules: Rules | None = None
+    attended: bool = True
+    seconds: float = 600.0
+    letters: int = 2_000_000
+    cost: float | None = None
+    asked_for: float = ASKED_FOR
+    checked_within: float = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """What a run begins with that is not new.
+
+    Args:
+        logged: What the reply has already, in the order in which it happened.
+        begun: The calls without a result that may have begun all the same: what cannot be done twice is not. `None`
+            where no call waits for its turn.
+        stored: Whether the events are in the run's table already.
+    """
+
+    logged: Sequence[LoggedEvent] = ()
+    begun: frozenset[str] | None = None
+    stored: bool = False
+
+
+class Clock:
+    """Counts up to a limit.
+
+    Args:
+        limit: Seconds.
+    """
+
+    def __init__(self, limit: float) -> None:
+        self._left = limit
+        self._still = False
+        self._over = asyncio.Event()
+        self._timer: AwakeTimer | None = None
+
+    def stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
+        """Stand still, or count again."""
+        if still == self._still:
+            return
+        self._still = still
+        if self._timer is None:
+            return
+        if still:
+            self._left = self._timer.stop()
+        else:
+            self._timer.start(self._left)
+
+    async def over(self) -> None:
+        """Wait until the limit is reached. For one waiter."""
+        self._timer = AwakeTimer(self._over.set)
+        if not self._still:
+            self._timer.start(self._left)
+        try:
+            await self._over.wait()
+        finally:
+            self._timer.cancel()
+
 
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
@@ -75,7 +156,7 @@ class Run:
         record: RunRecord,
         store: RunStore,
         *,
-        beginning: Beginning = Beginning(),  # noqa: B008 - frozen
+        beginning: Beginning = Beginning(),
         terms: Terms | None = None,
         check: Check | None = None,
         slot: Slot | None = None,

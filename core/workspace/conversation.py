@@ -11,11 +11,11 @@ from core.messages.events import ToolFinished
 from core.messages.invisible import Cleaned, without_invisible
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
-from core.runs.asking import with_allowances
-from core.runs.continuing import beginning_of, beginning_with
+from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, spoken
+from core.runs.resume import beginning_of, beginning_with
 from core.runs.rows import events_of
-from core.runs.terms import Beginning, Terms
+from core.runs.run import Beginning, Terms
 from core.storage.base import busy, file_ids
 from core.storage.conversations import clean
 from core.tools.approval import Decision
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from core.models.loading import ModelLoader
     from core.rag.document import Passage
     from core.reading.attachments import Lang
-    from core.runs.left import Left
+    from core.runs.resume import Left
     from core.runs.run import Run
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.tools.approval import Policy

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from core.models.own_models import OwnModels
     from core.rag.library import Library
     from core.reading.intake import Intake
+    from core.runs.history_summary import Remembering
     from core.runs.manager import Runs
-    from core.runs.remembering import Remembering
     from core.settings import Settings
     from core.storage.allowances import Allowances
     from core.storage.conversations import ConversationStore

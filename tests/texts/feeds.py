@@ -160,7 +160,7 @@ EXCUSED: Mapping[str, str] = {
     "core.settings:*": "what stands in the environment of who starts the house",
     "core.runs.[!m]*": "hands on names that were checked when they came",
     "core.runs.manager:*": "hands on names that were checked when they came",
-    "core.runs.marks:*": "sentences that claims_of found",
+    "core.runs.claim_check:*": "sentences that claims_of found",
     "core.reading.[!al]*": "hands it on",
     "core.reading.libraries:*": "a name of at most a line",
     "core.models.*": "what an owner types into a field",

@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 from core.rag.attribution import sentences_of
 from core.rag.document import numbered_as
 from core.rag.parsers.base import is_ideograph
-from core.runs.marks import marked_texts, missing_marks
+from core.runs.claim_check import marked_texts, missing_marks
 from core.runs.reply import TextBlock
 from webui.render.markup import escaped
 

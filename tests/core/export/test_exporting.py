@@ -20,10 +20,10 @@ from core.export.schema import ConversationExport, read_export
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, MessageFinished, MessageStarted, TextDelta, ToolFinished
 from core.messages.message import Message, Usage
+from core.runs.lease import this_worker
 from core.runs.log import LoggedEvent, Within
 from core.runs.manager import Runs
 from core.runs.rows import rows_of
-from core.runs.worker import this_worker
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore

@@ -9,8 +9,8 @@ import pytest
 from core.agents.compat.articles import ArticleAgent
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message, Usage
-from core.runs.continuing import beginning_of
-from core.runs.terms import Beginning, Terms
+from core.runs.resume import beginning_of
+from core.runs.run import Beginning, Terms
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 

@@ -13,13 +13,12 @@ import pytest
 from core.agents.basic import FnCallAgent
 from core.errors import ConflictError, NoSpaceError, NotFoundError
 from core.messages.message import Message
-from core.runs.asking import Questions
-from core.runs.left import Left
+from core.runs.approvals import Questions
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunLog
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
-from core.runs.run import Run
-from core.runs.terms import Terms
+from core.runs.resume import Left
+from core.runs.run import Run, Terms
 from core.testing.script import Reply as Say
 from core.tools.approval import Decision, Policy
 from tests.core.runs.note_tools import Held, Note, agent_of, writes

@@ -9,9 +9,9 @@ import pytest
 
 from core.agents.basic import FnCallAgent
 from core.messages.message import Message
-from core.runs.left import Left
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
+from core.runs.resume import Left
 from core.runs.run import Run
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel

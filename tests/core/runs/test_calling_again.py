@@ -20,8 +20,8 @@ from core.messages.events import (
 )
 from core.messages.message import Message
 from core.messages.transcript import Transcript
-from core.runs.continuing import beginning_with
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunEvent, RunFinished, ToolProgress, spoken
+from core.runs.resume import beginning_with
 from core.runs.rows import events_of
 
 

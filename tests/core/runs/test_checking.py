@@ -19,11 +19,11 @@ from core.messages.events import (
 )
 from core.messages.message import FUNCTION, Message
 from core.rag.document import Passage
-from core.runs.checking import Checking
+from core.runs.claim_check import Checking
 from core.runs.log import Checked
 from core.runs.manager import Runs
 from core.runs.reply import Reply
-from core.runs.terms import Terms
+from core.runs.run import Terms
 from core.storage.base import RunRecord
 
 pytestmark = pytest.mark.anyio

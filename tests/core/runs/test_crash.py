@@ -25,11 +25,11 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import Transcript
-from core.runs.continuing import beginning_of
+from core.runs.lease import standing, this_worker, worker_of
 from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
 from core.runs.manager import Runs
-from core.runs.terms import Beginning
-from core.runs.worker import standing, this_worker, worker_of
+from core.runs.resume import beginning_of
+from core.runs.run import Beginning
 from core.storage.base import EventRow
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database

@@ -8,8 +8,8 @@ import pytest
 
 from core.agents.basic import BasicAgent
 from core.agents.group_chat import GroupChat
-from core.runs.continuing import beginning_of
-from core.runs.terms import Beginning
+from core.runs.resume import beginning_of
+from core.runs.run import Beginning
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 

@@ -17,9 +17,8 @@ import pytest
 from core.errors import ConflictError, LeaseLostError, NoSpaceError
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs.lease import Renewing
+from core.runs.lease import Renewing, this_worker
 from core.runs.manager import Runs
-from core.runs.worker import this_worker
 from core.storage.base import EventRow, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database

@@ -21,11 +21,11 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.message import FUNCTION, Message, Usage
-from core.runs import pruning
+from core.runs import rows as pruning
 from core.runs.log import Checked, RunEvent, TurnsSummarised, Within
 from core.runs.manager import Runs
-from core.runs.pruning import KEPT_KINDS
 from core.runs.reply import Reply
+from core.runs.rows import KEPT_KINDS
 from core.storage.base import RunRecord
 
 pytestmark = pytest.mark.anyio

@@ -13,12 +13,12 @@ from core.errors import StorageError, TooManyRequestsError
 from core.limits import Slots
 from core.messages.events import Event, MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs.left import Left
+from core.runs.lease import this_worker
 from core.runs.log import LoggedEvent, Queued
 from core.runs.manager import Runs
+from core.runs.resume import Left
 from core.runs.rows import rows_of
 from core.runs.run import Run
-from core.runs.worker import this_worker
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore

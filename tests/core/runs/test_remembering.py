@@ -16,8 +16,8 @@ from core.llm.layers.fit_context import Costs
 from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.message import Message
+from core.runs.history_summary import Remembering
 from core.runs.log import TurnsSummarised
-from core.runs.remembering import Remembering
 from core.settings import Settings
 from core.storage.base import StoredMessage
 from core.storage.summaries import SummaryStore

@@ -20,12 +20,11 @@ import pytest
 
 from core.agents.basic import FnCallAgent
 from core.errors import ConflictError
-from core.runs.left import Left
 from core.runs.log import ApprovalAsked, ApprovalGiven
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
-from core.runs.run import Run
-from core.runs.terms import Terms
+from core.runs.resume import Left
+from core.runs.run import Run, Terms
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
@@ -45,7 +44,7 @@ from pathlib import Path
 from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs.manager import Runs
-from core.runs.terms import Terms
+from core.runs.run import Terms
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database

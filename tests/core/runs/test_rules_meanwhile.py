@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.errors import NotFoundError, StorageError
-from core.runs.asking import Questions
+from core.runs.approvals import Questions
 from core.runs.log import RunLog
 from core.runs.run import Run
 from core.settings import Settings

@@ -26,8 +26,7 @@ from core.runs import run as run_module
 from core.runs.log import RunFinished
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
-from core.runs.run import Run
-from core.runs.terms import Terms
+from core.runs.run import Run, Terms
 from core.testing.script import Reply as Say
 
 pytestmark = pytest.mark.anyio

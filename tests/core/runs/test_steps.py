@@ -26,12 +26,11 @@ from core.messages.events import (
 )
 from core.messages.message import Message
 from core.messages.transcript import Transcript
-from core.runs.continuing import beginning_of, beginning_with
 from core.runs.log import StepRecorded, spoken
 from core.runs.reply import CallBlock
-from core.runs.run import Run
+from core.runs.resume import beginning_of, beginning_with
+from core.runs.run import Beginning, Run
 from core.runs.steps import Steps, steps_of
-from core.runs.terms import Beginning
 from core.storage.base import AgentThought
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel

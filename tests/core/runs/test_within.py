@@ -11,14 +11,13 @@ from core.agents.basic import FnCallAgent
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, ItemAdded, MessageStarted, TextDelta, ToolFinished, ToolStarted
 from core.messages.message import Message
-from core.runs.continuing import beginning_with
-from core.runs.left import Left
 from core.runs.log import ApprovalAsked, LoggedEvent, RunEvent, RunFinished, RunLog, Within
 from core.runs.manager import Runs
+from core.runs.nested_events import Inside
 from core.runs.reply import CallBlock, Reply, TextBlock
+from core.runs.resume import Left, beginning_with
 from core.runs.rows import logged_of, rows_of
 from core.runs.run import Run
-from core.runs.within import Inside
 from core.storage.base import EventRow
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel

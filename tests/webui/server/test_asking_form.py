@@ -14,7 +14,7 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
-from core.runs.inputs import Inputs
+from core.runs.approvals import Inputs
 from core.runs.log import InputGiven, LoggedEvent, RunLog
 from core.runs.reply import CallBlock
 from core.runs.run import Run

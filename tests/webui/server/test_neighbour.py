@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from core.readiness import Readiness
-from core.runs.worker import worker_of
+from core.runs.lease import worker_of
 from webui.serving import opened_at
 from webui.terminal import Terminal
 

@@ -1,4 +1,4 @@
-"""Questions to the user: asked in the log of a run, where they outlive the page and the process."""
+"""Questions to the user, for approval or input: asked in the run's log, where they outlive page and process."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
+from uuid import uuid4
 
 from core.bridge.sync import on_loop
 from core.errors import ConflictError, NotFoundError
+from core.mcp.forms import form_of
 from core.messages.events import CallStarted
-from core.runs.log import ApprovalAsked, ApprovalGiven
+from core.runs.log import ApprovalAsked, ApprovalGiven, InputAsked, InputGiven
 from core.tools.approval import Decision, Guard
 from core.tools.one_question import asked_within
 from core.tools.seen import Seen
@@ -19,9 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
     from core.messages.message import Message
-    from core.runs.log import LoggedEvent, RunLog
+    from core.runs.log import InputWhy, LoggedEvent, RunLog
     from core.tools.approval import Asking, Policy, Why
     from core.tools.base import BaseTool
+
 
 ASKED_FOR = 600.0
 
@@ -297,3 +300,89 @@ def with_allowances(policy: Policy, tools: Iterable[str]) -> Policy:
 def already_decided() -> ConflictError:
     """Somebody was quicker, or the call is over."""
     return ConflictError("This question is already answered, or its call is over.", key="already_decided")
+
+
+_LARGEST = 64 * 1024  # characters of a schema as it is kept
+
+
+@dataclass(slots=True)
+class _OpenInput:
+    asked: InputAsked
+    answer: asyncio.Future[Mapping[str, Any] | None]
+    why: InputWhy = "over"
+
+
+class Inputs:
+    """The forms of one run. What is typed into them goes to the server, and is not kept.
+
+    Args:
+        log: Where they are asked.
+        waiting: Told when the run begins to wait for the user, or does so no more.
+        within: Seconds until silence counts as a no.
+    """
+
+    def __init__(self, log: RunLog, waiting: Callable[[bool], None], *, within: float = ASKED_FOR) -> None:
+        self._log = log
+        self._waiting = waiting
+        self._within = within
+        self._open: dict[str, _OpenInput] = {}
+        self._closed = False
+        self._loop = asyncio.get_running_loop()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether the user is being asked something."""
+        return bool(self._open)
+
+    async def ask(self, call_id: str, server: str, message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+        """Ask the user and wait, from whichever loop; cancelled, nobody is asked any more.
+
+        Args:
+            call_id: The call during which the server asks.
+            server: Its name.
+            message: What it says.
+            schema: A flat JSON Schema of an object.
+
+        Returns:
+            The values by name; `None` for a no, for silence, and for what cannot be shown as a form.
+        """
+        return await on_loop(self._loop, lambda: self._ask(call_id, server, message, schema))
+
+    async def _ask(self, call_id: str, server: str, message: str, schema: dict[str, Any]) -> dict[str, Any] | None:
+        if self._closed or form_of(schema) is None or len(str(schema)) > _LARGEST:
+            return None
+        asked = InputAsked(call_id, uuid4().hex, server, message, schema, time.time() + self._within)
+        question = _OpenInput(asked, asyncio.get_running_loop().create_future())
+        self._open[asked.input_id] = question
+        self._log.append(asked)
+        self._waiting(True)  # noqa: FBT003 - the one thing it is told
+        try:
+            async with asyncio.timeout(self._within):
+                given = await question.answer
+        except TimeoutError:
+            question.why = "timeout"
+            return None
+        finally:
+            self._open.pop(asked.input_id, None)
+            self._log.append(InputGiven(call_id, asked.input_id, question.why))
+            if not self._open:
+                self._waiting(False)  # noqa: FBT003 - the one thing it is told
+        return None if given is None else dict(given)
+
+    def give(self, input_id: str, values: Mapping[str, Any] | None) -> None:
+        """Answer one; the first answer counts. `None` is a no.
+
+        Raises:
+            ConflictError: key `already_decided`: nobody waits for it any more.
+        """
+        question = self._open.pop(input_id, None)
+        if question is None or question.answer.done():
+            raise already_decided()
+        question.why = "declined" if values is None else "answered"
+        question.answer.set_result(values)
+
+    def close(self) -> None:
+        """The run is over: nothing is asked any more."""
+        self._closed = True
+        for question in self._open.values():
+            question.answer.cancel()

@@ -1,9 +1,11 @@
-"""What a reply that broke off hands to the one that goes on with it."""
+"""What an interrupted reply hands to the one that goes on with it: after a dead process, an edit or a retry."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 from core.errors import NotFoundError
 from core.messages.events import (
@@ -16,14 +18,29 @@ from core.messages.events import (
     ToolFinished,
     ToolStarted,
 )
-from core.messages.transcript import call_message
-from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, StepRecorded, ToolProgress, Within
+from core.messages.transcript import Transcript, call_message
+from core.runs.log import (
+    ApprovalAsked,
+    ApprovalGiven,
+    ClaimsChecked,
+    InputAsked,
+    InputGiven,
+    LoggedEvent,
+    Queued,
+    RunFinished,
+    StepRecorded,
+    ToolProgress,
+    Within,
+    spoken,
+)
 from core.runs.run import cut_off_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.messages.message import Message
+    from core.storage.base import Lease, RunRecord
+
 
 # The new one counts its steps itself, and has its own turn.
 _OF_THE_OLD_RUN = ClaimsChecked | Queued | RunFinished | ToolProgress | StepRecorded
@@ -128,3 +145,66 @@ def _whole_calls(logged: Sequence[LoggedEvent]) -> set[str]:
 def _calls(logged: Sequence[LoggedEvent]) -> list[Message]:
     started = [one.event for one in logged if isinstance(one.event, CallStarted)]
     return [call_message(call.call_id, call.name, "{}") for call in started]
+
+
+# What is over with the process: a server that asked is gone, and so is how far a tool had come.
+_OVER = ClaimsChecked | Queued | RunFinished | ToolProgress | InputAsked | InputGiven
+_TRIES = 2  # of a call that takes the whole process with it each time, this many
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """What there is to go on with.
+
+    Args:
+        record: The run.
+        lease: Who held it.
+        logged: Its events, numbered from 1.
+        begun: The calls without a result that may have begun; `None` where no call waits for its turn.
+    """
+
+    record: RunRecord
+    lease: Lease
+    logged: Sequence[LoggedEvent]
+    begun: frozenset[str] | None
+
+    @classmethod
+    def of(cls, record: RunRecord, lease: Lease, logged: Sequence[LoggedEvent]) -> Self | None:
+        """What was left; `None` where the run had begun and was not in the middle of its calls."""
+        kept = [one for one in logged if not isinstance(one.event, _OVER)]
+        calls = Transcript(spoken(kept)).unanswered()
+        if not calls:
+            return cls._queued(record, lease, kept) if _is_queued(logged) else None
+        tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
+        at = kept[-1].at
+        spent = [call for call in calls if tries[_id(call)] >= _TRIES]
+        kept += [LoggedEvent(0, at, ToolFinished(_id(call), cut_off_result(call, "interrupted"))) for call in spent]
+        numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
+        return cls(record, lease, numbered, frozenset(map(_id, calls)) - _surely_not_begun(kept))
+
+    @classmethod
+    def _queued(cls, record: RunRecord, lease: Lease, kept: Sequence[LoggedEvent]) -> Self:
+        """A run whose turn had not come: it has at most what it was to go on with."""
+        numbered = [replace(one, seq=seq) for seq, one in enumerate(kept, start=1)]
+        after_calls = bool(kept) and isinstance(kept[-1].event, ToolFinished)
+        return cls(record, lease, numbered, frozenset() if after_calls else None)
+
+    def messages(self) -> list[Message]:
+        """The reply so far."""
+        return Transcript(spoken(self.logged)).messages()
+
+
+def _is_queued(logged: Sequence[LoggedEvent]) -> bool:
+    last = logged[-1].event if logged else None
+    return isinstance(last, Queued) and last.waiting
+
+
+def _surely_not_begun(logged: Sequence[LoggedEvent]) -> frozenset[str]:
+    """The calls that wait for the user or were refused: a yes is in the table before its tool starts."""
+    asked = {one.event.call_id for one in logged if isinstance(one.event, ApprovalAsked)}
+    allowed = {one.event.call_id for one in logged if isinstance(one.event, ApprovalGiven) and one.event.allowed}
+    return frozenset(asked - allowed)
+
+
+def _id(call: Message) -> str:
+    return str((call.extra or {})["function_id"])

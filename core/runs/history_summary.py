@@ -1,4 +1,4 @@
-"""Long conversations: what a model cannot read any more it is given as a summary; the turns themselves stay."""
+"""Long conversations: what no longer fits the model's context is given as a summary; the turns themselves stay."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.storage.base import StoredMessage
     from core.storage.summaries import SummaryStore
+
 
 _LOG = logging.getLogger(__name__)
 _FULL: Final = 0.8  # of the room; the rest is for the system message, the tools and what they give
