@@ -222,8 +222,8 @@ import asyncio, sys
 from pathlib import Path
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
-from core.runs import lease, manager, worker
-worker._place = lambda: "another-container"
+from core.runs import lease, manager
+lease._place = lambda: "another-container"
 from core.runs.lease import Renewing
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
