@@ -21,18 +21,14 @@ from core.reading.intake import Intake
 from core.runs.claim_check import Checking
 from core.runs.history_summary import Remembering
 from core.runs.manager import Runs
-from core.storage.allowances import Allowances
-from core.storage.conversations import ConversationStore
-from core.storage.database import Database
-from core.storage.documents import DocumentStore
+from core.storage.conversations import Allowances, ConversationStore, SummaryStore
+from core.storage.database import Database, count_opening
+from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
-from core.storage.generations import count_opening
-from core.storage.libraries import LibraryStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
-from core.storage.summaries import SummaryStore
 from core.toolbox.given_files import GivenFiles
 from core.toolbox.interpreting import Interpreting
 from core.toolbox.toolbox import Toolbox

@@ -23,7 +23,7 @@ from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError
 from core.rag.parsers.catalog import HEAD, parser_for
 from core.runs.lease import standing, this_worker
 from core.storage.base import LOCAL_OWNER
-from core.storage.sniff import media_type_of_head
+from core.storage.files import media_type_of_head
 from webui.multipart import Incoming, TooLargeError
 
 if TYPE_CHECKING:

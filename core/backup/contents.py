@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from core.storage.base import folder_name
-from core.storage.sniff import suffix_for
+from core.storage.files import suffix_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -18,12 +18,18 @@ from typing import Final
 from core.backup.contents import ASIDE, DATABASE, OF_A_PROCESS, SECRET, SECRETS, is_safe
 from core.backup.manifest import FORM, NAME, Manifest
 from core.backup.problems import problem
-from core.storage.generations import NAME as GENERATION
+from core.storage.data_folder import (
+    LOCK,
+    alone_restoring,
+    is_being_restored,
+    put_restored,
+    sync_file,
+    sync_folder,
+    translated,
+)
+from core.storage.database import NAME as GENERATION
 from core.storage.migrations.steps import HEAD
 from core.storage.migrations.updating import alone_with, revision_of
-from core.storage.restored import LOCK, alone_restoring, is_being_restored, put_restored
-from core.storage.synced import sync_file, sync_folder
-from core.storage.trouble import translated
 
 _PIECE: Final = 1 << 20
 _LARGEST_MANIFEST: Final = 1 << 28

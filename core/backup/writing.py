@@ -17,9 +17,8 @@ from core.backup.contents import DATABASE, SECRETS, files_in, is_index, needed_b
 from core.backup.manifest import COUNTED, NAME, Manifest
 from core.backup.problems import problem
 from core.errors import StorageError
+from core.storage.data_folder import damaged, put_in_place, translated
 from core.storage.migrations.updating import revision_of
-from core.storage.synced import put_in_place
-from core.storage.trouble import damaged, translated
 
 if TYPE_CHECKING:
     from pathlib import PurePosixPath

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from pydantic import SecretStr
 
 from core.export.redaction import is_called_secret
-from core.storage.typed_keys import in_address
+from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
     from core.settings import Settings

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import BrokenDocumentError, DocumentError, NotFoundError
 from core.rag.index_file import translated
-from core.storage.synced import put_in_place
+from core.storage.data_folder import put_in_place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

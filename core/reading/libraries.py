@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.intake import Intake
     from core.storage.base import DocumentRecord, NamedLibrary
-    from core.storage.documents import DocumentStore
+    from core.storage.documents import DocumentStore, LibraryStore
     from core.storage.files import FileStore
-    from core.storage.libraries import LibraryStore
 
 _LONGEST_NAME = 80
 _LONGEST_QUESTION = 2_000

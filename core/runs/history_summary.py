@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.llm.request import Lang
     from core.messages.message import Message
     from core.storage.base import StoredMessage
-    from core.storage.summaries import SummaryStore
+    from core.storage.conversations import SummaryStore
 
 
 _LOG = logging.getLogger(__name__)

@@ -1,27 +1,101 @@
-"""Conversations and the tree of their messages."""
+"""Conversations: the tree of their messages, what may run unasked in them, and summaries of their beginnings."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import ColumnElement, CompoundSelect, Connection, Row, delete, insert, select, union, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
 from core.messages.message import Message
 from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
-from core.storage.needs import freed_files, library_ids, unneeded
-from core.storage.tables import conversations, documents, file_uses, files, messages, owners, runs
-from core.storage.versions import newest_leaf
+from core.storage.tables import (
+    allowances,
+    conversations,
+    documents,
+    file_uses,
+    files,
+    messages,
+    owners,
+    runs,
+    summaries,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.storage.base import Role, RunStatus
     from core.storage.database import Database
+
+
+def needed_files() -> CompoundSelect[Any]:
+    """The ids of all files that a conversation or a named library needs."""
+    shelved = select(documents.c.file_id).where(documents.c.collection_id.is_not(None))
+    return union(select(file_uses.c.file_id), shelved)
+
+
+def freed_files(connection: Connection, candidates: Sequence[str]) -> list[FileRecord]:
+    """Delete the rows of those files that nothing needs any more, inside a transaction, and return them."""
+    columns = [files.c[name] for name in FileRecord.__slots__]
+    query = select(*columns).where(files.c.id.in_(candidates), files.c.id.not_in(needed_files()))
+    freed = [FileRecord(*row) for row in connection.execute(query).all()]
+    connection.execute(delete(files).where(files.c.id.in_([file.id for file in freed])))
+    return freed
+
+
+def library_ids(connection: Connection, where: ColumnElement[bool]) -> list[str]:
+    """The ids in the owner's index of the documents that were read, each once, inside a transaction."""
+    query = select(documents.c.library_id).where(where, documents.c.library_id.is_not(None)).distinct()
+    return [str(found) for (found,) in connection.execute(query).all()]
+
+
+def unneeded(connection: Connection, owner: str, candidates: Sequence[str]) -> list[str]:
+    """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""
+    mine = documents.c.owner_id == owner
+    kept = set(library_ids(connection, mine & documents.c.library_id.in_(candidates)))
+    coming = select(files.c.sha256).join(documents, documents.c.file_id == files.c.id)
+    coming = coming.where(mine, documents.c.status == "reading", files.c.sha256.in_(candidates))
+    kept.update(str(found) for (found,) in connection.execute(coming).all())
+    return [found for found in candidates if found not in kept]
+
+
+def versions_of(
+    connection: Connection, conversation_id: str, thread: Sequence[StoredMessage]
+) -> dict[str, tuple[str, ...]]:
+    """For each turn of a thread that has versions their ids, the oldest first, its own among them; in one query."""
+    beside: defaultdict[tuple[str | None, str], list[str]] = defaultdict(list)
+    for row in tree_of(connection, conversation_id):
+        beside[row.parent_id, row.role].append(row.id)
+    found = ((turn.id, tuple(beside[turn.parent_id, turn.role])) for turn in thread)
+    return {turn_id: versions for turn_id, versions in found if len(versions) > 1}
+
+
+def newest_leaf(connection: Connection, conversation_id: str, message_id: str) -> str:
+    """The end of the newest branch that goes through a turn; the turn itself where nothing follows it."""
+    under: defaultdict[str | None, list[str]] = defaultdict(list)
+    order: dict[str, int] = {}
+    for place, row in enumerate(tree_of(connection, conversation_id)):
+        under[row.parent_id].append(row.id)
+        order[row.id] = place
+    open_, ends = [message_id], list[str]()
+    while open_:
+        turn = open_.pop()
+        open_ += under[turn]
+        if not under[turn]:
+            ends.append(turn)
+    return max(ends, key=lambda end: order.get(end, -1))
+
+
+def tree_of(connection: Connection, conversation_id: str) -> Sequence[Row[Any, Any, Any]]:
+    """The `id`, `parent_id` and `role` of each turn of a conversation, in the order in which they came."""
+    query = select(messages.c.id, messages.c.parent_id, messages.c.role)
+    query = query.where(messages.c.conversation_id == conversation_id)
+    return connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
 
 
 class ConversationStore:
@@ -299,3 +373,83 @@ def _conversation(row: Row[Any]) -> Conversation:
 
 def _missing(kind: str) -> NotFoundError:
     return NotFoundError(f"There is no such {kind}.", kind=kind)
+
+
+class Allowances:
+    """Tools by their full names, for one conversation each. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, owner: str, conversation_id: str) -> list[str]:
+        """The conversation's, by name. Raises NotFoundError."""
+
+        def load(connection: Connection) -> list[str]:
+            conversation_of(connection, owner, conversation_id)
+            query = select(allowances.c.tool).where(allowances.c.conversation_id == conversation_id)
+            return [str(tool) for tool in connection.execute(query.order_by(allowances.c.tool)).scalars()]
+
+        return await self._database.read(load)
+
+    async def add(self, owner: str, conversation_id: str, tool: str) -> None:
+        """Let a tool run unasked in the conversation from now on. Raises NotFoundError."""
+
+        def keep(connection: Connection) -> None:
+            conversation_of(connection, owner, conversation_id)
+            row = {"conversation_id": conversation_id, "tool": tool, "owner_id": owner}
+            connection.execute(insert_or(allowances).values(row).on_conflict_do_nothing())
+
+        await self._database.write(keep)
+
+    async def remove(self, owner: str, conversation_id: str, tool: str) -> None:
+        """Ask for the tool again. Raises NotFoundError."""
+
+        def forget(connection: Connection) -> None:
+            conversation_of(connection, owner, conversation_id)
+            this = (allowances.c.conversation_id == conversation_id) & (allowances.c.tool == tool)
+            connection.execute(delete(allowances).where(this))
+
+        await self._database.write(forget)
+
+    async def forget(self, owner: str, beginning: str) -> None:
+        """Ask again for all tools whose names begin so, in all conversations of the owner."""
+        these = (allowances.c.owner_id == owner) & allowances.c.tool.startswith(beginning, autoescape=True)
+
+        def forget(connection: Connection) -> None:
+            connection.execute(delete(allowances).where(these))
+
+        await self._database.write(forget)
+
+
+class SummaryStore:
+    """Summaries by the last turn that they are of. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def list(self, owner: str, conversation_id: str) -> dict[str, str]:
+        """The conversation's, by the id of the last turn that each is of. Raises NotFoundError."""
+
+        def load(connection: Connection) -> dict[str, str]:
+            conversation_of(connection, owner, conversation_id)
+            query = select(summaries.c.message_id, summaries.c.text)
+            rows = connection.execute(query.where(summaries.c.conversation_id == conversation_id)).all()
+            return {str(row.message_id): str(row.text) for row in rows}
+
+        return await self._database.read(load)
+
+    async def keep(self, owner: str, conversation_id: str, message_id: str, text: str) -> None:
+        """Keep a summary of all turns up to one of the conversation's, in place of the one before.
+
+        Raises:
+            NotFoundError: There is no such turn in a conversation of this owner.
+        """
+
+        def store(connection: Connection) -> None:
+            message_of(connection, owner, message_id, conversation_id)
+            row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": owner}
+            values = {"text": clean(text), "created_at": time.time()}
+            adding = insert_or(summaries).values(**row, **values)
+            connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_=values))
+
+        await self._database.write(store)

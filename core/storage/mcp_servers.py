@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 from core.errors import ConflictError, NotFoundError, StorageError
 from core.storage.base import new_id
 from core.storage.conversations import know_owner
+from core.storage.sealing import among, in_address, in_arguments
 from core.storage.tables import mcp_servers
-from core.storage.typed_keys import among, in_address, in_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -12,9 +12,8 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from core.errors import StorageError
 from core.storage.conversations import know_owner
-from core.storage.sealing import end_of
+from core.storage.sealing import end_of, in_address
 from core.storage.tables import model_services
-from core.storage.typed_keys import in_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,16 +1,22 @@
-"""Seals what nobody may read in the database: AES-GCM, with a key that is derived from the installation's secret."""
+"""Seals secrets in the database (AES-GCM, keyed by the installation's secret), and finds keys in what owners typed."""
 
 from __future__ import annotations
 
 import os
+import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 from core.errors import StorageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
 
 _NONCE = 12
 _SHOWN = 4
@@ -73,3 +79,42 @@ def end_of(secret: str) -> str:
 def _bound(place: tuple[str, ...]) -> bytes:
     """The names of a place as bytes; their lengths keep neighbours apart."""
     return b"".join(len(name.encode()).to_bytes(4, "big") + name.encode() for name in place)
+
+
+_CALLED_KEY: Final = re.compile(r"key|token|secret|pass|cred|auth|cookie|session", re.IGNORECASE)
+_NO_KEY: Final = re.compile(
+    r"[A-Za-z]*|[\d.:]+|[a-z]{2}_[A-Z]{2}(?:\.[\w-]+)?|(?:~|\.{1,2})?/\S*|[A-Za-z]:\\\S*|https?://[^\s@?]+|[\w.+*-]+/[\w.+*-]+"
+)
+_ASSIGNED: Final = re.compile(r"-*(?P<name>[\w.-]+)(?:=|:\s*)(?P<value>.*)", re.DOTALL)
+_RANDOM: Final = re.compile(  # and neither a package with its version nor the name of a model
+    r"(?=.*\d)(?=.*[A-Za-z])\w{16,}|(?=.*\d)(?=.*[a-z])(?=.*[A-Z])[\w-]{24,}|[\da-fA-F]{8}(?:-[\da-fA-F]{4}){3}-[\da-fA-F]{12}"
+)
+
+
+def among(pairs: Iterable[tuple[object, object]]) -> list[str]:
+    """The values that may be keys: more than a word, a number, a place or a language, or called one."""
+    named = ((str(name), str(value)) for name, value in pairs)
+    return [value for name, value in named if _CALLED_KEY.search(name) or _NO_KEY.fullmatch(value) is None]
+
+
+def in_address(address: str) -> list[str]:
+    """Those of an address: who asks there, values of its query, and parts of its path that nobody could guess."""
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return []
+    found = [unquote(one) for one in (parts.password or parts.username,) if one]
+    found += among(parse_qsl(parts.query))
+    return [*found, *(part for part in parts.path.split("/") if _RANDOM.fullmatch(part))]
+
+
+def in_arguments(arguments: Sequence[object]) -> list[str]:
+    """Those of a command line: what follows an option that is called so, or is assigned to such a name."""
+    given = [str(one) for one in arguments]
+    found = [value for option, value in pairwise(given) if option.startswith("-") and _CALLED_KEY.search(option)]
+    for one in given:
+        assigned = _ASSIGNED.fullmatch(one)
+        if assigned is not None and _CALLED_KEY.search(assigned["name"]):
+            found.append(assigned["value"])
+        found += in_address(one) if "://" in one else [one] if _RANDOM.fullmatch(one) else []
+    return [one for one in found if not one.startswith("-")]

@@ -8,13 +8,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, select
 
 from core.storage.base import EventRow, Lease
-from core.storage.conversations import conversation_of, stored
+from core.storage.conversations import conversation_of, stored, tree_of
 from core.storage.documents import documents_where
 from core.storage.files import file_record
-from core.storage.runs import run_record
+from core.storage.runs import run_record, thoughts_where
 from core.storage.tables import documents, file_uses, files, messages, run_events, runs
-from core.storage.thoughts import thoughts_where
-from core.storage.versions import tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from core.mcp.servers import Server, Servers
     from core.settings import Settings
-    from core.storage.allowances import Allowances
+    from core.storage.conversations import Allowances
     from core.storage.mcp_servers import McpServer, McpServerStore
     from core.toolbox.drafts import ServerDraft
     from core.toolbox.standing import State, Trouble

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.net.addresses import Reach, is_own, open_internet_and_own_network
 from core.storage.base import new_id
-from core.storage.typed_keys import in_address
+from core.storage.sealing import in_address
 from core.toolbox.service_keys import ServiceKey, opened_key, sealed_key, shown_key
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document, fetched_text, parsed, plain

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 from core.errors import NotFoundError, ParlourError, StorageError
-from core.storage.allowances import Allowances
+from core.storage.conversations import Allowances
 from core.storage.mcp_servers import McpServerStore
 from core.storage.owner_settings import OwnerSettings
 from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts

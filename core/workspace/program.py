@@ -22,7 +22,7 @@ from core.llm.base import BaseChatModel
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem
 from core.messages.message import USER
-from core.storage.typed_keys import among, in_address, in_arguments
+from core.storage.sealing import among, in_address, in_arguments
 from core.workspace.conversation import Conversation
 
 if TYPE_CHECKING:

@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from core.runs.history_summary import Remembering
     from core.runs.manager import Runs
     from core.settings import Settings
-    from core.storage.allowances import Allowances
-    from core.storage.conversations import ConversationStore
-    from core.storage.documents import DocumentStore
+    from core.storage.conversations import Allowances, ConversationStore
+    from core.storage.documents import DocumentStore, LibraryStore
     from core.storage.files import FileStore
-    from core.storage.libraries import LibraryStore
     from core.storage.owner_settings import OwnerSettings
     from core.toolbox.interpreting import Interpreting
     from core.toolbox.toolbox import Toolbox

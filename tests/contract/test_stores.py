@@ -13,16 +13,13 @@ import pytest
 from core.errors import ConflictError, NotFoundError
 from core.messages.message import Message
 from core.storage.base import AgentThought, DocumentRecord, EventRow, FileRecord, RunRecord, StoredMessage
-from core.storage.conversations import ConversationStore
+from core.storage.conversations import ConversationStore, SummaryStore
 from core.storage.database import Database
-from core.storage.documents import DocumentStore
+from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
-from core.storage.libraries import LibraryStore
 from core.storage.mcp_servers import McpServerStore
-from core.storage.runs import RunStore
+from core.storage.runs import RunStore, ThoughtStore
 from core.storage.sealing import Sealer
-from core.storage.summaries import SummaryStore
-from core.storage.thoughts import ThoughtStore
 
 pytestmark = pytest.mark.anyio
 

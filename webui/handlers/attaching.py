@@ -11,7 +11,7 @@ from starlette.routing import Route
 
 from core.errors import QuotaError
 from core.rag.parsers.catalog import HEAD
-from core.storage.sniff import media_type_of_head
+from core.storage.files import media_type_of_head
 from webui.context import json_body, text_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import time
 from contextlib import closing
 from typing import TYPE_CHECKING, Final
 
-from core.storage.synced import put_in_place, sync_file, sync_folder
+from core.storage.data_folder import put_in_place, sync_file, sync_folder
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.storage.trouble import translated
+from core.storage.data_folder import translated
 
 if TYPE_CHECKING:
     from alembic.config import Config

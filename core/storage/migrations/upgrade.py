@@ -7,11 +7,10 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from core.errors import StorageError
+from core.storage.data_folder import damaged, go_on_restoring, translated
 from core.storage.migrations.snapshots import Snapshots
 from core.storage.migrations.steps import HEAD, run_steps
 from core.storage.migrations.updating import PATIENCE, revision_of, update
-from core.storage.restored import go_on_restoring
-from core.storage.trouble import damaged, translated
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -294,7 +294,7 @@ def test_a_full_disk_while_copying_leaves_nothing(
         raise OSError(28, "No space left on device")
 
     path = written(tmp_path, "a.txt", "Words.")
-    monkeypatch.setattr("core.storage.synced.os.fsync", full)
+    monkeypatch.setattr("core.storage.data_folder.os.fsync", full)
     with pytest.raises(NoSpaceError):
         library.add(path)
     assert list((tmp_path / "library" / "originals").iterdir()) == []

@@ -20,7 +20,7 @@ from core.runs.history_summary import Remembering
 from core.runs.log import TurnsSummarised
 from core.settings import Settings
 from core.storage.base import StoredMessage
-from core.storage.summaries import SummaryStore
+from core.storage.conversations import SummaryStore
 from core.testing.scripted_model import ScriptedModel
 from core.tools.seen import Seen
 from tests.core.talks import talk_of

@@ -13,7 +13,7 @@ from core.runs.approvals import Questions
 from core.runs.log import RunLog
 from core.runs.run import Run
 from core.settings import Settings
-from core.storage.allowances import Allowances
+from core.storage.conversations import Allowances
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.toolbox.choices import ToolChoices

@@ -7,8 +7,7 @@ import asyncio
 import pytest
 
 from core.errors import NotFoundError, SettingsError
-from core.storage.allowances import Allowances
-from core.storage.conversations import ConversationStore
+from core.storage.conversations import Allowances, ConversationStore
 from core.storage.database import Database
 from core.storage.owner_settings import Choices, OwnerSettings
 

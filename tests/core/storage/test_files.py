@@ -21,13 +21,12 @@ from sqlalchemy import Connection, select
 from core.errors import NoSpaceError, NotFoundError, QuotaError
 from core.messages.content import ContentItem
 from core.messages.message import Message
+from core.storage import data_folder as synced
 from core.storage import files as files_module
-from core.storage import synced
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.files import FileStore, shown_name
-from core.storage.sniff import media_type_of
+from core.storage.files import FileStore, media_type_of, shown_name
 
 pytestmark = pytest.mark.anyio
 

@@ -56,11 +56,11 @@ async def test_who_means_to_go_on_with_an_older_database_deletes_the_note(tmp_pa
 
 
 async def test_ordinary_openings_say_nothing(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING, "core.storage.generations")
+    caplog.set_level(logging.WARNING, "core.storage.data_folder")
     for _ in range(3):
         async with opened(tmp_path / "home") as engine:
             assert "database_behind" not in engine.readiness.notes
-    assert not [record for record in caplog.records if record.name == "core.storage.generations"]
+    assert not [record for record in caplog.records if record.name == "core.storage.data_folder"]
 
 
 async def test_two_that_are_open_at_once_are_no_reason_to_warn(tmp_path: Path) -> None:

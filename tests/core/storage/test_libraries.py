@@ -15,9 +15,8 @@ from core.errors import ConflictError, NotFoundError
 from core.storage.base import DocumentRecord, FileRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.documents import DocumentStore
+from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
-from core.storage.libraries import LibraryStore
 from core.storage.migrations import steps
 from core.storage.tables import documents as document_table
 

@@ -11,21 +11,17 @@ from typing import Any
 
 import pytest
 
-from core.storage.allowances import Allowances
 from core.storage.base import LOCAL_OWNER
-from core.storage.conversations import ConversationStore, dumped
+from core.storage.conversations import Allowances, ConversationStore, SummaryStore, dumped
 from core.storage.database import Database
-from core.storage.documents import DocumentStore
+from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
-from core.storage.libraries import LibraryStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
-from core.storage.runs import RunStore
+from core.storage.runs import RunStore, ThoughtStore
 from core.storage.sealing import Sealer
-from core.storage.summaries import SummaryStore
-from core.storage.thoughts import ThoughtStore
 from core.storage.whole_conversations import WholeConversations
 
 pytestmark = pytest.mark.anyio

@@ -9,8 +9,7 @@ import pytest
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
-from core.storage.sealing import Sealer
-from core.storage.typed_keys import among, in_address, in_arguments
+from core.storage.sealing import Sealer, among, in_address, in_arguments
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,8 @@ import pytest
 from core.errors import NotFoundError
 from core.mcp.settings import ServerSettings
 from core.settings import Settings
-from core.storage.allowances import Allowances
 from core.storage.base import LOCAL_OWNER
-from core.storage.conversations import ConversationStore
+from core.storage.conversations import Allowances, ConversationStore
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer

@@ -1,0 +1,174 @@
+"""The data folder: files synced to disk, a restored folder put in place, and what its failures mean for a person."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shutil
+import sqlite3
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from filelock import FileLock, Timeout
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from core.errors import ConflictError, NoSpaceError, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+    from pathlib import Path
+
+
+def sync_file(path: Path) -> None:
+    """Return once the file's bytes are on the disk. Raises OSError."""
+    opened = os.open(path, os.O_RDWR)  # Windows syncs nothing that was opened for reading only
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def sync_folder(folder: Path) -> None:
+    """Return once the names in the folder are on the disk; on Windows nothing can be done. Raises OSError."""
+    if os.name != "posix":
+        return
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for its owner alone, with those above it, so that a power failure leaves it. Raises OSError."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+    sync_folder(folder.parent)
+
+
+def put_in_place(draft: Path, target: Path) -> None:
+    """Give a complete draft its name, so that a power failure leaves the old file or the new one. Raises OSError."""
+    sync_file(draft)
+    draft.replace(target)
+    sync_folder(target.parent)
+
+
+_BUSY = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_LEAST_SPACE = 1024 * 1024
+
+
+def no_space(path: Path) -> NoSpaceError:
+    """The disk that holds `path` is full."""
+    return NoSpaceError(
+        f"There is no space left for {path}.", hint="Free some space; what was stored before is safe.", path=str(path)
+    )
+
+
+def damaged(path: Path, what: str) -> StorageError:
+    """The database file cannot be trusted; nothing was written to it."""
+    hint = f"Keep a copy of {path}, then put a backup in its place or move it away to begin anew."
+    return StorageError(f"The database {path} is damaged: {what}.", hint=hint, key="storage_damaged", path=str(path))
+
+
+def translated(error: DBAPIError | PoolTimeoutError | sqlite3.Error | OSError, path: Path) -> StorageError:
+    """The error of ours that says what a database's or file system's error means."""
+    original = error.orig if isinstance(error, DBAPIError) else error
+    if isinstance(original, OSError):
+        if original.errno in {errno.ENOSPC, errno.EDQUOT}:
+            return no_space(path)
+        return StorageError(f"{path} cannot be used: {original.strerror}.", path=str(path))
+    code = getattr(original, "sqlite_errorcode", 0)
+    # The lowest byte is the kind of failure; the rest says where it was noticed.
+    match code & 0xFF:
+        case sqlite3.SQLITE_FULL:
+            return no_space(path)
+        case sqlite3.SQLITE_IOERR if shutil.disk_usage(path.parent).free < _LEAST_SPACE:
+            return no_space(path)
+        case sqlite3.SQLITE_CONSTRAINT:
+            return ConflictError(f"Something else was stored first: {original}.")
+        case kind if kind in _BUSY or isinstance(error, PoolTimeoutError):
+            return ConflictError("The database is busy.", hint="Try again in a moment.", key="storage_busy")
+        case kind if kind in _DAMAGED:
+            return damaged(path, str(original))
+        case _:
+            return StorageError(f"The database {path} failed: {original}.", path=str(path))
+
+
+LOCK: Final = ".restore.lock"
+_NOTE: Final = ".restoring.json"
+_PATIENCE: Final = 5.0
+
+
+def put_restored(home: Path, fresh: str, aside: str, old: Sequence[str], new: Sequence[str]) -> None:
+    """Move `old` names of a data folder aside, and `new` ones in.
+
+    Args:
+        home: The data folder.
+        fresh: The folder in it that holds the new, complete and on the disk.
+        aside: The folder in it where the old goes.
+        old: Names of what is there.
+        new: Names in `fresh`.
+
+    Raises:
+        OSError: Something could not be moved; the next opening tries again.
+    """
+    draft = home / f"{_NOTE}.part"
+    draft.write_text(json.dumps({"fresh": fresh, "aside": aside, "old": list(old), "new": list(new)}), "utf-8")
+    put_in_place(draft, home / _NOTE)
+    _move(home)
+
+
+@contextmanager
+def alone_restoring(home: Path) -> Generator[None]:
+    """Whoever moves names in a data folder is the only one. Raises ConflictError: key `restore_running`."""
+    try:
+        with FileLock(home / LOCK, timeout=_PATIENCE):
+            yield
+    except Timeout as error:
+        hint = "Wait until that is done."
+        text = f"A backup is being restored into {home}."
+        raise ConflictError(text, hint=hint, key="restore_running", home=str(home)) from error
+
+
+def is_being_restored(home: Path) -> bool:
+    """Whether names are still to be moved."""
+    return (home / _NOTE).exists()
+
+
+def go_on_restoring(home: Path) -> None:
+    """Finish what `put_restored` began, where it was cut short.
+
+    Raises:
+        ConflictError: key `restore_running`: another process is at it.
+        OSError: Something could not be moved.
+    """
+    if is_being_restored(home):
+        with alone_restoring(home):
+            _move(home)
+
+
+def _move(home: Path) -> None:
+    note = home / _NOTE
+    try:
+        said: dict[str, Any] = json.loads(note.read_text("utf-8"))
+    except FileNotFoundError:
+        return
+    fresh, aside = home / said["fresh"], home / said["aside"]
+    if said["old"]:
+        aside.mkdir(mode=0o700, exist_ok=True)
+    for name in said["old"]:  # what is in `home` under the name of something that is aside already is new
+        if not os.path.lexists(aside / name) and os.path.lexists(home / name):
+            (home / name).rename(aside / name)
+    sync_folder(home)
+    for name in said["new"]:
+        if os.path.lexists(fresh / name):
+            (fresh / name).rename(home / name)
+    sync_folder(home)
+    if fresh.is_dir():
+        fresh.rmdir()
+    note.unlink(missing_ok=True)
