@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.rag.document import ReadingProgress
     from core.runs.reply import Reply
     from core.runs.run import Run
-    from core.storage.base import Conversation, DocumentRecord, NamedLibrary, StoredMessage
+    from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
     from core.storage.conversations import ConversationStore
     from core.workspace.workspace import Workspace
     from webui.panels.top import Speakers, State
@@ -67,8 +67,8 @@ class _Shown:
     """What a tab shows, as read from the stores; read again only when something changed."""
 
     conversation_id: str = ""
-    conversations: Sequence[Conversation] = ()
-    current: Conversation | None = None
+    conversations: Sequence[ConversationRecord] = ()
+    current: ConversationRecord | None = None
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
     documents: list[DocumentRecord] = field(default_factory=list["DocumentRecord"])
@@ -84,7 +84,7 @@ class _Shown:
 class _Drawn(NamedTuple):
     """A list of conversations as a tab has it: what it was made from, and its markup."""
 
-    listed: Sequence[Conversation]
+    listed: Sequence[ConversationRecord]
     marks: tuple[Any, ...]
     markup: str
 
@@ -393,13 +393,13 @@ class Histories:
 
     def __init__(self, conversations: ConversationStore) -> None:
         self._conversations = conversations
-        self._lists: OrderedDict[str, dict[int, asyncio.Task[list[Conversation]]]] = OrderedDict()
+        self._lists: OrderedDict[str, dict[int, asyncio.Task[list[ConversationRecord]]]] = OrderedDict()
 
     def changed(self, owner: str) -> None:
         """Read the owner's list again when somebody wants it."""
         self._lists.pop(owner, None)
 
-    async def of(self, owner: str, limit: int) -> Sequence[Conversation]:
+    async def of(self, owner: str, limit: int) -> Sequence[ConversationRecord]:
         """The owner's conversations, the one used last first; the same list for all who ask until it changes.
 
         Args:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.export.schema import ExportedTurn
     from core.runs.log import LoggedEvent
     from core.runs.manager import Runs
-    from core.storage.base import Conversation, DocumentRecord, FileRecord
+    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord
     from core.storage.conversations import ConversationStore
     from core.storage.whole_conversations import Outline, WholeTurn
 
@@ -152,7 +152,7 @@ def _head(outline: Outline, redaction: Redaction) -> ExportHead:
     )
 
 
-def _conversation(one: Conversation, redaction: Redaction) -> ExportedConversation:
+def _conversation(one: ConversationRecord, redaction: Redaction) -> ExportedConversation:
     return ExportedConversation(
         id=one.id,
         title=redaction.said(one.title),

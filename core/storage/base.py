@@ -28,7 +28,7 @@ FILE_ADDRESS = "/files/"
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class ConversationRecord:
     """A conversation; `leaf_id` is the newest turn of the branch that is shown."""
 
     id: str
@@ -185,7 +185,7 @@ class Opened:
     `versions` has the ids of all versions of a turn, the oldest first, for those turns that have several.
     """
 
-    conversation: Conversation
+    conversation: ConversationRecord
     thread: list[StoredMessage]
     documents: list[DocumentRecord]
     libraries: list[NamedLibrary] = field(default_factory=list[NamedLibrary])

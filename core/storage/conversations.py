@@ -13,7 +13,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from core.errors import NotFoundError
 from core.messages.invisible import plain_line
 from core.messages.message import Message
-from core.storage.base import Conversation, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
+from core.storage.base import ConversationRecord, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
 from core.storage.tables import (
     allowances,
     conversations,
@@ -113,14 +113,14 @@ class ConversationStore:
         """Make the owner known, if this is the first time."""
         await self._database.write(lambda c: know_owner(c, owner))
 
-    async def list(self, owner: str, limit: int | None = None) -> list[Conversation]:
+    async def list(self, owner: str, limit: int | None = None) -> list[ConversationRecord]:
         """The owner's conversations, the one used last first; at most `limit` of them."""
         query = select(conversations).where(conversations.c.owner_id == owner)
         query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id).limit(limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_conversation(row) for row in rows]
 
-    async def create(self, owner: str, title: str = "", *, wanted: str = "") -> Conversation:
+    async def create(self, owner: str, title: str = "", *, wanted: str = "") -> ConversationRecord:
         """A new, empty conversation; the owner need not be known yet.
 
         Args:
@@ -131,13 +131,13 @@ class ConversationStore:
         now = time.time()
         made: list[str] = []
 
-        def begin(connection: Connection) -> Conversation:
+        def begin(connection: Connection) -> ConversationRecord:
             know_owner(connection, owner)
             is_free = (
                 is_id(wanted) and connection.execute(select(conversations.c.id).where(_is(wanted))).first() is None
             )
-            fresh = Conversation(wanted if is_free else new_id(), owner, clean(title), now, now)
-            values = {name: getattr(fresh, name) for name in Conversation.__slots__}
+            fresh = ConversationRecord(wanted if is_free else new_id(), owner, clean(title), now, now)
+            values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
             connection.execute(insert(conversations).values(values))
             made.append(fresh.id)
             return fresh
@@ -153,7 +153,7 @@ class ConversationStore:
             await self._database.write(undo, durable=False)
             raise
 
-    async def get(self, owner: str, conversation_id: str) -> Conversation:
+    async def get(self, owner: str, conversation_id: str) -> ConversationRecord:
         """One conversation.
 
         Raises:
@@ -269,7 +269,7 @@ def know_owner(connection: Connection, owner: str) -> None:
     connection.execute(insert_or(owners).values(row).on_conflict_do_nothing())
 
 
-def conversation_of(connection: Connection, owner: str, conversation_id: str) -> Conversation:
+def conversation_of(connection: Connection, owner: str, conversation_id: str) -> ConversationRecord:
     """The owner's conversation, inside a transaction. Raises NotFoundError."""
     query = select(conversations).where(_is(conversation_id), conversations.c.owner_id == owner)
     row = connection.execute(query).first()
@@ -293,7 +293,7 @@ def message_of(
 
 def thread_of(
     connection: Connection, owner: str, conversation_id: str, leaf_id: str | None = None
-) -> tuple[Conversation, list[StoredMessage]]:
+) -> tuple[ConversationRecord, list[StoredMessage]]:
     """The owner's conversation and its turns to `leaf_id`, inside a transaction. Raises NotFoundError."""
     conversation = conversation_of(connection, owner, conversation_id)
     query = select(messages).where(messages.c.conversation_id == conversation_id)
@@ -367,8 +367,8 @@ def _is(conversation_id: str) -> Any:
     return conversations.c.id == conversation_id
 
 
-def _conversation(row: Row[Any]) -> Conversation:
-    return Conversation(row.id, row.owner_id, row.title, row.created_at, row.updated_at, row.leaf_id)
+def _conversation(row: Row[Any]) -> ConversationRecord:
+    return ConversationRecord(row.id, row.owner_id, row.title, row.created_at, row.updated_at, row.leaf_id)
 
 
 def _missing(kind: str) -> NotFoundError:

@@ -17,7 +17,7 @@ from core.storage.tables import documents, file_uses, files, messages, run_event
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.storage.base import AgentThought, Conversation, DocumentRecord, FileRecord, RunRecord, StoredMessage
+    from core.storage.base import AgentThought, ConversationRecord, DocumentRecord, FileRecord, RunRecord, StoredMessage
     from core.storage.database import Database
 
 
@@ -33,7 +33,7 @@ class Outline:
         documents: Its own documents.
     """
 
-    conversation: Conversation
+    conversation: ConversationRecord
     turns: tuple[str, ...]
     path: tuple[str, ...]
     files: tuple[FileRecord, ...]

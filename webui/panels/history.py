@@ -12,7 +12,7 @@ from webui.words import Words
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from core.storage.base import Conversation
+    from core.storage.base import ConversationRecord
     from core.toolbox.standing import Trouble
     from webui.words import Lang
 
@@ -22,7 +22,7 @@ _RINGS = {"running": "p-run", "asks": "p-ask", "unread": "p-ok"}
 
 
 def history_html(  # noqa: PLR0913 - each is a part of the list
-    conversations: Sequence[Conversation],
+    conversations: Sequence[ConversationRecord],
     current: str,
     running_ids: Collection[str],
     unread: Collection[str],
@@ -89,7 +89,7 @@ def _state(one: str, running_ids: Collection[str], unread: Collection[str], aski
     return "unread" if one in unread else ""
 
 
-def _row(one: Conversation, current: str, state: str, words: Words) -> str:
+def _row(one: ConversationRecord, current: str, state: str, words: Words) -> str:
     return _made_row(one.id, one.title, state, words.lang, is_here=one.id == current)
 
 

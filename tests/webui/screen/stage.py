@@ -31,7 +31,7 @@ from core.messages.message import Message
 from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
-from core.storage.base import Conversation, StoredMessage
+from core.storage.base import ConversationRecord, StoredMessage
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
 from webui.bundles import assets_folder
 from webui.layout import Handles, build
@@ -206,7 +206,10 @@ class Stage:
             thread, replies, words=words, versions=VERSIONS if scene == "versions" else None, cast=cast
         )
         now = time.time()
-        conversations = [Conversation("conv", "o", "About <b>it</b>", now, now), Conversation("old", "o", "", 0, 0)]
+        conversations = [
+            ConversationRecord("conv", "o", "About <b>it</b>", now, now),
+            ConversationRecord("old", "o", "", 0, 0),
+        ]
         readiness = Readiness()
         readiness.mark("model", "ready", label="Small 0.5B, built in", in_process=True, built_in=True)
         current = "conv" if thread else ""

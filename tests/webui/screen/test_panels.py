@@ -9,7 +9,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.readiness import Readiness
-from core.storage.base import Conversation
+from core.storage.base import ConversationRecord
 from webui.panels.evidence import Lists, ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.top import status_html, top_html
@@ -34,11 +34,11 @@ def one(tree: LexborHTMLParser, selector: str) -> LexborNode:
     return found[0]
 
 
-def conversation(name: str, age: float = 0.0, title: str = "") -> Conversation:
-    return Conversation(name, "o", title or f"About {name}", 0.0, NOW - age)
+def conversation(name: str, age: float = 0.0, title: str = "") -> ConversationRecord:
+    return ConversationRecord(name, "o", title or f"About {name}", 0.0, NOW - age)
 
 
-def history(*conversations: Conversation, **options: Any) -> LexborHTMLParser:
+def history(*conversations: ConversationRecord, **options: Any) -> LexborHTMLParser:
     given = {"current": "", "running_ids": (), "unread": (), "words": EN, "now": NOW, **options}
     return parsed(history_html(conversations, **given))
 

@@ -13,7 +13,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import LOCAL_OWNER, Conversation
+from core.storage.base import LOCAL_OWNER, ConversationRecord
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -279,7 +279,7 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     reads: list[str] = []
     real = house.engine.conversations.list
 
-    async def counted(owner: str, limit: int | None = None) -> list[Conversation]:
+    async def counted(owner: str, limit: int | None = None) -> list[ConversationRecord]:
         reads.append(owner)
         return await real(owner, limit)
 

@@ -14,7 +14,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import Conversation, new_id
+from core.storage.base import ConversationRecord, new_id
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
@@ -87,7 +87,7 @@ async def test_a_page_that_is_loaded_again_while_its_question_is_being_stored_wa
 ) -> None:
     create, may_go_on, asked = engine.conversations.create, asyncio.Event(), asyncio.Event()
 
-    async def slow(*args: Any, **kwargs: Any) -> Conversation:
+    async def slow(*args: Any, **kwargs: Any) -> ConversationRecord:
         asked.set()
         await may_go_on.wait()
         return await create(*args, **kwargs)
