@@ -25,7 +25,7 @@ from core.llm.validation import no_messages
 from core.messages.events import ToolFinished
 from core.messages.message import SYSTEM, Message
 from core.messages.transcript import Transcript, call_message
-from core.tools.guarded import Guarded, OnThisLoop, events_under, guard_for, items_under, under
+from core.tools.approval import Guarded, OnThisLoop, events_under, guard_for, items_under, under
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:

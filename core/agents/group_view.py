@@ -9,7 +9,7 @@ from core.agents.hub import is_pending
 from core.llm.request import call_ids
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

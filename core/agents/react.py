@@ -24,8 +24,8 @@ from core.messages.content import ContentItem
 from core.messages.events import Event, MessageFinished, ReasoningDelta, TextDelta
 from core.messages.json_text import compact, read_object
 from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Message
+from core.tools.arguments import extract_code
 from core.tools.base import files_of
-from core.tools.code_text import extract_code
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -28,7 +28,7 @@ from core.agents.hub import (
 )
 from core.messages.events import Event, ItemAdded, MessageFinished, MessageStarted, TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

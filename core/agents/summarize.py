@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from core.errors import ParlourError
 from core.llm.calling.neutral import neutral
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -29,9 +29,8 @@ from core.messages.events import (
 from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import Transcript, call_message, edited_call, spent
 from core.rag.citations import CitingStream
-from core.tools.approval import Guard, Policy
+from core.tools.approval import Guard, Policy, guard_for
 from core.tools.arguments import read_arguments
-from core.tools.guarded import guard_for
 from core.tools.runner import ToolRunner
 
 if TYPE_CHECKING:

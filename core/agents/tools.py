@@ -18,7 +18,7 @@ from core.messages.transcript import Transcript
 from core.tools.base import BaseTool, ToolResult
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.from_function import FunctionTool
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable

@@ -13,9 +13,8 @@ from core.errors import ConflictError, NotFoundError
 from core.mcp.forms import form_of
 from core.messages.events import CallStarted
 from core.runs.log import ApprovalAsked, ApprovalGiven, InputAsked, InputGiven
-from core.tools.approval import Decision, Guard
-from core.tools.one_question import asked_within
-from core.tools.seen import Seen
+from core.tools.approval import Decision, Guard, asked_within
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -20,7 +20,7 @@ from core.toolbox.own_servers import OwnServers
 from core.toolbox.own_services import OwnServices
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
-from core.tools.own_notes import OwnNotes
+from core.tools.notes import OwnNotes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -1,26 +1,34 @@
 """Who decides whether a call is made: rules, what the tool may do, what the conversation has seen, and the user.
 
->>> guard = Guard(Policy(deny=("mcp:*:delete_*",)), ask=on_the_page)
->>> ToolRunner(tools, guard=guard)
+The guard of what runs now is passed on to whatever agents and tools call, without their doing anything.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 from asyncio import to_thread
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from core.bridge.endings import contained
+from core.bridge.sync import on_loop
 from core.errors import ParlourError, SettingsError
-from core.tools.seen import Seen
+from core.messages.message import USER, Message
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+
     from core.messages.message import Message
     from core.tools.base import BaseTool
+
 
 Reason: TypeAlias = Literal["writes", "runs_code", "destructive", "unknown_address", "rule", "always", "changed"]
 Mode: TypeAlias = Literal["writes", "always", "never"]
@@ -249,3 +257,244 @@ def _matches(name: str, patterns: tuple[str, ...]) -> bool:
 def _is_unknown(tool: BaseTool) -> bool:
     """Whether nobody the user trusts says what it does."""
     return tool.full_name.startswith(_SOMEBODY_ELSES) and not tool.trusted
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Guarded:
+    """What runs within one reply, or one call of a tool.
+
+    Args:
+        guard: Who decides.
+        messages: The conversation that the reply or the call is part of.
+    """
+
+    guard: Guard
+    messages: Sequence[Message] = ()
+
+
+_now: ContextVar[Guarded | None] = ContextVar("what runs now, and its guard", default=None)
+
+
+def guard_for(approval: Guard | Policy | Ask | None) -> Guard | None:
+    """Who decides about calls: `approval`, and within a guarded reply its guard as well.
+
+    Raises:
+        SettingsError: `approval` is nothing that decides.
+    """
+    own, now = Guard.of(approval), _now.get()
+    if now is None:
+        return own
+    if own is None:
+        return PassedOn(now.guard, now.messages)
+    if own.stands_for(now.guard):
+        return own
+    return now.guard if now.guard.stands_for(own) else BothGuards(now.guard, own)
+
+
+@contextmanager
+def under(guarded: Guarded | None) -> Generator[None, None, None]:
+    """Let its guard decide about all that is called meanwhile; nobody does with `None`."""
+    token = _now.set(guarded)
+    try:
+        yield
+    finally:
+        _now.reset(token)
+
+
+async def events_under(guarded: Guarded, events: AsyncGenerator[T, None]) -> AsyncGenerator[T, None]:
+    """The same events, each made under the guard; closing it closes them."""
+    try:
+        while True:
+            token = _now.set(guarded)
+            try:
+                event = await anext(events)
+            except StopAsyncIteration:
+                return
+            finally:
+                _now.reset(token)
+            yield event
+    finally:
+        with under(guarded):
+            await events.aclose()
+
+
+def items_under(guarded: Guarded, items: Generator[T, None, None]) -> Generator[T, None, None]:
+    """The same items, each made under the guard; closing it closes them."""
+    try:
+        while True:
+            token = _now.set(guarded)
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            finally:
+                _now.reset(token)
+            yield item
+    finally:
+        with under(guarded):
+            items.close()
+
+
+class PassedOn(Guard):
+    """The guard of a reply, for an agent within it that was told nothing.
+
+    What such an agent is asked may come from anywhere: words of a user that the reply was not asked itself count as
+    somebody else's, and as private.
+
+    Args:
+        outer: The guard.
+        messages: The conversation that it was part of.
+    """
+
+    def __init__(self, outer: Guard, messages: Sequence[Message]) -> None:
+        super().__init__(outer.policy)
+        self.outer = self._guard = outer
+        self._before = messages
+
+    async def decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        """What the guard decides."""
+        known = {one.get_text_content() for one in self._before if one.role == USER}
+        own = [one if one.role != USER or one.get_text_content() in known else _heard(one) for one in messages]
+        return await self._guard.decide(tool, call_id, arguments, [*self._before, *own])
+
+
+class OnThisLoop(Guard):
+    """A guard that decides on the loop that this is made on, whichever loop a call is made on.
+
+    Args:
+        outer: The guard.
+    """
+
+    def __init__(self, outer: Guard) -> None:
+        super().__init__(outer.policy)
+        self.outer = self._guard = outer
+        self._loop = asyncio.get_running_loop()
+
+    async def decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        """What the guard decides. Raises RuntimeError where its loop waits for this call."""
+        return await on_loop(self._loop, lambda: self._guard.decide(tool, call_id, arguments, messages))
+
+
+class BothGuards(Guard):
+    """What both allow is made: an agent within a guarded reply may make it stricter, and never looser.
+
+    Args:
+        outer: The guard of the reply; it sees what the other one has edited.
+        own: That of the agent within.
+    """
+
+    def __init__(self, outer: Guard, own: Guard) -> None:
+        super().__init__(_joined(outer.policy, own.policy))
+        self.outer = self._guard = outer
+        self._own = own
+
+    async def decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        """Decide about one call. Arguments that the outer one edits are shown to the other again."""
+        messages = list(messages)
+        first = await self._own.decide(tool, call_id, arguments, messages)
+        if not first.allowed:
+            return first
+        wanted = arguments if first.arguments is None else first.arguments
+        last = await self._guard.decide(tool, call_id, wanted, messages)
+        if not last.allowed or last.arguments is None:
+            return last if not last.allowed or first.arguments is None else first
+        again = await self._own.decide(tool, call_id, last.arguments, messages)
+        if again.allowed and again.arguments is not None:  # it goes round: neither has agreed to what the other wants
+            return Decision(allowed=False, why=again.why)
+        return last if again.allowed else again
+
+
+def _heard(message: Message) -> Message:
+    return message.model_copy(update={"extra": {**(message.extra or {}), "heard": True, "files": [""]}})
+
+
+def _joined(outer: Policy, own: Policy) -> Policy:
+    """The rules of both as far as they refuse; the rest is asked of each."""
+    return Policy(outer.mode, outer.allow, outer.ask, (*outer.deny, *own.deny), outer.lasting)
+
+
+_within: ContextVar[tuple[str, ...]] = ContextVar(
+    "calls within a call, down to the one that is decided about", default=()
+)
+
+
+def asked_within() -> tuple[str, ...]:
+    """While something is decided: the calls within the one that the user sees, down to the one that it is about."""
+    return _within.get()
+
+
+class OneQuestion(Guard):
+    """Passes every decision on to another guard as one about the outer call, one at a time.
+
+    It belongs to the loop that it is made on; a call on another loop (a tool in a thread that asks an agent) waits for
+    what is decided there.
+
+    Args:
+        outer: Who decides.
+        call_id: The call that the user sees.
+    """
+
+    def __init__(self, outer: Guard, call_id: str) -> None:
+        super().__init__(outer.policy)
+        self.outer = self._guard = outer
+        self._call_id = call_id
+        self._loop = asyncio.get_running_loop()
+        # Two questions at once about one call would take each other's place, and one would never be answered.
+        self._turn = asyncio.Lock()  # noqa: TID251 - said above
+        self._deciding: asyncio.Task[Decision] | None = None
+        self._is_over = False
+        self._waited, self._since = 0.0, 0.0  # seconds; monotonic time, 0.0 while nothing is decided
+
+    @property
+    def waited(self) -> float:
+        """Seconds spent on decisions so far."""
+        return self._waited + (monotonic() - self._since if self._since else 0.0)
+
+    def close(self) -> None:
+        """The call is over: a thread that it left behind is asked about no more, and may do nothing."""
+        self._is_over = True
+        if self._deciding is not None:
+            self._deciding.cancel()
+
+    async def decide(
+        self, tool: BaseTool, call_id: str, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        """What the outer guard decides. Raises RuntimeError where its loop waits for this call."""
+        calls = (call_id, *_within.get())
+        return await on_loop(self._loop, lambda: self._decide(calls, tool, arguments, messages))
+
+    async def _decide(
+        self, calls: tuple[str, ...], tool: BaseTool, arguments: Mapping[str, Any], messages: Iterable[Message]
+    ) -> Decision:
+        async with self._turn:
+            if self._is_over:
+                return Decision(allowed=False, why="unattended")
+            self._since = monotonic()
+            token = _within.set(calls)
+            try:
+                self._deciding = asyncio.create_task(self._guard.decide(tool, self._call_id, arguments, messages))
+                return await self._decided(self._deciding)
+            finally:
+                _within.reset(token)
+                self._waited, self._since = self.waited, 0.0
+
+    async def _decided(self, deciding: asyncio.Task[Decision]) -> Decision:
+        try:
+            return await deciding
+        except asyncio.CancelledError:
+            asking = asyncio.current_task()
+            if not self._is_over or (asking is not None and asking.cancelling()):
+                raise
+            return Decision(allowed=False, why="unattended")
+        finally:
+            deciding.cancel()  # whoever asked was cancelled: it is no question any more
+            self._deciding = None

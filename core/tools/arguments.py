@@ -1,14 +1,15 @@
-"""The arguments of a call: read once, leniently if need be, and checked with one clear sentence."""
+"""Arguments of calls: read once, leniently if need be, checked with one clear sentence; code taken out of fences."""
 
 from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from functools import lru_cache
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from core.errors import BadArgumentsError
 from core.messages.json_text import read_object
@@ -191,3 +192,31 @@ def _shown(value: object) -> str:
 
 def _short(text: str, limit: int = 160) -> str:
     return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+# Of tildes only the first of a line can begin one: else each of many in a long line is tried to its end.
+_FENCE: Final = re.compile(
+    r"(?:(?<!`)(?P<ticks>`{3,}+)|^[ \t]*+(?P<tildes>~{3,}+))[^\n`]*\n"
+    r"(?P<code>.*?)(?:^[ \t]*(?(ticks)(?P=ticks)|(?P=tildes))|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def extract_code(text: str) -> str:
+    """The code in `text`: the `code` of a JSON object, else the first fence with something in it, else all of it.
+
+    A fence that is not closed reaches to the end.
+    """
+    if text.lstrip().startswith("{"):
+        try:
+            code = read_object(text).get("code")
+        except ValueError:
+            code = None  # it is code that begins with a brace
+        if isinstance(code, str):
+            return _out_of_fence(code)
+    return _out_of_fence(text)
+
+
+def _out_of_fence(text: str) -> str:
+    found = next((match["code"] for match in _FENCE.finditer(text) if match["code"].strip()), None)
+    return text if found is None else found

@@ -18,6 +18,7 @@ from core.tools.arguments import check, read_arguments
 if TYPE_CHECKING:
     from core.messages.message import Message
 
+
 Parameters: TypeAlias = Mapping[str, Any] | list[dict[str, Any]]
 
 Lang: TypeAlias = Literal["en", "zh"]
@@ -311,3 +312,24 @@ def _as_schema(name: str, parameters: Parameters) -> dict[str, Any]:
     if unknown and properties:
         raise SettingsError(f"The tool {name!r} requires {unknown[0]!r}, which is not among its parameters.")
     return schema
+
+
+def whole_number(cfg: Mapping[str, object], name: str, usual: int, least: int, most: int) -> int:
+    """An option that counts something.
+
+    Args:
+        cfg: The tool's options.
+        name: Of the option.
+        usual: Where it is left out.
+        least: The smallest that it may be.
+        most: The largest that it may be.
+
+    Raises:
+        SettingsError: It is no whole number within these bounds.
+    """
+    given = cfg.get(name)
+    if given is None:
+        return usual
+    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
+        raise SettingsError(f"The option {name!r} must be a whole number from {least} to {most}, not {given!r}.")
+    return given

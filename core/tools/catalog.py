@@ -1,19 +1,116 @@
-"""The tools there are, by name."""
+"""The tools there are, by name: Parlour's own, and those of packages with entry points in the group `parlour.tools`."""
 
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, TypeVar
+from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from core.errors import SettingsError
-from core.registry import Entry
+from core.errors import ParlourError, SettingsError
+from core.registry import Entry, Registry
 from core.tools.base import BaseTool
-from core.tools.plugins import ToolRegistry
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+
+GROUP = "parlour.tools"
 
 _log = logging.getLogger(__name__)
+
+
+class ToolRegistry(Registry[type[BaseTool]]):
+    """The tools that ship with Parlour, those a program adds, and those of plug-ins.
+
+    Plug-ins are looked for when somebody lists the names, or asks for one that is not known otherwise. One that is
+    broken is left out, and said in the log.
+    """
+
+    _looked = False
+    _plug_ins: tuple[str, ...] = ()
+
+    @property
+    def plug_ins(self) -> tuple[str, ...]:
+        """The names that plug-ins brought."""
+        self._look()
+        return self._plug_ins
+
+    def __getitem__(self, name: str) -> type[BaseTool]:
+        """The class of a tool.
+
+        Raises:
+            UnknownNameError: There is none of that name.
+            MissingExtraError: A package it needs is not installed.
+        """
+        if not super().__contains__(name):
+            self._look()
+        return super().__getitem__(name)
+
+    def __iter__(self) -> Iterator[str]:
+        self._look()
+        return super().__iter__()
+
+    def __len__(self) -> int:
+        self._look()
+        return super().__len__()
+
+    def __contains__(self, name: object) -> bool:
+        if super().__contains__(name):
+            return True
+        self._look()
+        return super().__contains__(name)
+
+    def made(self, name: str, cfg: Mapping[str, Any] | None = None) -> BaseTool:
+        """A tool by its name.
+
+        Raises:
+            UnknownNameError: There is none of that name.
+            SettingsError: It cannot be made; whatever a plug-in raises becomes this.
+        """
+        kind = self[name]
+        try:
+            return kind(cfg)
+        except ParlourError:
+            raise
+        except Exception as error:  # a stranger's code: whatever it raises must not end what lists the tools
+            if name not in self._plug_ins:
+                raise
+            _log.exception("The plug-in of the tool %r cannot be used.", name)
+            raise SettingsError(f"The tool {name!r} cannot be used: {type(error).__name__}.") from error
+
+    def _look(self) -> None:
+        if not self._looked:
+            self._looked = True
+            self.take(entry_points(group=GROUP))
+
+    def take(self, points: Iterable[EntryPoint]) -> None:
+        """Add the tools of these entry points; whatever is wrong with one harms no other."""
+        for point in points:
+            if super().__contains__(point.name):
+                _log.warning("The plug-in %s is left out: there is already a tool named %r.", point.value, point.name)
+                continue
+            found = _loaded(point)
+            if found is not None:
+                self.add(point.name, found)
+                self._plug_ins += (point.name,)
+
+
+def _loaded(point: EntryPoint) -> type[BaseTool] | None:
+    try:
+        found: Any = point.load()
+    except (Exception, SystemExit):  # noqa: BLE001 - somebody else's code, said in the log
+        _log.warning("The plug-in %s of the tool %r cannot be loaded.", point.value, point.name, exc_info=True)
+        return None
+    if not isinstance(found, type) or not issubclass(found, BaseTool):
+        _log.warning("The plug-in %s is left out: it is no BaseTool class.", point.value)
+        return None
+    if found.name and found.name != point.name:
+        _log.warning("The plug-in %s is left out: it is named %r, not %r.", point.value, found.name, point.name)
+        return None
+    if not found.name:
+        found.name = point.name
+    return found
+
 
 T = TypeVar("T", bound=type[BaseTool])
 

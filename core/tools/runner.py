@@ -1,36 +1,107 @@
 """Runs the calls of one turn: at the same time, each with a deadline; whatever goes wrong becomes a result.
 
-No call is made before its guard, where there is one, has decided about it.
+No call is made before its guard, where there is one, has decided about it. Equal calls of a turn are made once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import logging
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
+from weakref import WeakSet
 
 from core.bridge.endings import ProgramEnd, contained
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
-from core.tools.alike import same_result, what_it_asks
-from core.tools.approval import ApprovalFailedError, Decision
+from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuestion, guard_for, under
 from core.tools.arguments import ArgumentText, read_arguments
-from core.tools.credentials import Credentials
-from core.tools.failures import failure, refusal, tried_to_end, with_note
-from core.tools.guarded import Guarded, guard_for, under
-from core.tools.one_question import OneQuestion
-from core.tools.progress import Told
-from core.tools.results import as_message, as_result
-from core.tools.threads import ToolThreads
+from core.tools.base import BaseTool
+from core.tools.results import as_message, as_result, failure, refusal, tried_to_end, with_note
+from core.tools.threads import Told, ToolThreads
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from core.messages.message import FunctionCall
     from core.tools.approval import Guard
-    from core.tools.base import BaseTool, Lang, ToolResult
+    from core.tools.base import Lang, ToolResult
+
+
+def what_it_asks(call: Message, tools: Mapping[str, BaseTool]) -> str:
+    """The same text for calls that are the same, whatever the order of their arguments; "" where each is made.
+
+    Only a tool that says so itself (`steady`) is asked once for many, and never where it would change something.
+    """
+    requested = call.function_call
+    tool = tools.get(requested.name) if requested is not None else None
+    if requested is None or tool is None or not tool.steady or tool.runs_code:
+        return ""
+    try:
+        arguments = read_arguments(requested.arguments)
+        tool.verify(arguments)
+        if tool.changes(arguments) or tool.destroys(arguments):
+            return ""
+        return json.dumps([requested.name, arguments], sort_keys=True)
+    except Exception:  # a tool's own code; whoever makes the call says what is wrong with it
+        return ""
+
+
+async def same_result(call_id: str, made: asyncio.Task[ToolFinished]) -> ToolFinished:
+    """The result of a call that was made, as that of another one."""
+    await asyncio.wait({made})
+    message = made.result().message
+    extra = {**(message.extra or {}), "function_id": call_id}
+    return ToolFinished(call_id, message.model_copy(update={"extra": extra}))
+
+
+class Credentials:
+    """The checks of one turn; what was found good counts for as long as the tool lives.
+
+    Args:
+        threads: Where checks run that are plain functions.
+    """
+
+    _good: ClassVar[WeakSet[BaseTool]] = WeakSet()
+
+    def __init__(self, threads: ToolThreads) -> None:
+        self._threads = threads
+        self._checks: dict[int, asyncio.Task[None]] = {}
+
+    async def check(self, tool: BaseTool) -> None:
+        """Check the tool's credentials unless that was done.
+
+        Raises:
+            SettingsError: They are missing or refused; the next call tries again.
+        """
+        if type(tool).validate_credentials is BaseTool.validate_credentials or tool in self._good:
+            return
+        check = self._checks.get(id(tool))
+        if check is None or (check.done() and tool not in self._good):
+            check = self._checks[id(tool)] = asyncio.create_task(self._checked(tool))
+        await asyncio.shield(check)
+
+    def close(self) -> None:
+        """Call off what is still being checked."""
+        for check in self._checks.values():
+            check.cancel()
+
+    async def _checked(self, tool: BaseTool) -> None:
+        credentials = tool.credentials
+        with contained():
+            try:
+                if inspect.iscoroutinefunction(tool.validate_credentials):
+                    await tool.validate_credentials(credentials)
+                else:
+                    found = await self._threads.run(lambda: tool.validate_credentials(credentials), name=tool.name)
+                    if inspect.isawaitable(found):
+                        await found
+            except SystemExit as error:
+                raise tried_to_end(tool.name) from error
+        self._good.add(tool)
+
 
 _log = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 
 from core.tools.approval import Policy
 from core.tools.catalog import TOOL_REGISTRY
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 # Those of the house: other tests register tools of their own in the same process.
 OURS = sorted(name for name in TOOL_REGISTRY if TOOL_REGISTRY[name].__module__.startswith("core."))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.agents.react_parser import Action, Answer, Piece, StepParser, Thought, Unreadable
-from core.tools.code_text import extract_code
+from core.tools.arguments import extract_code
 from tests.golden.claimed import Record, name, of
 
 

@@ -217,11 +217,11 @@ EXCUSED: Mapping[str, str] = {
     "core.tools.builtin.*": "arguments are read by read_arguments, and bounded by what they name",
     "core.tools.sandbox.*": "programs with limits of their own",
     "core.tools.[dfkps]*": "files and names of the owner's; arguments are read by read_arguments",
-    "core.tools.base:*": "hands it on",
+    "core.tools.given_files:p*": "names of the owner's files",
     "core.tools.catalog:*": "names that programs register",
     "core.tools.results:*": "names of tools",
-    "core.tools.own_notes:*": "names of the house",
-    "core.tools.options:*": "names of settings",
+    "core.tools.notes:*": "names of the house",
+    "core.tools.base:*": "hands it on, and names of settings",
     "core.tools.openapi.[a-co-z]*": "documents as they were read, which are bounded",
     "core.tools.web.answers:*": "names of services",
     "core.tools.web.main_text_worker:*": "a process of its own, which is ended after its time",
@@ -236,9 +236,10 @@ EXCUSED: Mapping[str, str] = {
 # Of those, what is fed nevertheless.
 FED = frozenset(
     {"core.storage.files:shown_name", "core.storage.conversations:clean", "webui.render.markdown:drawable"}
-    | {"core.tools.seen:Seen.knows", "core.tools.approval:exactly", "core.llm.tokens:boundary"}
+    | {"core.tools.taint:Seen.knows", "core.tools.approval:exactly", "core.llm.tokens:boundary"}
     | {"core.llm.request:has_chinese"}
-    | {"webui.multipart:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.code_text:extract_code"}
+    | {"webui.multipart:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.arguments:extract_code"}
+    | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from core.toolbox.toolbox import Interpreter, Offered
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
-    from core.tools.own_notes import Note
+    from core.tools.notes import Note
     from core.tools.web.base import SearchService
     from webui.words import Words
 

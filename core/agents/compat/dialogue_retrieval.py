@@ -13,8 +13,8 @@ from core.agents.search_query import with_earlier_questions
 from core.messages.content import ContentItem
 from core.messages.message import SYSTEM, USER, Message
 from core.rag.prose import sentence_spans
-from core.tools.seen import Seen
-from core.tools.shelf import Shelf
+from core.tools.documents import Shelf
+from core.tools.taint import Seen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from core.tools.base import BaseTool
-from core.tools.options import whole_number
+from core.tools.base import BaseTool, whole_number
 from core.tools.web.catalog import service_of
 
 if TYPE_CHECKING:

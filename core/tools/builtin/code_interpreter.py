@@ -12,8 +12,8 @@ from urllib.parse import quote
 
 from core.errors import BadArgumentsError
 from core.messages.content import ContentItem
+from core.tools.arguments import extract_code
 from core.tools.base import BaseToolWithFileAccess, ToolResult
-from core.tools.code_text import extract_code
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence

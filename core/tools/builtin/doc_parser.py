@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.tools.base import BaseTool
-from core.tools.document_text import chunks_as_records, read, source_of
+from core.tools.documents import chunks_as_records, read, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

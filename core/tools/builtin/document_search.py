@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from core.messages.json_text import read_object
 from core.rag.search.terms import terms
 from core.rag.sources import is_web_address
-from core.tools.base import BaseTool, files_of
-from core.tools.document_text import source_of
-from core.tools.options import whole_number
-from core.tools.shelf import Shelf, Shelved
+from core.tools.base import BaseTool, files_of, whole_number
+from core.tools.documents import Shelf, Shelved, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.rag.search.terms import EMPTY_CHARACTERS, STOP_WORDS
 from core.tools.base import BaseTool
-from core.tools.document_text import plain, read, source_of
+from core.tools.documents import plain, read, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

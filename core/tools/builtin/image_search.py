@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from core.errors import ParlourError
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
-from core.tools.base import ToolResult
+from core.tools.base import ToolResult, whole_number
 from core.tools.builtin.asking_a_search_service import MOST, AsksSearchService
-from core.tools.options import whole_number
-from core.tools.pictures import opened, picture_item
+from core.tools.given_files import opened, picture_item
 from core.tools.web.base import Wanted
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import BadArgumentsError
 from core.tools.base import BaseTool
-from core.tools.pictures import bytes_at, chosen, opened, picture_item
+from core.tools.given_files import bytes_at, chosen, opened, picture_item
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

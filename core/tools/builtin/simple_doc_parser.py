@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.tools.base import BaseTool
-from core.tools.document_text import pages_of, plain, read, source_of
+from core.tools.documents import pages_of, plain, read, source_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import BadArgumentsError, SettingsError
 from core.tools.base import BaseTool, Lang
-from core.tools.key_files import KeyFiles, KeyNotExistsError, parts_of
+from core.tools.notes import KeyFiles, KeyNotExistsError, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,8 +11,7 @@ from urllib.parse import urlsplit
 from core.errors import BadArgumentsError, ParlourError, ToolError
 from core.messages.content import ContentItem
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.tools.base import BaseTool, Lang, ToolResult
-from core.tools.options import whole_number
+from core.tools.base import BaseTool, Lang, ToolResult, whole_number
 from core.tools.web.best_parts import best_parts
 from core.tools.web.passages import given, passage
 from core.tools.web.reading import Page, read
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.rag.document import Chunk, Passage
-    from core.tools.progress import Progress
+    from core.tools.threads import Progress
 
 _MOST_PAGES = 5
 _PARAMETERS: Mapping[str, Any] = {

@@ -22,7 +22,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Policy
 from core.tools.from_function import tool
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 ASKED = [Message("user", "What shall we eat?")]
 

@@ -25,7 +25,7 @@ from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.base import BaseTool, ToolResult
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.from_function import tool
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 DOT = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9"
 ASKED = [Message("user", "What is twice 21?")]

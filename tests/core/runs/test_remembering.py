@@ -22,7 +22,7 @@ from core.settings import Settings
 from core.storage.base import StoredMessage
 from core.storage.conversations import SummaryStore
 from core.testing.scripted_model import ScriptedModel
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 from tests.core.talks import talk_of
 
 pytestmark = pytest.mark.anyio

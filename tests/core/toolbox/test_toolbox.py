@@ -21,7 +21,7 @@ from core.toolbox.accounts import ToolAccounts
 from core.toolbox.choices import ToolChoices
 from core.toolbox.own_servers import OwnServers
 from core.toolbox.toolbox import BUILTINS, MOST_FOR_SMALL, Interpreter, Toolbox
-from core.tools import plugins
+from core.tools import catalog as plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
 

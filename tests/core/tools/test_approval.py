@@ -15,7 +15,7 @@ from core.messages.transcript import call_message
 from core.tools.approval import ApprovalFailedError, Asking, Decision, Guard, Policy, exactly
 from core.tools.base import BaseTool
 from core.tools.runner import ToolRunner
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.tools.code_text import extract_code
+from core.tools.arguments import extract_code
 
 FENCE = "```"
 

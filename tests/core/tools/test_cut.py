@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.tools.cut import cut_to_ends
+from core.tools.results import cut_to_ends
 
 
 @given(st.text(max_size=600), st.integers(min_value=80, max_value=400))

@@ -16,7 +16,7 @@ from core.tools.builtin.doc_parser import DocParser
 from core.tools.builtin.document_search import FrontPageSearch, HybridSearch, KeywordSearch, Retrieval, VectorSearch
 from core.tools.builtin.extract_doc_vocabulary import ExtractDocVocabulary
 from core.tools.builtin.simple_doc_parser import SimpleDocParser
-from core.tools.document_text import tokens_of
+from core.tools.documents import tokens_of
 from core.tools.runner import ToolRunner
 from tests.golden.claimed import Record, name, recorded
 

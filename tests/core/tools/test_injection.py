@@ -18,7 +18,7 @@ from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.base import BaseTool
 from core.tools.builtin.storage import Storage
 from core.tools.runner import ToolRunner
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 pytestmark = pytest.mark.anyio
 

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from core.errors import SettingsError
+from core.tools.base import whole_number
 from core.tools.builtin.document_search import KeywordSearch
 from core.tools.builtin.image_search import ImageSearch
 from core.tools.builtin.web_extractor import WebExtractor
 from core.tools.builtin.web_search import WebSearch
-from core.tools.options import whole_number
 
 
 @pytest.mark.parametrize("given", ["8", 0, 21, 2.5, True, [8]])

@@ -10,9 +10,9 @@ import pytest
 
 from core.errors import SettingsError, UnknownNameError
 from core.registry import Entry
-from core.tools import plugins
+from core.tools import catalog as plugins
 from core.tools.base import BaseTool
-from core.tools.plugins import GROUP, ToolRegistry
+from core.tools.catalog import GROUP, ToolRegistry
 
 
 class TideTable(BaseTool):

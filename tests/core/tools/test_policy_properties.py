@@ -15,7 +15,7 @@ from core.messages.transcript import call_message
 from core.tools.approval import Asking, Decision, Guard, Policy, exactly
 from core.tools.base import BaseTool, addresses_in
 from core.tools.runner import ToolRunner
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 NAMES = st.one_of(
     st.text(min_size=1, max_size=20).filter(lambda name: bool(name.strip())),

@@ -14,9 +14,8 @@ import pytest
 from core.bridge.sync import run
 from core.messages.events import Event, ToolFinished
 from core.messages.transcript import call_message
-from core.tools.approval import Asking, Decision, Guard, Policy
+from core.tools.approval import Asking, Decision, Guard, Policy, guard_for
 from core.tools.base import BaseTool
-from core.tools.guarded import guard_for
 from core.tools.runner import ToolRunner
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from core.errors import BadArgumentsError, SettingsError, ToolError
 from core.tools.approval import Policy
 from core.tools.builtin.storage import KeyNotExistsError, Storage
-from core.tools.key_files import KeyFiles, parts_of
-from core.tools.seen import Seen
+from core.tools.notes import KeyFiles, parts_of
+from core.tools.taint import Seen
 
 
 @pytest.fixture

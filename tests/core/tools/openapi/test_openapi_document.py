@@ -17,7 +17,7 @@ from core.tools.approval import Policy
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document, parsed
 from core.tools.openapi.operations import operations
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 YAML = """
 openapi: 3.0.3

@@ -10,10 +10,10 @@ import pytest
 from PIL import Image
 
 from core.errors import BadArgumentsError, FetchError, SettingsError, ToolError
-from core.tools import drawing
 from core.tools.approval import Policy
+from core.tools.builtin import image_gen as drawing
 from core.tools.builtin.image_gen import ImageGen
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 
 pytestmark = pytest.mark.anyio
 

@@ -14,7 +14,7 @@ from core.messages.message import FUNCTION, USER, Message
 from core.rag.document import Passage
 from core.tools.approval import Policy
 from core.tools.builtin.web_extractor import WebExtractor
-from core.tools.seen import Seen
+from core.tools.taint import Seen
 from core.tools.web.main_text import main_text
 
 pytestmark = pytest.mark.anyio

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import Message
 
+
 # Neither goes back over what it has read: a message may be two million letters long.
 _WITH_SCHEME = re.compile(r"https?://[^\s<>\"'`\\，。；、）】》]++", re.IGNORECASE)
 _WITHOUT = re.compile(  # people write "example.org/page"

@@ -1,18 +1,23 @@
-"""Texts under keys such as `notes/2026/plan`, each in a file of its own, all inside one folder."""
+"""Texts under keys such as `notes/2026/plan`, each in a file of its own; and the notes models keep for an owner."""
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
 import tempfile
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from core.errors import BadArgumentsError, ToolError
+from core.errors import BadArgumentsError, NotFoundError, ToolError
+from core.storage.base import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+
 
 LONGEST_KEY: Final = 500  # characters
 _LONGEST_PART: Final = 200  # bytes; file systems take 255
@@ -225,3 +230,81 @@ def _explained(key: str) -> Generator[None]:
     except (OSError, RuntimeError) as error:  # RuntimeError: links in a circle
         why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
         raise ToolError(f"The key {key!r} cannot be used: {why}.") from error
+
+
+_MOST = 200
+_LONGEST = 8000  # characters that are shown of one
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A note.
+
+    Args:
+        key: Under what it is kept.
+        text: What it says; of a very long one the beginning.
+        whole: Whether that is all of it.
+    """
+
+    key: str
+    text: str
+    whole: bool = True
+
+
+class OwnNotes:
+    """Notes of owners, each in a folder of their own: the one that their tool `storage` uses.
+
+    Args:
+        home: Where the folders are.
+    """
+
+    def __init__(self, home: Path) -> None:
+        self._home = home
+
+    def folder(self, owner: str) -> Path:
+        """Where the owner's notes are."""
+        return self._home / folder_name(owner)
+
+    async def list(self, owner: str) -> list[Note]:
+        """The owner's notes by their keys; of very many the first.
+
+        Raises:
+            ToolError: The folder cannot be read.
+        """
+
+        def read() -> list[Note]:
+            found = islice(self._files(owner).scan("/"), _MOST)
+            return [Note(key.strip("/"), text[:_LONGEST], len(text) <= _LONGEST) for key, text in found]
+
+        return await asyncio.to_thread(read)
+
+    async def change(self, owner: str, key: str, text: str) -> None:
+        """Let a note say something else.
+
+        Raises:
+            BadArgumentsError: No note can have this key, or the text is too long.
+            NotFoundError: There is no such note any more.
+            ToolError: There is no room, or the folder cannot be written.
+        """
+
+        def write() -> None:
+            files, whole = self._files(owner), "/".join(parts_of(key))
+            try:
+                files.get(whole)
+            except KeyNotExistsError as error:
+                raise NotFoundError("There is no such note any more.", kind="note") from error
+            files.put(whole, text)
+
+        await asyncio.to_thread(write)
+
+    async def delete(self, owner: str, key: str) -> None:
+        """Delete a note; one that is gone already is gone.
+
+        Raises:
+            BadArgumentsError: No note can have this key.
+            ToolError: The folder cannot be written.
+        """
+        await asyncio.to_thread(self._files(owner).delete, key)
+
+    def _files(self, owner: str) -> KeyFiles:
+        return KeyFiles(self.folder(owner))
