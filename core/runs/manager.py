@@ -92,6 +92,7 @@ class Runs:
         history: Sequence[Message],
         model: str = "",
         title: str = "",
+        retitled: Sequence[str] = (),
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
         terms: Terms | None = None,
     ) -> Run:
@@ -108,6 +109,7 @@ class Runs:
             history: What the agent is given, the question included.
             model: The name of the model, for the record.
             title: For a conversation that has none yet.
+            retitled: Titles that it takes the place of as well.
             beginning: What a continued reply begins with.
             terms: What the run may do; the tools that change something ask, if it is left out.
 
@@ -137,6 +139,7 @@ class Runs:
                         model=model,
                         worker=self._worker,
                         title=title,
+                        retitled=retitled,
                     )
                 except BaseException:
                     slot.release()

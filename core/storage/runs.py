@@ -219,6 +219,7 @@ class RunStore:
         model: str = "",
         worker: str = "",
         title: str = "",
+        retitled: Sequence[str] = (),
     ) -> tuple[RunRecord, StoredMessage]:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
 
@@ -230,6 +231,7 @@ class RunStore:
             model: The name of the model.
             worker: The process that answers.
             title: For a conversation that has none yet.
+            retitled: Titles that it takes the place of as well.
 
         Returns:
             The run, and the reply's place.
@@ -252,7 +254,8 @@ class RunStore:
                 reply = replace(place, parent_id=asked.id)
             insert_message(connection, owner, reply)
             _insert_run(connection, record, lease)
-            untitled = (conversations.c.id == conversation_id) & (conversations.c.title == "")
+            made = conversations.c.title.in_(["", *map(clean, retitled)])
+            untitled = (conversations.c.id == conversation_id) & made
             connection.execute(update(conversations).where(untitled).values(title=clean(title)))
             return reply
 

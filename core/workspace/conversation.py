@@ -91,7 +91,8 @@ class Conversation:
         plain, removed = _readable(text, files)
         self._refuse_if_busy()
         thread = await self._thread_to(old.parent_id)
-        return await self._asked(with_text(old.parts[0], plain, removed), thread, lang)
+        made = await self._titles_beside(old) if old.parent_id is None else ()
+        return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made)
 
     async def regenerate(self, message_id: str, lang: Lang = "en") -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
@@ -226,7 +227,9 @@ class Conversation:
 
     # ---- inside
 
-    async def _asked(self, message: Message, thread: Sequence[StoredMessage], lang: Lang) -> Run:
+    async def _asked(
+        self, message: Message, thread: Sequence[StoredMessage], lang: Lang, made: Sequence[str] = ()
+    ) -> Run:
         loader = await self.services.models.loader(self.owner)
         return await self.services.runs.start(
             self.owner,
@@ -237,8 +240,14 @@ class Conversation:
             history=[*_said(thread), message],
             model=loader.label,
             title=title_of(message),
+            retitled=made,
             terms=await self.terms(),
         )
+
+    async def _titles_beside(self, question: StoredMessage) -> list[str]:
+        """What the title may be if it was made from a version of the question, and nobody wrote it."""
+        versions = await self.services.conversations.siblings(self.owner, question.id)
+        return [title_of(one.parts[0]) for one in versions]
 
     async def _answered(
         self,

@@ -88,6 +88,21 @@ async def test_a_question_is_answered_and_gives_the_conversation_its_title(engin
     assert (await engine.conversations.get("alice", talk.id)).title == "Mine"
 
 
+async def test_a_title_that_was_made_from_the_first_question_changes_with_it(engine: Engine) -> None:
+    async def edited(message_id: str, text: str) -> str:
+        run = await talk_of(engine, "alice", first.conversation_id).edit(message_id, text)
+        assert await run.wait() == "complete", run.error
+        return (await engine.conversations.get("alice", first.conversation_id)).title
+
+    first, _ = await asked(engine, "one")
+    thread = await asked(engine, "and then?", first.conversation_id)
+    assert await edited(thread[2].id, "a later question") == "one"
+    assert await edited(first.id, "two") == "two"
+    assert await edited(first.id, "three, beside the other two") == "three, beside the other two"
+    await engine.conversations.rename("alice", first.conversation_id, "Mine")
+    assert await edited(first.id, "four") == "Mine"
+
+
 async def test_the_model_hears_the_conversation_so_far(engine: Engine, model: ScriptedModel) -> None:
     thread = await asked(engine, "one")
     await asked(engine, "two", thread[0].conversation_id)
