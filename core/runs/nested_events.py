@@ -109,10 +109,12 @@ class Inside:
 
     Args:
         append: Puts an event into the log.
+        count: Told of each event as it happens, before it is held back.
     """
 
-    def __init__(self, append: Callable[[Within], None]) -> None:
+    def __init__(self, append: Callable[[Within], None], count: Callable[[Event], None] | None = None) -> None:
         self._append = append
+        self._count = count
         self._loop = asyncio.get_running_loop()
         self._thread = threading.get_ident()
         self._held: dict[tuple[str, ...], _Held] = {}
@@ -144,6 +146,8 @@ class Inside:
     def _take(self, calls: tuple[str, ...], event: Event) -> None:
         if calls[0] in self._over or isinstance(event, ItemAdded):
             return
+        if self._count is not None:
+            self._count(event)
         held = self._held.get(calls)
         if held is not None and not _goes_on(held.pieces[-1], event):
             self._tell(calls)

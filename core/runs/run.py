@@ -116,6 +116,37 @@ class Clock:
             self._timer.cancel()
 
 
+class Length:
+    """Counts what all model calls of a run write, those of agents that are called as tools among them.
+
+    Args:
+        limit: Characters: text, thoughts and arguments.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._left = limit
+        self._over = asyncio.Event()
+
+    def count(self, event: Event) -> None:
+        """Count what an event adds."""
+        match event:
+            case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
+                self._left -= len(text)
+            case _:
+                pass
+        if self.exceeded:
+            self._over.set()
+
+    @property
+    def exceeded(self) -> bool:
+        """Whether more was written than may be."""
+        return self._left < 0
+
+    async def over(self) -> None:
+        """Wait until more was written than may be."""
+        await self._over.wait()
+
+
 _LOG = logging.getLogger(__name__)
 _CLOSES_WITHIN = 1.0
 _TRY_AGAIN_AFTER = 2.0
@@ -183,11 +214,11 @@ class Run:
         last = earlier[-1].event if earlier else None
         self._broken_off = last.text if isinstance(last, TextDelta) else ""
         self._speakers = [one.event.name for one in earlier if isinstance(one.event, MessageStarted)][-1:]
-        kept = len(earlier) if beginning.stored else 0
-        self._checkpoint = Checkpoint(store, record, self.log, gone=self._gone, stored=kept)
+        self._checkpoint = Checkpoint(store, record, self.log, gone=self._gone, stored=beginning.stored * len(earlier))
         self._clock = Clock(self._terms.seconds)
         self._progress = Progress(self.log.append)
-        self._inside = Inside(self.log.append)
+        self._length = Length(self._terms.letters)
+        self._inside = Inside(self.log.append, self._length.count)
         self._inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
         self._questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
@@ -345,13 +376,12 @@ class Run:
 
     async def _outcome(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
         pump = asyncio.create_task(self._pumped(agent, history))
-        stopping = asyncio.create_task(self._stopping.wait())
-        too_long = asyncio.create_task(self._clock.over())
+        ends = [asyncio.create_task(end) for end in (self._stopping.wait(), self._length.over(), self._clock.over())]
         try:
-            await asyncio.wait({pump, stopping, too_long}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({pump, *ends}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            stopping.cancel()
-            too_long.cancel()
+            for end in ends:
+                end.cancel()
             in_time = pump.done()
             if not in_time:
                 await self._cut_off(pump)
@@ -359,6 +389,8 @@ class Run:
             return self._verdict_on(pump)
         if self._asked is not None:
             return self._asked, None
+        if self._length.exceeded:
+            return "paused", as_dict(_too_long(self._terms.letters))
         minutes = round(self._terms.seconds / 60)
         text = f"The reply has taken {minutes} minutes and waits to be told to go on."
         return "paused", as_dict(
@@ -397,7 +429,6 @@ class Run:
             given["ask_user"] = self._inputs.ask
         if self._begun is not None:
             given["begun"] = self._begun
-        left = self._terms.letters
         async with aclosing(agent.stream(history, **given)) as events:
             async for event in events:
                 if isinstance(event, TurnsSummarised):
@@ -409,8 +440,8 @@ class Run:
                     self._questions.drop(event.call_id)  # its tool may be gone since it was asked about
                 joined = self._joined(event)
                 if joined is not None:
-                    left -= _letters(joined)
-                    if left < 0:
+                    self._length.count(joined)
+                    if self._length.exceeded:
                         raise _too_long(self._terms.letters)
                     self._transcript.apply(joined)
                     self.log.append(joined)
@@ -497,14 +528,6 @@ class Run:
         self.log.append(RunFinished(status, error))
         self._ended.set()
         done(self)
-
-
-def _letters(event: Event) -> int:
-    match event:
-        case TextDelta(text) | ReasoningDelta(text) | CallDelta(_, text):
-            return len(text)
-        case _:
-            return 0
 
 
 def _too_long(letters: int) -> LimitReachedError:

@@ -17,7 +17,7 @@ from core.runs.nested_events import Inside
 from core.runs.reply import CallBlock, Reply, TextBlock
 from core.runs.resume import Left, beginning_with
 from core.runs.rows import logged_of, rows_of
-from core.runs.run import Run
+from core.runs.run import Run, Terms
 from core.storage.base import EventRow
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -114,6 +114,22 @@ async def test_the_model_reads_nothing_of_what_happened_inside(talk: Any) -> Non
         ("function", "Helper did it."),
         ("assistant", "Done."),
     ]
+
+
+async def test_what_an_agent_writes_that_is_called_as_a_tool_counts_as_the_reply_s_own(talk: Any) -> None:
+    async def asking(letters: int) -> Run:
+        helper = FnCallAgent([], ScriptedModel(Say(text=["word " * 20] * 10, pace=0.001)), name="Helper")
+        turns = Say(calls=[("Helper", QUESTION)]), "Done."
+        run = await talk.ask(FnCallAgent([helper], ScriptedModel(*turns), name="Chief"), terms=Terms(letters=letters))
+        await run.wait()
+        return run
+
+    short = await asking(500)
+    assert (short.status, (short.error or {}).get("key")) == ("paused", "length_limit")
+    inner = only_call(short.reply()).inner
+    assert inner is not None
+    assert 500 <= len(inner.text) < 1000, "what was written up to there is kept"
+    assert (await asking(2_000)).status == "complete"
 
 
 async def test_stopped_in_the_middle_what_was_said_inside_stays_and_nothing_seems_to_work(talk: Any) -> None:
