@@ -8,20 +8,23 @@ first, and a file is served to its owner alone.
 from __future__ import annotations
 
 import json
+import logging
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs
 
 from webui.middleware.answers import read_body, refuse, replayed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from webui.uploads import Uploads
 
+_log = logging.getLogger(__name__)
 _API = "/gradio_api/"
 _BODY_LIMIT = 8 * 1024 * 1024  # two million characters, whatever their script
 _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_progress"})
@@ -36,6 +39,8 @@ _LONGEST_NAME = 255  # bytes, in every file system
 _LONGEST_SESSION = 64  # letters; those of Gradio's client have some ten
 _MOST_SESSIONS = 50  # of one owner: each has messages that wait to be read
 
+_TOLD_EACH = 60.0  # seconds: whoever opens page after page does not fill the log
+
 _NOT_SERVED = "refused.not_here"
 _NOT_YOURS = "refused.not_yours"
 _TOO_MUCH = "refused.too_much"
@@ -43,6 +48,8 @@ _TOO_MUCH = "refused.too_much"
 
 class Claims:
     """Which owner used a name first. The longest unused names are forgotten beyond a limit, and after `age` seconds.
+
+    Beyond what one owner may have, names that are followed go last: a page that is open may ask for nothing for hours.
 
     Args:
         limit: Names of everybody.
@@ -65,6 +72,8 @@ class Claims:
         self._forgotten = forgotten
         self._held: OrderedDict[str, tuple[str, float]] = OrderedDict()
         self._of: dict[str, OrderedDict[str, None]] = {}  # the names of each owner, the longest unused first
+        self._followed: Counter[str] = Counter()
+        self._told = float("-inf")
 
     def claim(self, name: str, owner: str) -> bool:
         """Whether `name` belongs to `owner`; a name that nobody has used is theirs from now on."""
@@ -79,7 +88,7 @@ class Claims:
         own[name] = None
         own.move_to_end(name)
         if self._each is not None and len(own) > self._each:
-            self._drop(next(iter(own)))
+            self._drop_one(own, self._each)
         self._forget()
         return True
 
@@ -87,6 +96,30 @@ class Claims:
         """Whether `name` was claimed by `owner`."""
         held = self._held.get(name)
         return held is not None and held[0] == owner
+
+    @contextmanager
+    def followed(self, name: str, owner: str) -> Generator[bool]:
+        """Whether `name` belongs to `owner`, as `claim` says; until the end of this it is in use."""
+        if not self.claim(name, owner):
+            yield False
+            return
+        self._followed[name] += 1
+        try:
+            yield True
+        finally:
+            self._followed[name] -= 1
+            if not self._followed[name]:
+                del self._followed[name]
+
+    def _drop_one(self, own: OrderedDict[str, None], most: int) -> None:
+        *earlier, _ = own  # the last has just been claimed
+        unused = next((name for name in earlier if name not in self._followed), None)
+        if unused is None and time.monotonic() >= self._told + _TOLD_EACH:
+            self._told = time.monotonic()
+            _log.warning(
+                "More than %d pages of one owner are open at once: the one unused for longest is cut off.", most
+            )
+        self._drop(unused or earlier[0])
 
     def _forget(self) -> None:
         oldest = time.monotonic() - self._age
@@ -147,22 +180,18 @@ class GateMiddleware:
         route = path.removeprefix(_API)
         if route in _BODIES:
             await self._with_body(route, owner, scope, receive, send)
-        elif self._may(route, owner, scope):
+        elif (session := _listens_to(route, scope)) is not None:
+            with self._sessions.followed(session, owner) as known:
+                await (self.app(scope, receive, send) if known else refuse(scope, send, 403, _NOT_YOURS))
+        elif self._may(route, owner):
             await self.app(scope, receive, send)
         else:
             await refuse(scope, send, 403, _NOT_YOURS)
 
-    def _may(self, route: str, owner: str, scope: Scope) -> bool:
-        if route in _OPEN:
-            return True
-        if route == "queue/data":
-            names = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
-            return len(names) == 1 and self._sessions.claim(names[0], owner)
-        if route.startswith("heartbeat/"):
-            return self._sessions.claim(route.removeprefix("heartbeat/"), owner)
+    def _may(self, route: str, owner: str) -> bool:
         if route.startswith("file="):
             return self._uploads.owns(owner, route.removeprefix("file="))
-        return False
+        return route in _OPEN
 
     async def _with_body(self, route: str, owner: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Routes that name a session in their body: it is read, checked, and played again."""
@@ -202,6 +231,14 @@ class GateMiddleware:
             await send(message)
 
         return note
+
+
+def _listens_to(route: str, scope: Scope) -> str | None:
+    """The session whose stream this is; "" where it names none, or several."""
+    if route == "queue/data":
+        names = parse_qs(scope["query_string"].decode("latin-1")).get("session_hash", [])
+        return names[0] if len(names) == 1 else ""
+    return route.removeprefix("heartbeat/") if route.startswith("heartbeat/") else None
 
 
 def _may_exist(path: str) -> bool:

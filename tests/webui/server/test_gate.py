@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -273,6 +274,50 @@ def test_of_one_owner_only_so_many_names_are_kept_and_those_of_others_stay():
     assert gone == ["2"]
     assert claims.holds("hers", "alice")
     assert [claims.holds(name, "bob") for name in ("1", "2", "3", "4")] == [True, False, True, True]
+
+
+def test_a_page_that_is_open_outlives_those_that_are_closed_however_long_ago_it_asked_for_anything(caplog):
+    gone: list[str] = []
+    claims = Claims(each=2, forgotten=gone.append)
+    with claims.followed("open", "bob") as first:
+        assert first
+        with claims.followed("open", "bob"):  # its two streams
+            pass
+        for name in ("closed", "newer"):
+            assert claims.claim(name, "bob")
+        assert gone == ["closed"]
+        with claims.followed("newer", "bob"):
+            assert not caplog.messages
+            assert claims.claim("one too many", "bob")
+        assert gone == ["closed", "open"]
+        assert "More than 2 pages of one owner are open at once" in caplog.text
+        with claims.followed("one too many", "alice") as hers:
+            assert not hers
+
+
+async def test_a_page_that_only_listens_counts_as_open(owners, uploads):
+    gone: list[str] = []
+    opened, may = asyncio.Event(), asyncio.Event()
+
+    async def listening(scope: Scope, receive: Receive, send: Send) -> None:
+        if "heartbeat" in scope["path"]:
+            opened.set()
+            await may.wait()
+        await inside(scope, receive, send)
+
+    gate = GateMiddleware(listening, uploads, forgotten=gone.append)
+    app = OwnerMiddleware(gate, owners, Hosts("127.0.0.1", any_address=False))
+    cookie = owners.cookie("b-alice", https=False).partition(";")[0]
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url=BASE, headers={"cookie": cookie}
+    ) as alice:
+        listens = asyncio.ensure_future(alice.get("/gradio_api/heartbeat/first"))
+        await opened.wait()
+        for number in range(51):
+            assert (await join(alice, f"s{number}")).status_code == 200
+        assert gone == ["s0", "s1"]
+        may.set()
+        assert (await listens).status_code == 200
 
 
 async def test_a_function_that_the_page_does_not_have_is_not_asked_of_gradio(uploads, owners):
