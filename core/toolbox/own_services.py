@@ -236,6 +236,7 @@ class OwnServices:
             choices.put(_ALL, [*ids, service_id])
 
         await self._choices.change_together(owner, added)
+        self._keep(_known_as(owner, service_id, row), made)
         return self._standing_as(service_id, row, made)
 
     async def set_key(self, owner: str, service_id: str, key: ServiceKey) -> None:
@@ -321,16 +322,19 @@ class OwnServices:
 
     def _tools(self, owner: str, service_id: str, row: Mapping[str, Any], *, keep: bool = True) -> _Made:
         """The tools of what is kept. Raises SettingsError, StorageError."""
-        place = (owner, service_id, json.dumps(row.get("key")))
+        place = _known_as(owner, service_id, row)
         made = self._known.get(place)
         if made is None:
             document = Document(parsed(str(row.get("document") or "")), str(row.get("url") or ""))
             made = self._fresh(owner, service_id, row, document)
             if keep:
-                if len(self._known) >= _KNOWN:
-                    self._known.clear()
-                self._known[place] = made
+                self._keep(place, made)
         return made
+
+    def _keep(self, place: tuple[str, str, str], made: _Made) -> None:
+        if len(self._known) >= _KNOWN:
+            self._known.clear()
+        self._known[place] = made
 
     def _fresh(self, owner: str, service_id: str, row: Mapping[str, Any], document: Document) -> _Made:
         tools = tools_of(
@@ -392,6 +396,10 @@ def _may_be_inside(row: Mapping[str, Any]) -> bool:
     url = str(row.get("url") or "")
     host = urlsplit(url).hostname or ""
     return bool(row.get("server")) or not url or host == "localhost" or is_own(host)
+
+
+def _known_as(owner: str, service_id: str, row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return owner, service_id, json.dumps(row.get("key"))
 
 
 def _place(service_id: str) -> str:

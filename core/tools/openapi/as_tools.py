@@ -215,11 +215,13 @@ def tools_of(  # noqa: PLR0913 - a document, and by name what may be said about 
     keys, none = Keys(document, dict(credentials or {})), Keys(document, {})
     tokens = Tokens()
     made: list[ApiTool] = []
+    names: set[str] = set()
     for operation in operations(document, server=server, only=only):
         own = keys if _origin(operation.server or "") in homes else none
         cfg = {"name": name, "timeout": timeout}
         tool = ApiTool(operation, document.title, own, reach or Reach(), cfg, tokens)
-        tool.name = unique(tool.name, {one.name for one in made})  # cut short, two may have become one
+        tool.name = unique(tool.name, names)  # cut short, two may have become one
+        names.add(tool.name)
         made.append(tool)
     if not made:
         raise SettingsError(f"{document.title} has no operations to offer.", key="openapi_empty")

@@ -12,13 +12,13 @@ import httpx
 
 from core.errors import BadArgumentsError
 from core.tools.openapi.document import node, plain, rows
-from core.tools.openapi.schema import Schemas
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from core.tools.given_files import GivenFile
     from core.tools.openapi.document import Document, Node
+    from core.tools.openapi.schema import Schemas
 
 WHOLE: Final = ""
 """Among the files of a body: the body itself is one."""
@@ -47,7 +47,7 @@ class Body:
     files: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
-def body_of(document: Document, about: Node) -> Body | None:
+def body_of(document: Document, about: Node, schemas: Schemas) -> Body | None:
     """The body that an operation takes, in the way of those that it offers which serves best."""
     body = document.resolved(about.get("requestBody"))
     types = {str(one).partition(";")[0].strip().lower(): part for one, part in node(body.get("content")).items()}
@@ -61,10 +61,10 @@ def body_of(document: Document, about: Node) -> Body | None:
     value = document.resolved(types[media_type]).get("schema")
     is_needed = body.get("required") is True
     if media_type == PARTS:
-        return Body(media_type, _with_files(_described(Schemas(document).of(value), body), files), is_needed, files)
+        return Body(media_type, _with_files(_described(schemas.of(value), body), files), is_needed, files)
     if media_type not in liked and (_is_bytes(media_type) or _is_file(document.resolved(value), media_type)):
         return Body(media_type, _file_schema(_described({}, body)), is_needed, {WHOLE: media_type})
-    schema = Schemas(document).of(value) if media_type in liked else {"type": "string"}
+    schema = schemas.of(value) if media_type in liked else {"type": "string"}
     return Body(media_type, _described(schema, body), is_needed)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -135,15 +135,14 @@ def _yaml(text: str) -> object:
     yaml: Any = import_module("yaml")
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        _bounded(yaml, yaml.parse(text, Loader=loader))
-        _unfolded(yaml, yaml.parse(text, Loader=loader))
+        _look_through(yaml, _bounded(yaml, yaml.parse(text, Loader=loader)))
         return yaml.load(text, Loader=loader)  # one of the two that make no objects
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
 
 
-def _bounded(yaml: Any, events: Iterable[Any]) -> None:
-    """Look through the text before anything is made of it.
+def _bounded(yaml: Any, events: Iterable[Any]) -> Generator[Any]:
+    """The events of a text, before anything is made of it.
 
     Brackets without end would end the process, and merges of merges would fill its memory.
 
@@ -159,9 +158,10 @@ def _bounded(yaml: Any, events: Iterable[Any]) -> None:
             raise ValueError("it is nested too deep")
         if merges and aliases > _MOST_MERGED:
             raise ValueError("it merges too many parts")
+        yield event
 
 
-def _unfolded(yaml: Any, events: Iterable[Any]) -> None:
+def _look_through(yaml: Any, events: Iterable[Any]) -> None:
     """See that what the text repeats by its aliases is no more than a text may hold.
 
     A few lines that each repeat the one before ten times say more than any memory holds, once somebody walks through.

@@ -105,6 +105,7 @@ def operations(document: Document, *, server: str = "", only: Sequence[str] = ()
         SettingsError: There are more than anybody could choose from.
     """
     names: set[str] = set()
+    schemas = Schemas(document)
     count = 0
     for path, item in node(document.root.get("paths")).items():
         known = document.resolved(item)
@@ -123,7 +124,7 @@ def operations(document: Document, *, server: str = "", only: Sequence[str] = ()
                     key="openapi_too_many",
                     most=MOST,
                 )
-            yield _operation(document, name, str(path), method, known, server)
+            yield _operation(schemas, name, str(path), method, known, server)
 
 
 def unique(name: str, taken: set[str], ending: str = "") -> str:
@@ -161,10 +162,11 @@ def servers_of(document: Document, part: Node) -> list[str]:
     return found
 
 
-def _operation(document: Document, name: str, path: str, method: str, item: Node, server: str) -> Operation:
+def _operation(schemas: Schemas, name: str, path: str, method: str, item: Node, server: str) -> Operation:
+    document = schemas.document
     about = document.resolved(item[method])
-    parameters, properties, required = _parameters(document, item, about)
-    body, argument = body_of(document, about), ""
+    parameters, properties, required = _parameters(schemas, item, about)
+    body, argument = body_of(document, about, schemas), ""
     if body is not None:
         argument = unique("body", set(properties))
         properties[argument] = body.schema
@@ -198,9 +200,10 @@ def _invisible(about: Node) -> int:
 
 
 def _parameters(
-    document: Document, item: Node, about: Node
+    schemas: Schemas, item: Node, about: Node
 ) -> tuple[list[Parameter], dict[str, dict[str, Any]], list[str]]:
     """Those of the path and of the operation, which come over them."""
+    document = schemas.document
     found: dict[tuple[str, str], Node] = {}
     for each in [*rows(item.get("parameters")), *rows(about.get("parameters"))]:
         row = document.resolved(each)
@@ -213,7 +216,6 @@ def _parameters(
             most=_MOST_PARAMETERS,
         )
     hidden = _of_credentials(document)
-    schemas = Schemas(document)
     parameters: list[Parameter] = []
     properties: dict[str, dict[str, Any]] = {}
     required: list[str] = []

@@ -26,18 +26,29 @@ _KEPT: Final = frozenset(
 
 
 class Schemas:
-    """The schemas of one tool, with everything they refer to put in place.
+    """The schemas of one document, with everything they refer to put in place.
 
     A schema that contains itself ends where it begins again; from there on any value will do, and the service checks.
+    What hundreds of operations share is made once, and shared by their tools: nobody may change it.
     """
 
     def __init__(self, document: Document) -> None:
-        self._document = document
+        self.document = document
         self._left = 0
         self._deepest = 0
+        # Each by the identity of its node, which is kept beside it, so that no other can come to have the same.
+        self._made: dict[int, tuple[Node, dict[str, Any]]] = {}
+        self._own: dict[int, tuple[Node, dict[str, Any]]] = {}
+        self._led_to: dict[str, Node] = {}
 
     def of(self, value: object) -> dict[str, Any]:
         """The schema as plain JSON Schema."""
+        found = self._resolved(value)
+        if id(found) not in self._made:
+            self._made[id(found)] = found, self._fitting(found)
+        return self._made[id(found)][1]
+
+    def _fitting(self, value: Node) -> dict[str, Any]:
         made: dict[str, Any] = {}
         for self._deepest in _DEPTHS:
             self._left = _MOST_NODES
@@ -47,16 +58,16 @@ class Schemas:
         return made
 
     def _plain(self, value: object, inside: tuple[int, ...]) -> dict[str, Any]:
-        found = self._document.resolved(value)
-        if id(found) in inside or len(inside) >= self._deepest or self._left <= 0:
+        if len(inside) >= self._deepest or self._left <= 0:
+            return {}
+        found = self._resolved(value)
+        if id(found) in inside:
             return {}
         self._left -= 1
-        inside = (*inside, id(found))
-        made: dict[str, Any] = {key: _json(found[key]) for key in found if key in _KEPT}
-        if words := _words(found):
-            made["description"] = plain(words, _LONGEST)
-        self._add_parts(made, found, inside)
-        _mend(made, nullable=found.get("nullable") is True)
+        if id(found) not in self._own:
+            self._own[id(found)] = found, _without_parts(found)
+        made = {**self._own[id(found)][1]}
+        self._add_parts(made, found, (*inside, id(found)))
         return made
 
     def _add_parts(self, made: dict[str, Any], found: Any, inside: tuple[int, ...]) -> None:
@@ -80,7 +91,24 @@ class Schemas:
                 made[key] = [self._plain(part, inside) for part in found[key]]
 
     def _is_read_only(self, part: object) -> bool:
-        return self._document.resolved(part).get("readOnly") is True
+        return self._resolved(part).get("readOnly") is True
+
+    def _resolved(self, value: object) -> Node:
+        reference = node(value).get("$ref")
+        if not isinstance(reference, str):
+            return node(value)
+        if reference not in self._led_to:
+            self._led_to[reference] = self.document.resolved(value)
+        return self._led_to[reference]
+
+
+def _without_parts(found: Node) -> dict[str, Any]:
+    """What a schema says of a value itself, and not of what is in it."""
+    made: dict[str, Any] = {key: _json(found[key]) for key in found if key in _KEPT}
+    if words := _words(found):
+        made["description"] = plain(words, _LONGEST)
+    _mend(made, nullable=found.get("nullable") is True)
+    return made
 
 
 def _words(found: Node) -> str:

@@ -108,6 +108,12 @@ async def test_operations_and_services_are_switched_and_removed(services: OwnSer
     assert await OwnerSettings(database).get("ann", f"service:{made.id}") is None
 
 
+async def test_what_was_made_of_a_document_to_add_it_is_not_made_again_to_show_it(services: OwnServices):
+    made = await services.add("ann", SHOP)
+    [shown] = await services.list("ann")
+    assert shown.tools[0] is made.tools[0]
+
+
 async def test_of_very_many_operations_only_the_first_are_offered_until_others_are_chosen(services: OwnServices):
     made = await services.add("ann", many(30))
     assert (len(made.tools), len(await names(services))) == (30, 20)

@@ -270,3 +270,19 @@ def test_a_document_without_servers_is_served_from_where_it_came_and_a_pasted_on
     assert tool.operation.server == "https://pets.example/"
     assert tool.credentials == {"bearer": "sk-key"}
     assert tools_of(Document({**root, "servers": []}))[0].operation.server is None
+
+
+def test_a_schema_that_many_operations_share_is_made_once() -> None:
+    shared = {
+        "type": "object",
+        "properties": {"next": {"$ref": "#/components/schemas/Kind"}, "size": {"type": "integer"}},
+    }
+    takes = {"content": {"application/json": {"schema": {"$ref": "#/components/schemas/Kind"}}}}
+    root = {
+        "openapi": "3.0.0",
+        "paths": {f"/{number}": {"put": {"requestBody": takes}} for number in range(3)},
+        "components": {"schemas": {"Kind": shared}},
+    }
+    first, *others = (tool.operation.schema["properties"]["body"] for tool in tools_of(Document(root)))
+    assert first["properties"] == {"next": {}, "size": {"type": "integer"}}
+    assert all(one is first for one in others)
