@@ -7,6 +7,7 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html.parser import HTMLParser
 from types import FrameType
 from typing import Any
 
@@ -14,6 +15,8 @@ ENOUGH = 0.5  # seconds that a text of 300,000 characters may take
 GROWTH = 2.6  # for twice the text
 GROWTH_OF_HALF = 2.35  # from half the text: what grows by 2.6 from here on has grown by this much until here
 _COUNTED = 0.007  # seconds in which an idle core counts, see `slowness`
+_PARSED = 0.065  # seconds in which one with fast memory parses `_PAGE`
+_PAGE = '<b class="x">word</b> ' * (300_000 // 22)
 Call = Callable[[], Any]
 
 
@@ -57,10 +60,42 @@ def seconds_of(make: Callable[[], Call], *, times: int = 1, most: float = 20.0) 
     return least
 
 
+def is_in_time(seconds: float, most: float) -> bool:
+    """Whether a call took no more than that, or no more than a machine as slow as this one now needs for it."""
+    return seconds <= most or seconds <= most * slowness()
+
+
 def slowness() -> float:
-    """How much longer a call takes now than on a core that nobody else uses: neighbours share its caches and units."""
+    """How much longer calls take now than on a core that nobody else uses: neighbours share its caches and memory.
 
-    def count() -> None:
-        sum(number * number for number in range(100_000))
+    Counting tells of the core alone. What reads a text makes many small objects as well, so a peer that does is asked
+    too: the slower of both speaks.
+    """
+    counted = seconds_of(lambda: _count, times=3) / _COUNTED
+    return max(1.0, counted, seconds_of(_peer, times=3) / _PARSED)
 
-    return max(1.0, seconds_of(lambda: count, times=3) / _COUNTED)
+
+def _count() -> None:
+    sum(number * number for number in range(100_000))
+
+
+def _peer() -> Call:
+    parser = _Collecting()
+    return lambda: parser.feed(_PAGE)
+
+
+class _Collecting(HTMLParser):
+    """The standard library's parser, keeping what it finds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[object] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        self.found.append(tag)
+
+    def handle_data(self, data: str) -> None:
+        self.found.append(data)

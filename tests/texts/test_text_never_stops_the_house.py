@@ -14,7 +14,7 @@ from core.errors import ParlourError
 from tests.texts.calling import Way, ways
 from tests.texts.feeds import EXCUSED, FED, SLOWER
 from tests.texts.finding import Taker, modules, takers
-from tests.texts.measuring import ENOUGH, GROWTH, GROWTH_OF_HALF, Call, seconds_of, slowness
+from tests.texts.measuring import ENOUGH, GROWTH, GROWTH_OF_HALF, Call, is_in_time, seconds_of
 from tests.texts.repeats import Repeat, framed, plain
 
 WHOLE = 300_000  # characters, for which half a second is enough
@@ -90,7 +90,7 @@ def complaint(way: Way, repeat: Repeat, length: int) -> str:
     enough = SLOWER.get(way.taker.path, ENOUGH)
     if way.is_whole and once / length * WHOLE > enough and took(WHOLE // 10) * 10 > enough and took(WHOLE) > enough:
         all_of_it = took(WHOLE, 3)
-        if all_of_it > enough * slowness():
+        if not is_in_time(all_of_it, enough):
             return f"{way}: {repeat} takes {all_of_it:.2f} s for {WHOLE} characters"
     return ""
 
