@@ -27,6 +27,7 @@ _WORDS: Mapping[LabelName, str] = {
     "answer": r"answer|答案",
 }
 _LONGEST: Final = 40  # characters from the beginning of a line to the colon
+_MAY_BE_LABEL: Final = re.compile(rf"^(?:[^\n:：<]{{1,{_LONGEST - 1}}}[:：]|[ \t]*+<)", re.MULTILINE)
 _DECORATION: Final = " \t\r\n*_`\"'“”「」[]()<>.:。：,，"
 _NONE_WORDS: Final = frozenset({"none", "n/a", "na", "null", "nothing", "no action", "no tool", "无", "没有", "不需要"})
 _FINAL_WORDS: Final = frozenset({"final answer", "final_answer", "finish", "最终答案", "最终回答", "完成"})
@@ -63,8 +64,20 @@ class LabelScanner:
     def feed(self, text: str) -> list[Label | str]:
         """The labels and text that are certain after more text."""
         found: list[Label | str] = []
-        for line in _lines(text):
-            self._feed_line(line, found)
+        at = 0
+        if self._line or self._inside:
+            at = text.find("\n") + 1 or len(text)
+            self._feed_line(text[:at], found)
+        last = max(at, text.rfind("\n") + 1)  # where a line begins that has not ended yet
+        for line in _MAY_BE_LABEL.finditer(text, at, last):
+            end = text.index("\n", line.end() - 1) + 1
+            if at < line.start():  # lines that are no labels are one text
+                found.append(text[at : line.start()])
+            self._feed_line(text[line.start() : end], found)
+            at = end
+        if at < last:
+            found.append(text[at:last])
+        self._feed_line(text[last:], found)
         return found
 
     def close(self) -> list[Label | str]:
@@ -91,12 +104,6 @@ class LabelScanner:
             found.append(text)
         if ends:
             self._inside = False
-
-
-def _lines(text: str) -> list[str]:
-    """The text split after each line feed, and only there."""
-    parts = text.split("\n")
-    return [f"{part}\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
 
 
 def _label(match: Any) -> Label:

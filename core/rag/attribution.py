@@ -13,7 +13,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from core.rag.prose import Markup, ideographs, sentence_spans
-from core.rag.search.terms import EMPTY_CHARACTERS, terms
+from core.rag.search.terms import EMPTY_CHARACTERS, distinct_terms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,7 +66,7 @@ class Support:
         said = words_of(ORDINAL.sub("", sentence, count=1))
         is_chinese = ideographs(sentence) * 2 > len(sentence)
         share, fewest = (_SHARE_CHINESE, _FEWEST_CHINESE) if is_chinese else (_SHARE, _FEWEST)
-        figures = {word for word in said if any(letter.isdigit() for letter in word)}
+        figures = {word for word in said if _is_figure(word)}
         shared = [said & words for words in self._words]
         order = sorted(range(len(shared)), key=lambda at: (-len(shared[at]), at))
         named = self._named(shared, order, len(said), share)
@@ -110,7 +110,7 @@ def words_of(text: str) -> set[str]:
     """
     return {
         term
-        for term in terms(with_units_apart(text))
+        for term in distinct_terms(with_units_apart(text))
         if (len(term) > 1 or term.isdigit()) and not EMPTY_CHARACTERS.intersection(term)
     }
 
@@ -120,8 +120,12 @@ def with_units_apart(text: str) -> str:
     plain = unicodedata.normalize("NFKC", text)
     plain = _HUNDREDTHS.sub(_percent, plain)
     plain = _PERCENT.sub(" percent ", plain)
-    plain = _MONEY.sub(lambda found: f" {found[2]} {_CURRENCIES[found[1]]} ", plain)
-    plain = _MONEY_AFTER.sub(lambda found: f" {_CURRENCIES[found[0].strip()]} ", plain)
+    parts = _MONEY.split(plain)  # text, sign, number, text and so on
+    parts[1::3], parts[2::3] = (
+        [f" {number} " for number in parts[2::3]],
+        [f"{_CURRENCIES[sign]} " for sign in parts[1::3]],
+    )
+    plain = _MONEY_AFTER.sub(lambda found: f" {_CURRENCIES[found[0].strip()]} ", "".join(parts))
     return _GLUED.sub(_apart, plain)
 
 

@@ -47,8 +47,10 @@ def goes_on_after(text: str, letter: str) -> bool:
         text: The sentence so far.
         letter: What follows after the space; "" if nothing does.
     """
+    if not letter or not text.endswith((".", ".\n")):  # most do not, and looking is dear
+        return False
     number = _SECTION.search(text)
-    if number is None or not letter:
+    if number is None:
         return False
     is_first = not any(sign.isalnum() for sign in text[: number.start()])
     return is_first or letter.islower() or ideographs(letter) > 0

@@ -32,6 +32,11 @@ _MARK: Final = re.compile(r'\\.|["{}\[\]]', re.DOTALL)
 _SPACE: Final = re.compile(r"\s*+")
 _CLOSING: Final = re.compile(r"[}\]), \t\r\n]*+")
 _ENDS: Final = "`}]), \t\r\n"
+_UNSAID: Final = r"""[\s"']"""  # what a model may leave out, or write anew, in the beginning of a call
+_OTHER_KEY: Final = re.compile(
+    rf"{_UNSAID}*+{{{_UNSAID}*+(?:" + "|".join(rf"{_UNSAID}*+".join(key) for key in _KEYS if key != "name:") + ")"
+)
+_FIRST_VALUE: Final = re.compile(r"[^,}]*+[,}]?")
 _LONGEST_START: Final = 2_000  # characters within which a call must be recognizable
 
 
@@ -53,6 +58,10 @@ class Untagged:
     _string: bool = False
     _carried: str = ""  # the end of earlier text, to be scanned again
     _earlier: list[str] = field(default_factory=list[str])  # the calls before the last one
+    _names: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._names = {_bare(str(f.get("name"))) for f in self.functions}
 
     def feed(self, text: str) -> str | None:
         """`None` while the reply may still be calls; else all text held back."""
@@ -114,7 +123,9 @@ class Untagged:
             if len(body) <= len(_XML):
                 return "start"
             return self._named(body[len(_XML) :], ">", "xml")
-        bare = re.sub(r"[\s\"']", "", body)
+        if _OTHER_KEY.match(body):
+            return "object"
+        bare = _bare(body[: _after(_FIRST_VALUE, body, 0)])
         if not bare.startswith("{"):
             return "no"
         if not any(key.startswith(bare[1 : 1 + len(key)]) for key in _KEYS):
@@ -125,7 +136,7 @@ class Untagged:
 
     def _named(self, text: str, ends: str, kind: Literal["object", "xml"]) -> Literal["start", "object", "xml", "no"]:
         """Whether `text` goes on with the name of a declared tool, up to one of `ends`."""
-        names = {re.sub(r"[\s\"']", "", str(f.get("name"))) for f in self.functions}
+        names = self._names
         end = min((at for at in map(text.find, ends) if at >= 0), default=-1)
         if end >= 0:
             return kind if text[:end].strip() in names else "no"
@@ -176,6 +187,10 @@ class Untagged:
         else:
             self._place = "no"
         return len(text)
+
+
+def _bare(text: str) -> str:
+    return re.sub(_UNSAID, "", text)
 
 
 def _after(pattern: re.Pattern[str], text: str, at: int) -> int:

@@ -10,12 +10,17 @@ import unicodedata
 from functools import lru_cache
 from importlib import import_module
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNSPACED = "\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(f"([{_UNSPACED}]+)|((?:(?![{_UNSPACED}])[^\\W_])+)")
-_POSSESSIVE = re.compile(r"(?<=\w)['’]s\b")
-_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}\b)")
+_RUN = re.compile(f"[{_UNSPACED}]+|[^\\W_{_UNSPACED}]+")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
+# What is looked behind from stands first: it is rare, and found fast.
+_POSSESSIVE = re.compile(r"['’](?<=\w.)s\b")
+_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}\b)")
 _LONGEST = 64  # letters; longer ones are no words, but would fill the index
 
 STOP_WORDS = frozenset(
@@ -38,21 +43,40 @@ _COMMON_CHARACTERS = EMPTY_CHARACTERS | frozenset("不上中下人一大年国�
 
 def terms(text: str) -> list[str]:
     """The terms of a text in order, with repeats; stop words are left out."""
-    folded = unicodedata.normalize("NFKC", text).casefold()
-    folded = _THOUSANDS.sub("", _POSSESSIVE.sub("", folded))
     found: list[str] = []
-    for run in _RUN.finditer(folded):
-        unspaced, word = run.groups()
-        if unspaced:
-            found.extend(letter for letter in unspaced if letter not in _COMMON_CHARACTERS)
-            found.extend(
-                first + second
-                for first, second in pairwise(unspaced)
-                if first not in EMPTY_CHARACTERS or second not in EMPTY_CHARACTERS
-            )
-        elif word not in STOP_WORDS:
-            found.append(_stem(word) if word.isalpha() else word[:_LONGEST])
+    for run in _runs(text):
+        if _IS_UNSPACED.match(run):
+            found += _of_characters(run, pairwise(run))
+        elif run not in STOP_WORDS:
+            found.append(_of_word(run))
     return found
+
+
+def distinct_terms(text: str) -> set[str]:
+    """The terms of a text, each once: what is repeated is looked at once, so that this is faster."""
+    found: set[str] = set()
+    for run in set(_runs(text)):
+        if _IS_UNSPACED.match(run):
+            found.update(_of_characters(set(run), set(pairwise(run))))
+        elif run not in STOP_WORDS:
+            found.add(_of_word(run))
+    return found
+
+
+def _runs(text: str) -> list[str]:
+    """The words, and what is written without spaces between words."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return _RUN.findall(_THOUSANDS.sub("", _POSSESSIVE.sub("", folded)))
+
+
+def _of_characters(letters: Iterable[str], pairs: Iterable[tuple[str, str]]) -> list[str]:
+    return [letter for letter in letters if letter not in _COMMON_CHARACTERS] + [
+        first + second for first, second in pairs if first not in EMPTY_CHARACTERS or second not in EMPTY_CHARACTERS
+    ]
+
+
+def _of_word(word: str) -> str:
+    return _stem(word) if word.isalpha() else word[:_LONGEST]
 
 
 @lru_cache(maxsize=50_000)
