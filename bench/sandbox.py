@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 import zmq.asyncio
 
 from bench.figures import Figure, report
-from core.tools.sandbox.channels import Channels
+from core.tools.sandbox.kernel import Channels
 from core.tools.sandbox.kernels import Kernels
 from core.tools.sandbox.self_test import Choice
 

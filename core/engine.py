@@ -29,8 +29,7 @@ from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
-from core.toolbox.given_files import GivenFiles
-from core.toolbox.interpreting import Interpreting
+from core.toolbox.code_interpreter import GivenFiles, Interpreting
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
 from core.workspace.services import Services

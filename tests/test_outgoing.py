@@ -25,7 +25,7 @@ MAY: dict[str, tuple[set[str], str]] = {
     "core/testing/": ({"socket"}, "servers of tests"),
     "core/tools/web/metasearch.py": ({"ddgs"}, "public search engines, whose addresses are the package's own"),
     "core/tools/web/main_text_worker.py": ({"trafilatura"}, "finds the text of a page that was fetched already"),
-    "core/tools/openapi/body.py": ({"httpx"}, "writes the parts of a form; it opens nothing"),
+    "core/tools/openapi/operations.py": ({"httpx"}, "writes the parts of a form; it opens nothing"),
     "core/tools/sandbox/": ({"socket", "create_connection"}, "tries what the sandbox must refuse"),
     "webui/": ({"socket"}, "the page's own port"),
 }

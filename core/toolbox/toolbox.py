@@ -5,10 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self
 
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.conversations import Allowances
@@ -16,20 +15,21 @@ from core.storage.mcp_servers import McpServerStore
 from core.storage.owner_settings import OwnerSettings
 from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
 from core.toolbox.choices import SEARCH, ToolChoices
-from core.toolbox.own_servers import OwnServers
-from core.toolbox.own_services import OwnServices
+from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.user_mcp_servers import OwnServers
+from core.toolbox.user_openapi import OwnServices
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.notes import OwnNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from core.settings import Settings
     from core.storage.database import Database
     from core.storage.sealing import Sealer
-    from core.toolbox.given_files import GivenFiles
+    from core.toolbox.code_interpreter import GivenFiles
     from core.tools.base import BaseTool
 
 _LOG = logging.getLogger(__name__)
@@ -40,8 +40,6 @@ MOST_FOR_SMALL = 6
 """So many tools a small model is offered: its context is small, and each more makes it choose worse."""
 _LONGEST_NAME = 64  # what model services accept
 _ROOM_FOR_SMALL = 4_000  # characters of their descriptions as JSON, about a thousand tokens
-
-Find: TypeAlias = Callable[[str, str], "BaseTool"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,21 +69,6 @@ BUILTINS = (
     Builtin("image_gen"),
     Builtin("amap_weather"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """How code is run, where it can be.
-
-    Args:
-        make: Makes the tool of an owner's conversation; `None` where no sandbox of this machine holds.
-        driver: The sandbox that is used.
-        why: Why there is none.
-    """
-
-    make: Find | None = None
-    driver: str = ""
-    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.storage.documents import DocumentStore, LibraryStore
     from core.storage.files import FileStore
     from core.storage.owner_settings import OwnerSettings
-    from core.toolbox.interpreting import Interpreting
+    from core.toolbox.code_interpreter import Interpreting
     from core.toolbox.toolbox import Toolbox
 
 

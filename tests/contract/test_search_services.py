@@ -13,7 +13,7 @@ from hypothesis import strategies as some
 
 from core.errors import SettingsError, ToolError
 from core.net.service import Answer
-from core.tools.web import answers
+from core.tools.web import base as answers
 from core.tools.web.base import Found, FoundPicture, Wanted
 from core.tools.web.catalog import DEFAULT, SEARCH_SERVICES, service_of
 

@@ -22,7 +22,7 @@ from core.llm.request import ChatRequest
 from core.mcp.pool import MCPManager
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from core.tools.sandbox import own_kernels
+from core.tools.sandbox import kernels as own_kernels
 from core.tools.sandbox.results import CodeResult
 from tests.golden.walk import HERE, RECORD, made_database
 

@@ -164,7 +164,7 @@ EXCUSED: Mapping[str, str] = {
     "core.reading.[!al]*": "hands it on",
     "core.reading.libraries:*": "a name of at most a line",
     "core.models.*": "what an owner types into a field",
-    "core.toolbox.[!d]*": "hands it on",
+    "core.toolbox.*": "hands it on",
     "core.rag.context_builder:*": "an index in a thread of its own; words are read by terms()",
     "core.rag.document_locks:*": "an index in a thread of its own; words are read by terms()",
     "core.rag.draft:*": "an index in a thread of its own; words are read by terms()",
@@ -223,7 +223,7 @@ EXCUSED: Mapping[str, str] = {
     "core.tools.notes:*": "names of the house",
     "core.tools.base:*": "hands it on, and names of settings",
     "core.tools.openapi.[a-co-z]*": "documents as they were read, which are bounded",
-    "core.tools.web.answers:*": "names of services",
+    "core.tools.web.base:*": "names of services",
     "core.tools.web.main_text_worker:*": "a process of its own, which is ended after its time",
     "webui.commands*": "the command line of who starts the house",
     "webui.panels.*": "escaped, nothing else; what is long in it is fed as escaped()",
@@ -239,7 +239,7 @@ FED = frozenset(
     | {"core.tools.taint:Seen.knows", "core.tools.approval:exactly", "core.llm.tokens:boundary"}
     | {"core.llm.request:has_chinese"}
     | {"webui.multipart:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.arguments:extract_code"}
-    | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of"}
+    | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of", "core.toolbox.server_form:pasted"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
 

@@ -8,7 +8,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError
-from core.toolbox.service_keys import KEY_KINDS, ServiceKey
+from core.toolbox.user_openapi import KEY_KINDS, ServiceKey
 from webui.context import json_body, text_of
 from webui.handlers.tools import Asked, ToolRoutes
 from webui.panels.servers import draft_data, service_data, trial_said
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from core.toolbox.own_services import OwnServices
+    from core.toolbox.user_openapi import OwnServices
     from webui.words import Words
 
 _LONGEST = 3 * 1024 * 1024  # bytes of a request: a document may be pasted

@@ -12,7 +12,7 @@ from core.errors import NotFoundError, ParlourError
 from core.outward import PATH
 from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.choices import SEARCH, search_services
-from core.toolbox.drafts import pasted
+from core.toolbox.server_form import pasted
 from core.toolbox.toolbox import Offered
 from webui.context import json_body, log_text, text_of
 from webui.handlers.servers import sign_in_address

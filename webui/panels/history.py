@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from core.storage.base import ConversationRecord
-    from core.toolbox.standing import Trouble
+    from core.toolbox.server_form import Trouble
     from webui.words import Lang
 
 _DAY = 24 * 3600.0

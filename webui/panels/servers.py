@@ -16,12 +16,10 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.mcp.settings import ServerSettings
-    from core.toolbox.own_services import Draft, OwnService
-    from core.toolbox.service_keys import ServiceKey
-    from core.toolbox.standing import OfferedTool, OwnServer
-    from core.tools.openapi.as_tools import ApiTool
-    from core.tools.openapi.trying import Trial
-    from core.tools.openapi.ways import Way
+    from core.toolbox.server_form import OfferedTool, OwnServer
+    from core.toolbox.user_openapi import Draft, OwnService, ServiceKey
+    from core.tools.openapi.as_tools import ApiTool, Trial
+    from core.tools.openapi.credentials import Way
     from webui.words import Words
 
 _SHAPES = {

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.mcp.journal import rule_name
 from core.toolbox.accounts import TOOL_SERVICES
+from core.toolbox.code_interpreter import Interpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
 
     from core.toolbox.accounts import ToolAccount
     from core.toolbox.choices import SearchEngine
-    from core.toolbox.own_services import OwnService
-    from core.toolbox.standing import OwnServer
+    from core.toolbox.server_form import OwnServer
     from core.toolbox.toolbox import Interpreter, Offered
+    from core.toolbox.user_openapi import OwnService
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
     from core.tools.notes import Note

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import SettingsError, ToolError
 from core.tools.base import BaseTool
-from core.tools.web.answers import answer_of, rows, text_of
-from core.tools.web.base import Account
+from core.tools.web.base import Account, answer_of, rows, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

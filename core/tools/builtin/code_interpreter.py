@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from core.tools.sandbox.kernels import Kernels
     from core.tools.sandbox.results import CodeResult, Made
 
+
 _LONGEST: Final = 200_000
 _WITHIN: Final = 120.0
 _BESIDE: Final = 45.0  # seconds for starting a kernel, and for breaking off what does not end
@@ -104,7 +105,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
             # In a thread: pictures and files of many megabytes become text.
             items = await asyncio.to_thread(lambda: [_whole(made, kind) for made, kind in _kinds(result)])
             return _told(result, items)
-        from core.tools.sandbox.own_kernels import run_here
+        from core.tools.sandbox.kernels import run_here
 
         local = {path.name: path for file in files or [] if (path := Path(file.removeprefix("file://"))).is_file()}
         result = await run_here(self._key, code, local, self._within, progress)
@@ -155,3 +156,10 @@ def _whole(made: Made, kind: str) -> ContentItem:
 
 def _kind(made: Made) -> str:
     return "image" if made.media_type in {"image/png", "image/jpeg"} else "file"
+
+
+class PythonExecutor(CodeInterpreter):
+    """The code interpreter by another name."""
+
+    name = "python_executor"
+    labels: ClassVar[Mapping[str, str]] = {"en": "Run Python", "zh": "运行 Python"}

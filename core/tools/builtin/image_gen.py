@@ -15,8 +15,7 @@ from core.messages.content import ContentItem
 from core.net.fetcher import FetchLimits, fetch
 from core.tools.base import BaseTool, ToolResult
 from core.tools.given_files import opened, picture_item
-from core.tools.web.answers import asked, first, object_of, refusal, rows, text_of
-from core.tools.web.base import Account
+from core.tools.web.base import Account, asked, first, object_of, refusal, rows, text_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,8 +12,7 @@ from core.errors import BadArgumentsError, ParlourError, ToolError
 from core.messages.content import ContentItem
 from core.net.addresses import Reach, open_internet_and_own_network
 from core.tools.base import BaseTool, Lang, ToolResult, whole_number
-from core.tools.web.best_parts import best_parts
-from core.tools.web.passages import given, passage
+from core.tools.web.passages import best_parts, given, passage
 from core.tools.web.reading import Page, read
 
 if TYPE_CHECKING:

@@ -10,6 +10,8 @@ import re
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from copy import copy
+from dataclasses import dataclass
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, cast
 from urllib.parse import urlsplit
 
@@ -18,19 +20,17 @@ from core.errors import FetchError, SettingsError, ToolError
 from core.net.addresses import Reach, open_internet_and_own_network
 from core.tools.base import BaseTool, Lang, ToolResult
 from core.tools.given_files import files_in
-from core.tools.openapi.body import names_in
-from core.tools.openapi.calling import called
-from core.tools.openapi.credentials import Keys
+from core.tools.openapi.credentials import Keys, Tokens, checkable
 from core.tools.openapi.document import Document, Source, load, plain
-from core.tools.openapi.operations import Operation, operations, servers_of, unique
-from core.tools.openapi.request import request_of
-from core.tools.openapi.tokens import Tokens, checkable
+from core.tools.openapi.operations import Operation, names_in, operations, servers_of, unique
+from core.tools.openapi.request import called, request_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.messages.message import Message
     from core.tools.given_files import GivenFile
+
 
 _KNOWN: Final = frozenset({"openapi", "credentials", "name", "server", "only", "own_network", "timeout"})
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
@@ -281,3 +281,40 @@ def _origin(url: str) -> tuple[str, str]:
 
 def _known() -> str:
     return ", ".join(sorted(_KNOWN))
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What came of it.
+
+    Args:
+        asked: The operation that was asked, for people; "" where none can be asked without arguments.
+        has_token: Whether the service gave a token.
+        seconds: How long it all took.
+    """
+
+    asked: str
+    has_token: bool
+    seconds: float
+
+
+async def tried(tools: Sequence[ApiTool]) -> Trial:
+    """Get a token, where one is needed, and ask the first operation that looks something up and needs no arguments.
+
+    Raises:
+        FetchError: The service, or who gives tokens, may not be called or does not answer.
+        SettingsError: The key is not whole, or cannot be sent.
+        ToolError: The service refuses.
+    """
+    start = monotonic()
+    asking = _harmless(tools)
+    has_token = await (asking or tools[0]).signed_in()
+    if asking is not None:
+        await asking.call({})
+    return Trial(asking.operation.summary if asking is not None else "", has_token, monotonic() - start)
+
+
+def _harmless(tools: Sequence[ApiTool]) -> ApiTool | None:
+    """An operation that only looks something up; rather one for which the service must know who asks."""
+    plain = [tool for tool in tools if tool.operation.method == "GET" and not tool.operation.schema["required"]]
+    return max(plain, key=lambda tool: (bool(tool.credentials), bool(tool.operation.security)), default=None)

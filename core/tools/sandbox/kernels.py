@@ -3,26 +3,103 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import logging
+import os
+import shutil
+import stat
 import sys
+import tempfile
 import time
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.bridge.recent import Recent
+from core.bridge.sync import run, shared_loop
 from core.errors import ParlourError, ToolError
 from core.tools.sandbox.box import Box, Limits
 from core.tools.sandbox.drivers import DRIVERS
-from core.tools.sandbox.fonts import put_fonts
 from core.tools.sandbox.kernel import Kernel
 from core.tools.sandbox.results import CodeResult
-from core.tools.sandbox.root import drop_root, make_root
 from core.tools.sandbox.self_test import Choice, Verdict, choose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
-    from pathlib import Path
+
+
+_BEGINNING: Final = "parlour-code-"
+_LOCK: Final = "in-use"
+_LONGEST: Final = 50  # characters of its path: addresses of sockets below it may have 107
+
+
+def make_root() -> tuple[Path, int]:
+    """A new folder and the lock on it, which ends with the process; what others left behind is removed.
+
+    Returns:
+        The folder, which others may walk through but not list, and the descriptor that holds the lock.
+
+    Raises:
+        OSError: It cannot be made.
+    """
+    place = Path(tempfile.gettempdir())
+    place = place if len(str(place)) < _LONGEST else Path("/tmp")  # noqa: S108 - made below it, under a new name
+    _remove_abandoned(place)
+    folder = Path(tempfile.mkdtemp(prefix=_BEGINNING, dir=place))
+    lock = _locked(folder)
+    if lock is None:
+        raise OSError(f"The folder {folder} cannot be locked.")
+    folder.chmod(0o711)
+    return folder, lock
+
+
+def drop_root(folder: Path, lock: int) -> None:
+    """Remove the folder and let go of the lock."""
+    shutil.rmtree(folder, ignore_errors=True)
+    os.close(lock)
+
+
+def _remove_abandoned(place: Path) -> None:
+    for folder in place.glob(f"{_BEGINNING}*"):
+        about = folder.lstat() if folder.exists() else None
+        if about is None or not stat.S_ISDIR(about.st_mode) or about.st_uid != os.getuid():
+            continue
+        if not (folder / _LOCK).exists():
+            continue  # somebody is just making it
+        lock = _locked(folder)
+        if lock is not None:
+            drop_root(folder, lock)
+
+
+def _locked(folder: Path) -> int | None:
+    """The lock on a folder; None where somebody has it."""
+    import fcntl
+
+    lock = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        return None
+    return lock
+
+
+def put_fonts(share: Path) -> None:
+    """Make the folder that all sandboxes read, with the font where PyMuPDF is there to give it. Raises OSError."""
+    from core.rag.parsers.pdf_mupdf import cjk_font
+
+    fonts = share / "fonts"
+    for folder in (share, fonts):
+        folder.mkdir(mode=0o755, exist_ok=True)
+        folder.chmod(0o755)
+    font = cjk_font()
+    if font:
+        path = fonts / "cjk.ttf"
+        path.write_bytes(font)
+        path.chmod(0o644)
+
 
 _LOG = logging.getLogger(__name__)
 _IDLE: Final = 30 * 60.0
@@ -385,3 +462,26 @@ def _missing() -> str:
     missing = [name for name in ("ipykernel", "jupyter_client", "zmq") if find_spec(name) is None]
     command = '.venv/bin/python -m pip install ".[code]"'
     return f"the package {missing[0]} is not installed; run: {command}" if missing else ""
+
+
+async def run_here(
+    key: str, code: str, files: Mapping[str, Path], timeout: float, progress: Callable[..., None] | None
+) -> CodeResult:
+    """Run code in this process's own kernels, from any loop. Raises ToolError."""
+    work = _kernels().run(key, code, files=files, timeout=timeout, progress=progress)
+    loop = shared_loop()
+    if asyncio.get_running_loop() is loop:
+        return await work
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(work, loop))
+
+
+@cache
+def _kernels() -> Kernels:
+    made = Kernels()
+    shared_loop()  # it ends at exit as well: what is registered later ends sooner
+    atexit.register(_close, made)
+    return made
+
+
+def _close(kernels: Kernels) -> None:
+    run(kernels.aclose())

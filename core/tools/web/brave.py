@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import Any, cast
 
-from core.tools.web.answers import address_of, answer_of, number_of, rows, text_of
-from core.tools.web.base import Found, FoundPicture, SearchService, Wanted
+from core.tools.web.base import (
+    Found,
+    FoundPicture,
+    SearchService,
+    Wanted,
+    address_of,
+    answer_of,
+    number_of,
+    rows,
+    text_of,
+)
 
 _LONGEST_QUERY = 400
 _MOST_WORDS = 50

@@ -7,8 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from core.errors import ToolError
-from core.tools.web.answers import address_of, number_of, text_of
-from core.tools.web.base import Found, FoundPicture, SearchService, Wanted
+from core.tools.web.base import Found, FoundPicture, SearchService, Wanted, address_of, number_of, text_of
 
 _SECONDS = 5  # for each engine; several are asked one after another where some do not answer
 _REGIONS = {"en": "us-en", "zh": "cn-zh"}

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import sys
 import tempfile
 import threading
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 from core.net.names import with_ending
+from core.rag.child import environment
 from core.rag.chunking import chunks_of
 from core.rag.document import About, Block
 from core.rag.parsers.base import Wishes
@@ -19,12 +22,73 @@ from core.rag.parsers.catalog import HEAD, parser_for
 from core.rag.parsers.process import Limits, stream
 from core.rag.parsers.text import markdown_blocks
 from core.rag.sources import as_readable
-from core.tools.web.main_text import main_text
 
 if TYPE_CHECKING:
+    from asyncio.subprocess import Process
     from collections.abc import Callable
 
     from core.rag.document import Chunk
+
+
+_SECONDS = 20.0
+_LONGEST = 8 * 1024 * 1024  # bytes of an answer
+
+
+@dataclass(frozen=True, slots=True)
+class MainText:
+    """What a page says.
+
+    Args:
+        title: Its title, "" where it has none.
+        date: When it was written, as year-month-day; "" where that cannot be known.
+        text: Markdown; "" where no main text was found.
+    """
+
+    title: str = ""
+    date: str = ""
+    text: str = ""
+
+
+async def main_text(page: bytes, url: str) -> MainText:
+    """The main text of a page, without menus and advertisements; nothing where that fails or takes too long.
+
+    Args:
+        page: HTML, in the encoding that it names or that can be seen from it.
+        url: Where it is from.
+    """
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-P", "-m", "core.tools.web.main_text_worker"),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.DEVNULL,
+        env=environment(),
+    )
+    try:
+        async with asyncio.timeout(_SECONDS):
+            said, _ = await process.communicate(url.encode("utf-8", "replace") + b"\n" + page)
+    except (TimeoutError, OSError):
+        return MainText()
+    finally:
+        await _ended(process)
+    return _read(said)
+
+
+async def _ended(process: Process) -> None:
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
+
+
+def _read(said: bytes) -> MainText:
+    try:
+        found: Any = json.loads(said) if len(said) <= _LONGEST else None
+    except ValueError:
+        return MainText()
+    if not isinstance(found, dict):
+        return MainText()
+    values = {name: str(found.get(name) or "") for name in ("title", "date", "text")}  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType] - JSON
+    return MainText(" ".join(values["title"].split())[:200], values["date"][:10], values["text"])
+
 
 _LIMITS = FetchLimits()
 _FILE = Limits(file_bytes=_LIMITS.size, seconds=15.0, seconds_per_page=0.1, answer_bytes=16 * 1024 * 1024)

@@ -5,8 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from core.errors import ToolError
-from core.tools.web.answers import address_of, asked, number_of, object_of, refusal, rows, text_of
-from core.tools.web.base import Found, FoundPicture, SearchService, Wanted
+from core.tools.web.base import (
+    Found,
+    FoundPicture,
+    SearchService,
+    Wanted,
+    address_of,
+    asked,
+    number_of,
+    object_of,
+    refusal,
+    rows,
+    text_of,
+)
 
 _LANGUAGES = {"en": "en", "zh": "zh-CN"}
 

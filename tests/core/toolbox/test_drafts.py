@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import SettingsError
-from core.toolbox.drafts import checked, pasted
+from core.toolbox.server_form import checked, pasted
 
 TIME = {"command": "uvx", "args": ["mcp-server-time"]}
 FAR = {"url": "https://mcp.example/mcp", "headers": {"Authorization": "Bearer CANARY-123456"}}

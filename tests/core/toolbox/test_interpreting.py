@@ -24,7 +24,7 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """The self-test does not wait for whatever else begins."""
-    monkeypatch.setattr("core.toolbox.interpreting._PATIENCE", 0.0)
+    monkeypatch.setattr("core.toolbox.code_interpreter._PATIENCE", 0.0)
 
 
 CODE = """

@@ -16,7 +16,7 @@ from core.bridge.sync import shared_loop
 from core.errors import NotFoundError, SettingsError
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.toolbox.own_servers import OwnServers
+from core.toolbox.user_mcp_servers import OwnServers
 from tests.core.toolbox.conftest import SERVER, House
 
 pytestmark = pytest.mark.anyio
@@ -246,7 +246,7 @@ async def test_a_server_that_failed_is_tried_again_by_a_later_question(
     later.write_text(SERVER.read_text("utf-8"), "utf-8")
     assert await house.offered() == []  # that was a moment ago
     assert (await house.one()).state == "failed"
-    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
+    monkeypatch.setattr("core.toolbox.user_mcp_servers._REST", 0.0)
     await house.offered()
     while await house.offered() != ["notes-act"]:
         await house.settled()
@@ -255,7 +255,7 @@ async def test_a_server_that_failed_is_tried_again_by_a_later_question(
 async def test_a_server_that_always_fails_is_tried_a_few_times_and_then_when_it_is_told_to(
     house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
+    monkeypatch.setattr("core.toolbox.user_mcp_servers._REST", 0.0)
     bad, starts = tmp_path / "bad.py", tmp_path / "starts"
     bad.write_text(f"open({str(starts)!r}, 'a').write('x')\nraise SystemExit('no')", "utf-8")
     kept = await house.servers.add(LOCAL_OWNER, "notes", {**house.entry, "args": [str(bad)]})
@@ -272,7 +272,7 @@ async def test_a_server_that_always_fails_is_tried_a_few_times_and_then_when_it_
 async def test_a_try_counts_only_once_while_the_servers_loop_is_too_busy_to_begin_it(
     house: House, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
+    monkeypatch.setattr("core.toolbox.user_mcp_servers._REST", 0.0)
     bad, starts = tmp_path / "bad.py", tmp_path / "starts"
     bad.write_text(f"open({str(starts)!r}, 'a').write('x')\nraise SystemExit('no')", "utf-8")
     kept = await house.servers.add(LOCAL_OWNER, "notes", {**house.entry, "args": [str(bad)]})

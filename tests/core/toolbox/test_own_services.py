@@ -14,9 +14,8 @@ from core.settings import Settings
 from core.storage.database import Database
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
-from core.toolbox.own_services import OwnServices
-from core.toolbox.service_keys import ServiceKey
 from core.toolbox.toolbox import Toolbox
+from core.toolbox.user_openapi import OwnServices, ServiceKey
 from core.tools.openapi.as_tools import ApiTool
 
 pytestmark = pytest.mark.anyio
@@ -205,7 +204,7 @@ async def test_a_document_of_the_open_internet_does_not_lead_inside(
     async def fetched(address: str, reach: object) -> tuple[str, str]:
         return inside, address
 
-    monkeypatch.setattr("core.toolbox.own_services.fetched_text", fetched)
+    monkeypatch.setattr("core.toolbox.user_openapi.fetched_text", fetched)
     await services.add("home", url or inside, server=server)
     tool = (await services.tools("home"))[0]
     with pytest.raises(FetchError) as caught:

@@ -18,8 +18,8 @@ from core.storage.conversations import Allowances, ConversationStore
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
-from core.toolbox import own_servers
-from core.toolbox.own_servers import OwnServers
+from core.toolbox import user_mcp_servers as own_servers
+from core.toolbox.user_mcp_servers import OwnServers
 from tests.core.toolbox.conftest import SERVER, House
 
 pytestmark = pytest.mark.anyio
@@ -110,8 +110,8 @@ async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
     assert await house.offered() == []
     assert (await house.settled()).state == "failed"
     monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.1)  # the server does not end by itself
-    monkeypatch.setattr("core.toolbox.own_servers._REST", 0.0)
-    monkeypatch.setattr("core.toolbox.own_servers._PATIENCE", 60.0)
+    monkeypatch.setattr("core.toolbox.user_mcp_servers._REST", 0.0)
+    monkeypatch.setattr("core.toolbox.user_mcp_servers._PATIENCE", 60.0)
     assert await house.offered() == []  # it is tried again from here on
     while (await house.one()).state != "connecting":
         await asyncio.sleep(0)

@@ -15,8 +15,8 @@ from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
-from core.toolbox.own_servers import OwnServers
-from core.toolbox.standing import OwnServer
+from core.toolbox.server_form import OwnServer
+from core.toolbox.user_mcp_servers import OwnServers
 from tests.core.mcp.protected_server import Protected, protected
 
 pytestmark = pytest.mark.anyio

@@ -14,8 +14,7 @@ from core.errors import NotFoundError, SettingsError, ToolError
 from core.storage.database import Database
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
-from core.toolbox.own_services import OwnServices
-from core.toolbox.service_keys import ServiceKey
+from core.toolbox.user_openapi import OwnServices, ServiceKey
 from tests.core.tools.openapi.test_openapi_calls import Service
 from webui.panels.servers import service_data
 from webui.words import Words

@@ -19,8 +19,9 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.toolbox.accounts import ToolAccounts
 from core.toolbox.choices import ToolChoices
-from core.toolbox.own_servers import OwnServers
-from core.toolbox.toolbox import BUILTINS, MOST_FOR_SMALL, Interpreter, Toolbox
+from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.toolbox import BUILTINS, MOST_FOR_SMALL, Toolbox
+from core.toolbox.user_mcp_servers import OwnServers
 from core.tools import catalog as plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator

@@ -12,10 +12,8 @@ from core.errors import BadArgumentsError, DocumentError, FetchError
 from core.messages.content import ContentItem
 from core.messages.message import USER, FunctionCall, Message
 from core.rag.search.terms import terms
-from core.tools.builtin.doc_parser import DocParser
+from core.tools.builtin.doc_parser import DocParser, ExtractDocVocabulary, SimpleDocParser
 from core.tools.builtin.document_search import FrontPageSearch, HybridSearch, KeywordSearch, Retrieval, VectorSearch
-from core.tools.builtin.extract_doc_vocabulary import ExtractDocVocabulary
-from core.tools.builtin.simple_doc_parser import SimpleDocParser
 from core.tools.documents import tokens_of
 from core.tools.runner import ToolRunner
 from tests.golden.claimed import Record, name, recorded

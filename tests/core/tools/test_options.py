@@ -9,9 +9,8 @@ import pytest
 from core.errors import SettingsError
 from core.tools.base import whole_number
 from core.tools.builtin.document_search import KeywordSearch
-from core.tools.builtin.image_search import ImageSearch
 from core.tools.builtin.web_extractor import WebExtractor
-from core.tools.builtin.web_search import WebSearch
+from core.tools.builtin.web_search import ImageSearch, WebSearch
 
 
 @pytest.mark.parametrize("given", ["8", 0, 21, 2.5, True, [8]])

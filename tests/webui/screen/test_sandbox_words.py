@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from core.errors import ToolError
-from core.toolbox.toolbox import CODE, Interpreter, Offered
+from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.toolbox import CODE, Offered
 from core.tools.sandbox import bubblewrap, docker, kernels, landlock, surroundings
 from core.tools.sandbox.self_test import _UNHEARD, Choice, Verdict  # pyright: ignore[reportPrivateUsage]
 from webui.panels.tools import tools_data

@@ -16,7 +16,7 @@ from core.messages.events import ToolFinished
 from core.messages.message import Message
 from core.messages.transcript import call_message
 from core.net.addresses import Reach
-from core.tools.openapi import calling
+from core.tools.openapi import request as calling
 from core.tools.openapi.as_tools import ApiTool, tools_of
 from core.tools.openapi.document import Document
 from core.tools.runner import ToolRunner

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from core.errors import SettingsError
-from core.tools.openapi import tokens
+from core.tools.openapi import credentials as tokens
 from core.tools.openapi.as_tools import ApiTool
 from tests.core.tools.openapi.test_openapi_calls import Service, call, tool_of
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from core.tools.openapi.credentials import Way, ways_of
 from core.tools.openapi.document import Document
-from core.tools.openapi.ways import Way, ways_of
 
 HOME = "https://pets.example/v1"
 

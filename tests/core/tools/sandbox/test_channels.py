@@ -12,7 +12,7 @@ import pytest
 import zmq
 import zmq.asyncio
 
-from core.tools.sandbox.channels import Channels
+from core.tools.sandbox.kernel import Channels
 
 pytestmark = pytest.mark.anyio
 

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from core.errors import BadArgumentsError
-from core.tools.builtin.code_interpreter import CodeInterpreter
-from core.tools.builtin.python_executor import PythonExecutor
+from core.tools.builtin.code_interpreter import CodeInterpreter, PythonExecutor
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.sandbox import results
 from core.tools.sandbox.results import CodeResult, Gathering, Made

@@ -15,7 +15,7 @@ import pytest
 
 from core.errors import ToolError
 from core.tools.sandbox.box import Box, Limits
-from core.tools.sandbox.channels import Channels
+from core.tools.sandbox.kernel import Channels
 from core.tools.sandbox.work_folder import WorkFolder
 
 pytestmark = pytest.mark.anyio

@@ -7,16 +7,20 @@ import struct
 
 import pytest
 
-from core.tools.sandbox.bpf import ALLOW, ARCHITECTURES, KILL, OWN_PID, syscall_filter
-from core.tools.sandbox.syscalls import (
+from core.tools.sandbox.bpf import (
+    ALLOW,
+    ARCHITECTURES,
     DENIED,
     IN_PART,
+    KILL,
     NUMBERS,
     OF_ONES_OWN,
+    OWN_PID,
     PRETENDED,
     PRETENDED_FOR_OTHERS,
     SIGNALS,
     UNSUPPORTED,
+    syscall_filter,
 )
 
 MACHINES = tuple(NUMBERS)

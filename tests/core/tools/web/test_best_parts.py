@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from core.rag.prose import count_tokens
-from core.tools.web.best_parts import Chosen, best_parts
+from core.tools.web.passages import Chosen, best_parts
 
 PARTS = ["Bananas are yellow fruit.", "The model was trained for 3.5 days.", "模型训练了三天半。", "Attention is all."]
 

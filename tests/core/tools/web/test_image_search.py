@@ -11,7 +11,7 @@ from PIL import Image
 
 from core.errors import SettingsError
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.tools.builtin.image_search import ImageSearch
+from core.tools.builtin.web_search import ImageSearch
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,7 @@ from core.rag.document import Passage
 from core.tools.approval import Policy
 from core.tools.builtin.web_extractor import WebExtractor
 from core.tools.taint import Seen
-from core.tools.web.main_text import main_text
+from core.tools.web.reading import main_text
 
 pytestmark = pytest.mark.anyio
 

@@ -3,20 +3,74 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
 
-from core.storage.base import LOCAL_OWNER
-from core.toolbox.toolbox import Interpreter
+from core.errors import NotFoundError
+from core.storage.base import LOCAL_OWNER, file_ids
+from core.tools.given_files import GivenFile
 from core.tools.sandbox.kernels import Kernels
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import TracebackType
 
     from core.settings import Settings
-    from core.toolbox.given_files import GivenFiles
+    from core.storage.conversations import ConversationStore
+    from core.storage.documents import DocumentStore
+    from core.storage.files import FileStore
+    from core.tools.base import BaseTool
     from core.tools.builtin.code_interpreter import CodeInterpreter
+
+
+MakeTool: TypeAlias = Callable[[str, str], "BaseTool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """How code is run, where it can be.
+
+    Args:
+        make: Makes the tool of an owner's conversation; `None` where no sandbox of this machine holds.
+        driver: The sandbox that is used.
+        why: Why there is none.
+    """
+
+    make: MakeTool | None = None
+    driver: str = ""
+    why: str = ""
+
+
+class GivenFiles:
+    """Files by owner and conversation. What is somebody else's does not exist.
+
+    Args:
+        conversations: Whose messages name files.
+        documents: Those of the conversations.
+        files: Where the files are.
+    """
+
+    def __init__(self, conversations: ConversationStore, documents: DocumentStore, files: FileStore) -> None:
+        self._conversations, self._documents, self._files = conversations, documents, files
+
+    async def of(self, owner: str, conversation_id: str) -> dict[str, GivenFile]:
+        """What the user added to the conversation, by name; of two with one name, the later. Raises StorageError."""
+        try:
+            thread = await self._conversations.thread(owner, conversation_id)
+        except NotFoundError:
+            return {}
+        wanted = [record.file_id for record in await self._documents.list(owner, conversation_id)]
+        wanted += file_ids(part for message in thread if message.role == "user" for part in message.parts)
+        found: dict[str, GivenFile] = {}
+        for file_id in dict.fromkeys(wanted):
+            try:
+                record, path = await self._files.get(owner, file_id)
+            except NotFoundError:
+                continue
+            found[record.name] = GivenFile(record.name, record.media_type, record.size, path)
+        return found
+
 
 _ALL: Final = 1000
 _PATIENCE: Final = 2.0  # seconds: what a person waits for goes first
