@@ -107,18 +107,21 @@ class Server(uvicorn.Server):
 _log = logging.getLogger(__name__)
 
 _TOO_LONG = 431
+_LOOKS = 4  # at what was not taken, before its connection is ended
 
 
 class PatientProtocol(HttpToolsProtocol):
-    """One connection, which ends where nothing comes."""
+    """One connection, which ends where nothing comes, and where nothing of what is said is taken."""
 
     head_seconds: ClassVar[float] = 30.0  # for a whole head, from its first byte or from connecting
     body_seconds: ClassVar[float] = 60.0  # between two pieces of a body
+    write_seconds: ClassVar[float] = 300.0  # in which something of an answer is taken, however little
     longest_head: ClassVar[int] = 64 * 1024  # bytes; of what follows a body in chunks as well
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self._timer: asyncio.TimerHandle | None = None
+        self._writing: asyncio.TimerHandle | None = None
         self._unsaid = 0  # bytes that have made neither a head nor a piece of a body yet
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -129,6 +132,7 @@ class PatientProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
         self._rest()
+        self._taken()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -160,9 +164,23 @@ class PatientProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """What follows has its own time."""
+        """What follows has its own time; what is not sent yet has to be taken."""
         super().on_response_complete()
         self._look()
+        self._watch()
+
+    def pause_writing(self) -> None:
+        """More is said than is taken."""
+        super().pause_writing()
+        self._watch()
+
+    def resume_writing(self) -> None:
+        """Enough was taken."""
+        super().resume_writing()
+        self._taken()
+        cycle = cast("RequestResponseCycle | None", self.cycle)
+        if cycle is None or cycle.response_complete:
+            self._watch()
 
     # -- inside ---------------------------------------------------------------------------------------------------
 
@@ -171,7 +189,8 @@ class PatientProtocol(HttpToolsProtocol):
         cycle = cast("RequestResponseCycle | None", self.cycle)
         is_body = cycle is not None and cycle.more_body
         is_ours = cycle is not None and not cycle.response_complete  # we answer: nobody keeps us waiting
-        if self.timeout_keep_alive_task is not None or (is_ours and not is_body):
+        is_over = self.transport.is_closing()  # nothing follows; what was said may still be on its way
+        if is_over or self.timeout_keep_alive_task is not None or (is_ours and not is_body):
             self._rest()
         elif is_body:
             self._wait(self.body_seconds)
@@ -196,3 +215,45 @@ class PatientProtocol(HttpToolsProtocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+    def _watch(self) -> None:
+        """Wait until all that was said is taken, in looks: after a time asleep, one look alone is due."""
+        if self._writing is None and self.transport.get_write_buffer_size():
+            self._writing = self.loop.call_later(self.write_seconds / _LOOKS, self._look_again, self._unsent(), _LOOKS)
+
+    def _look_again(self, before: int, looks: int) -> None:
+        self._writing = None
+        if not self.transport.get_write_buffer_size():
+            return
+        unsent = self._unsent()
+        left = _LOOKS if unsent < before else looks - 1
+        if left:
+            self._writing = self.loop.call_later(self.write_seconds / _LOOKS, self._look_again, unsent, left)
+        else:
+            _log.info("Nothing of an answer was taken for %d seconds; the connection is ended.", self.write_seconds)
+            self.transport.abort()
+
+    def _unsent(self) -> int:
+        """Bytes that the other side has not got yet.
+
+        The system takes much at once, and says so in large steps; who reads slowly would seem to read nothing.
+        """
+        return self.transport.get_write_buffer_size() + _on_the_way(self.transport)
+
+    def _taken(self) -> None:
+        if self._writing is not None:
+            self._writing.cancel()
+            self._writing = None
+
+
+def _on_the_way(transport: asyncio.Transport) -> int:
+    """Bytes that the system holds of what was written, where it tells."""
+    if sys.platform != "linux":
+        return 0
+    from fcntl import ioctl
+    from termios import TIOCOUTQ
+
+    try:
+        return int.from_bytes(ioctl(transport.get_extra_info("socket").fileno(), TIOCOUTQ, bytes(4)), sys.byteorder)
+    except (AttributeError, OSError):  # no socket, or none any more
+        return 0

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from starlette.types import Receive, Scope, Send
@@ -25,6 +27,7 @@ class Hurried(PatientProtocol):
 
     head_seconds = 0.1
     body_seconds = 0.1
+    write_seconds = 0.4
 
 
 async def answer(scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +51,14 @@ async def connected(
     state = ServerState()
     loop = asyncio.get_running_loop()
     server = await loop.create_server(lambda: kind(config=config, server_state=state, app_state={}), "127.0.0.1", 0)
-    reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+    [listening] = server.sockets
+    mine = socket.socket()
+    mine.setblocking(False)
+    # Little is on the way at once: else the system would take whole answers that nobody reads.
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 2**14)
+    mine.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**14)
+    await loop.sock_connect(mine, listening.getsockname())
+    reader, writer = await asyncio.open_connection(sock=mine)
     try:
         yield reader, writer
     finally:
@@ -138,6 +148,71 @@ async def test_a_head_without_end_is_refused(sent: bytes) -> None:
             written += 2**14
             await asyncio.wait({over}, timeout=0.01)
         assert b"200" not in await over
+
+
+WANTED = 2**21
+
+
+class Seen(Hurried):
+    """Tells how its connections stand."""
+
+    lost: ClassVar[asyncio.Event]
+    full: ClassVar[asyncio.Event]
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self.lost.set()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.full.set()
+
+
+@pytest.fixture
+def seen() -> type[Seen]:
+    class Fresh(Seen):
+        lost, full = asyncio.Event(), asyncio.Event()
+
+    return Fresh
+
+
+async def at_once(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with much, in one piece: it is done long before anybody has read it."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % WANTED)]})
+    await send({"type": "http.response.body", "body": b"a" * WANTED})
+
+
+async def piece_by_piece(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with as much, in pieces that each wait for those before."""
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % WANTED)]})
+    for _ in range(WANTED // 2**14):
+        await send({"type": "http.response.body", "body": b"a" * 2**14, "more_body": True})
+    await send({"type": "http.response.body", "body": b""})
+
+
+@pytest.mark.parametrize("app", [at_once, piece_by_piece])
+@pytest.mark.parametrize("more", [b"", b"connection: close\r\n"])
+async def test_who_never_reads_the_answer_is_not_waited_for(app: Any, more: bytes, seen: type[Seen]) -> None:
+    async with asyncio.timeout(20), connected(seen, app) as (_, writer):
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\n" + more + b"\r\n")
+        await seen.lost.wait()
+        assert seen.full.is_set()
+
+
+@pytest.mark.parametrize("app", [at_once, piece_by_piece])
+async def test_who_reads_slowly_gets_all_of_it(app: Any, seen: type[Seen]) -> None:
+    async with asyncio.timeout(60), connected(seen, app) as (reader, writer):
+        writer.write(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n")
+        lost = asyncio.ensure_future(seen.lost.wait())
+        began, got = time.monotonic(), 0
+        await reader.readuntil(b"\r\n\r\n")
+        while piece := await reader.read(2**14):
+            got += len(piece)
+            await asyncio.wait({lost}, timeout=0.01)
+        lost.cancel()
+        assert got == WANTED
+        assert seen.full.is_set()
+        assert time.monotonic() - began > 2 * seen.write_seconds
 
 
 async def test_parlour_listens_so() -> None:
