@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass
-from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -37,12 +36,14 @@ DENIAL = re.compile(
 )
 _DIGITS = dict(zip("零〇一二两三四五六七八九", "001223456789", strict=True))
 _HUNDREDTHS = re.compile(r"百分之\s*(\d+(?:\.\d+)?|[零〇一二两三四五六七八九十百点]+)")
+_DIGIT = re.compile(r"\d")
 _PERCENT = re.compile(r"(?<=\d)\s*+(?:%|per\s?cent\b)", re.IGNORECASE)
 _CURRENCIES = {"€": "euro", "$": "dollar", "£": "pound", "¥": "yuan"}
 _MONEY = re.compile(r"([€$£¥])\s*+(\d(?:[\d.,]*\d)?)")
 _MONEY_AFTER = re.compile(r"(?<=\d)\s*+[€$£¥]")
 _GLUED = re.compile(r"(?<![^\W_])(?<!\d[.,])(\d++(?:[.,]\d++)*+)([^\W\d_]++)")
 _ORDINALS = frozenset({"st", "nd", "rd", "th"})
+_SILENT = re.compile(r"[\s!-/:-@\[-`{-~。！？；，：、]*+")  # signs without a word
 ORDINAL = re.compile(r"\A\s*(?:[-*+>]\s+|\d{1,3}[.)、]\s*)+")
 
 
@@ -61,11 +62,18 @@ class Support:
 
     def numbers(self, sentence: str) -> list[int]:
         """The passages that support the sentence, the best first, at most two; none if in doubt."""
-        if not self._words or DENIAL.search(sentence) or sentence.rstrip().endswith((":", "：", "?", "？")):
+        if (
+            not self._words
+            or _SILENT.fullmatch(sentence)
+            or DENIAL.search(sentence)
+            or sentence.rstrip().endswith((":", "：", "?", "？"))
+        ):
             return []
         said = words_of(ORDINAL.sub("", sentence, count=1))
         is_chinese = ideographs(sentence) * 2 > len(sentence)
         share, fewest = (_SHARE_CHINESE, _FEWEST_CHINESE) if is_chinese else (_SHARE, _FEWEST)
+        if len(said) < fewest - 1:
+            return self._of_question(sentence, share)
         figures = {word for word in said if _is_figure(word)}
         shared = [said & words for words in self._words]
         order = sorted(range(len(shared)), key=lambda at: (-len(shared[at]), at))
@@ -79,8 +87,8 @@ class Support:
 
     def _of_question(self, sentence: str, share: float) -> list[int]:
         """The passage with these few words verbatim that is about the question; none if in doubt."""
-        bare = _BARE.sub("", sentence).strip()
-        if not self._asked or not words_of(sentence) or not 2 <= len(bare) <= _SHORT:
+        bare = _BARE.sub("", sentence).strip() if self._asked else ""
+        if not 2 <= len(bare) <= _SHORT or not words_of(sentence):
             return []
         # 4 days are no part of 14 days.
         whole = re.compile(rf"(?<!\d){re.escape(bare)}(?!\d)", re.IGNORECASE)
@@ -119,6 +127,8 @@ def with_units_apart(text: str) -> str:
     """The text with figures and units as words of their own."""
     plain = unicodedata.normalize("NFKC", text)
     plain = _HUNDREDTHS.sub(_percent, plain)
+    if not _DIGIT.search(plain):
+        return plain
     plain = _PERCENT.sub(" percent ", plain)
     parts = _MONEY.split(plain)  # text, sign, number, text and so on
     parts[1::3], parts[2::3] = (
@@ -219,15 +229,16 @@ def claims_of(
 def sentences_of(text: str) -> list[tuple[str, int]]:
     """The sentences of the prose in a Markdown text, without marks, each with its end in the text."""
     found: list[tuple[str, int]] = []
-    markup, start, plain = Markup(), 0, list[str]()
-    for at, letter in enumerate(f"{text}\n"):
-        if letter != "\n":
-            plain.append(" " if markup.is_literal(letter) else letter)
-            continue
-        if plain and markup.is_prose():
-            found += _in_line(text[start:at], "".join(plain), start)
-        markup.is_literal(letter)
-        start, plain = at + 1, []
+    markup, start = Markup(), 0
+    for line in text.split("\n"):
+        if markup.is_ordinary(line):
+            found += _in_line(line, line, start)
+        else:
+            plain = markup.without_literals(line)
+            if plain and not plain.isspace() and markup.is_prose():
+                found += _in_line(line, plain, start)
+            markup.is_literal("\n")
+        start += len(line) + 1
     return found
 
 
@@ -235,11 +246,15 @@ def _in_line(line: str, plain: str, start: int) -> list[tuple[str, int]]:
     """The sentences of a line; marks are blanked out first, as no space separates them from the full stop."""
     begins = _BULLET.match(plain)
     skip = begins.end() if begins else 0
-    plain = " " * skip + plain[skip:]
-    plain = _MARK.sub(lambda mark: " " * len(mark[0]), plain)
-    cuts = [0, *(end for _, end in sentence_spans(plain))]
-    spans = [(a, b) for a, b in pairwise(cuts) if plain[a:b].strip()]
-    return [(plain[a:b].strip(), start + a + len(line[a:b].rstrip())) for a, b in spans]
+    if skip:
+        plain = " " * skip + plain[skip:]
+    if "[" in plain:
+        plain = _MARK.sub(lambda mark: " " * len(mark[0]), plain)
+    return [
+        (sentence, start + a + len(line[a:b].rstrip()))
+        for a, b in sentence_spans(plain)
+        if (sentence := plain[a:b].strip())
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,7 +303,7 @@ class _Checker:
 
     def weighed(self, sentence: str, end: int) -> _Weighed | None:
         """The judgement by words; `None` if the sentence claims nothing that passages could support."""
-        if DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
+        if _SILENT.fullmatch(sentence) or DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
             return None
         said = words_of(ORDINAL.sub("", sentence, count=1))
         new = said - self._asked

@@ -13,6 +13,7 @@ _END = re.compile(
     r"(?<![.!?])[.!?]++[\"')\]”’]*+(?=\s)"
     r"|\n+"
 )
+_STOP = re.compile(r"[.!?。！？；\n]")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“])(?:[A-Z]|Dr|Mr|Ms|Mrs|Prof|St|No|Nr|vs|al|cf|ca|Fig|Figs|Eq|Eqs|Sec|Ch|Vol|pp?|approx|e\.g|i\.e)\.$"
     r"|^\W*\d{1,3}(?:\.\d{1,3})*\.$"
@@ -26,18 +27,23 @@ _TOKENS_PER_LETTER = 0.25
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
     """Start and end of every sentence; together they cover the whole text, white space going with what precedes it."""
+    if not _STOP.search(text, 0, len(text) - 1):  # as in most lines; nothing is cut before the end
+        return [(0, len(text))] if text else []
     cuts, passed = [0], 0  # white space is passed once, however many line ends are in it
     for end in _END.finditer(text):
         at = max(end.end(), passed)
         while at < len(text) and text[at].isspace():
             at += 1
         passed = at
-        so_far = text[max(cuts[-1], end.end() - _TAIL) : end.end()]
-        if at > cuts[-1] and not goes_on_after(so_far, text[at : at + 1]):
+        if at > cuts[-1] and not (at < len(text) and _goes_on(text, cuts[-1], end.end(), at)):
             cuts.append(at)
     if cuts[-1] < len(text):
         cuts.append(len(text))
     return list(pairwise(cuts))
+
+
+def _goes_on(text: str, start: int, end: int, at: int) -> bool:
+    return text[end - 1] in ".\n" and goes_on_after(text[max(start, end - _TAIL) : end], text[at])
 
 
 def goes_on_after(text: str, letter: str) -> bool:
@@ -75,6 +81,9 @@ def count_tokens(text: str) -> float:
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 _LIST = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CLOSERS = {"(": ")", "[": "]"}
+_ORDINARY = re.compile(r"[^\s#>*+\-\d`~|$\\][^`$\\|\n]*+")
+_SIGNS = frozenset("`$\\|")
+_SIGN = re.compile(r"[`$\\|]")  # with which a letter says something of those after it
 
 
 class Markup:
@@ -100,17 +109,53 @@ class Markup:
         self._line.append(letter)
         if self._fence:
             return True
+        if letter not in _SIGNS and not (self._ticks or self._dollars or self._last == "\\"):
+            self._last = letter
+            return bool(self._code or self._math) or self._is_indented_code()
         literal = self._is_code(letter) or self._is_math(letter)
         self._has_bar = self._has_bar or (letter == "|" and not literal)
         self._last = "" if self._last == "\\" else letter
         return literal or self._is_indented_code()
 
+    def is_ordinary(self, line: str) -> bool:
+        """Whether all of a line is prose; then it and its end are read by this."""
+        if self._fence or self._math or self._line or not _ORDINARY.fullmatch(line):
+            return False
+        if self._after_blank:
+            self._in_list = self._after_blank = False
+        return True
+
+    def without_literals(self, text: str) -> str:
+        """Read a part of a line; the same with spaces for the letters of code and formulas."""
+        read, at = "", 0
+        while at < len(text):
+            found = None if self._fence else _SIGN.search(text, at)
+            end = found.start() if found else len(text)
+            if end == at or not self._is_steady(text[at]):
+                read += " " if self.is_literal(text[at]) else text[at]
+                at += 1
+                continue
+            self._line += text[at:end]
+            literal = self._fence or self._code or self._math or self._is_indented_code()
+            read += " " * (end - at) if literal else text[at:end]
+            self._last = self._last if self._fence else text[end - 1]
+            at = end
+        return read
+
+    def _is_steady(self, letter: str) -> bool:
+        """Whether this letter and those after it, up to the next sign, are all literal or none of them is."""
+        if self._fence:
+            return True
+        if self._ticks or self._dollars or self._last == "\\":
+            return False
+        return len(self._line) >= 4 or (self._line[0] if self._line else letter) not in " \t"
+
     def is_prose(self) -> bool:
         """Whether the line so far may carry a mark: no heading, table, code or formula."""
-        start = "".join(self._line[:8]).lstrip()
-        quoted = start.lstrip("> ")
-        blocked = self._fence or self._has_bar or quoted.startswith(("#", "|", "```", "~~~")) or self._math == "$$"
-        return not blocked and not self._is_indented_code()
+        if self._fence or self._has_bar or self._math == "$$":
+            return False
+        quoted = "".join(self._line[:8]).lstrip().lstrip("> ")
+        return not quoted.startswith(("#", "|", "```", "~~~")) and not self._is_indented_code()
 
     def _end_line(self) -> None:
         if not self._line and not self._fence and not self._dollars and not self._ticks:
@@ -121,13 +166,13 @@ class Markup:
         if self._fence:
             if bare and set(bare) == {self._fence[0]} and len(bare) >= len(self._fence):
                 self._fence = ""
-        elif opening := _FENCE.match(line):
+        elif bare[:1] in {"`", "~"} and (opening := _FENCE.match(line)):
             self._fence = opening[1]
         else:
             self._settle("\n")
         if not bare or self._math == "$":
             self._math = ""
-        if _LIST.match(line):
+        if (bare[:1] in {"-", "*", "+"} or bare[:1].isdigit()) and _LIST.match(line):
             self._in_list = True
         elif bare and not line.startswith((" ", "\t")) and self._after_blank:
             self._in_list = False
