@@ -34,7 +34,8 @@ class Terminal:
         self._words = Words("en")
         self._rewrites = self._out.isatty()
         self._told: set[str] = set()
-        self._open_line = False
+        self._open_line = ""  # may still be rewritten
+        self._buried = False  # the address, under what was told of the model since
 
     def opening(self, *, instead_of: int = 0, beside: str = "", open_to_all: bool = False) -> None:
         """Parlour opens.
@@ -54,8 +55,10 @@ class Terminal:
 
     def tell(self, readiness: Readiness) -> None:
         """Say what is new."""
-        if readiness.ready:
-            self._once("ready", f"Parlour is ready at {self._address}")
+        if readiness.ready and "ready" not in self._told:
+            # By itself: what is being fetched goes on below it.
+            space = "\n" if self._open_line else ""
+            self._once("ready", f"{space}Parlour is ready at {self._address}{space}")
         if behind := readiness.notes.get("database_behind"):
             self._once("behind", self._words("ready.behind", **behind))
         model = readiness["model"]
@@ -63,6 +66,9 @@ class Terminal:
             self._progress(model)
         elif model.state == "ready":
             self._once(f"model {model.label}", f"{_named(model.label)} is {_state(model)}.")
+            if self._buried:
+                self._buried = False
+                self._line(f"Parlour is ready at {self._address}")
         elif model.state == "failed":
             error = {"key": model.remedy_key, "details": model.details or {}}
             self._once(f"failed {model.remedy_key}", self._words.error(error))
@@ -73,9 +79,10 @@ class Terminal:
         if self._rewrites:
             self._out.write(f"\r{line}")
             self._out.flush()
-            self._open_line = True
+            self._open_line = line
         else:
             self._once(f"{model.label} {per_cent // _STEP}", line)
+            self._buried = "ready" in self._told
 
     def _once(self, what: str, line: str) -> None:
         if what not in self._told:
@@ -83,9 +90,9 @@ class Terminal:
             self._line(line)
 
     def _line(self, line: str) -> None:
-        start = "\n" if self._open_line else ""
-        self._open_line = False
-        self._out.write(f"{start}{line}\n")
+        wiped = f"\r{' ' * len(self._open_line)}\r" if self._open_line else ""
+        self._open_line = ""
+        self._out.write(f"{wiped}{line}\n")
         self._out.flush()
 
 

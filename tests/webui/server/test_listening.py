@@ -96,6 +96,57 @@ def test_the_terminal_says_each_thing_once() -> None:
     assert lines[-2:] == ["Parlour is ready at http://127.0.0.1:7861", "Small, built in, is ready."]
 
 
+class Screen(io.StringIO):
+    """A terminal on which a line can be rewritten."""
+
+    def isatty(self) -> bool:
+        return True
+
+    def shown(self) -> list[str]:
+        """What a reader sees: of each line what was written over it last."""
+        rows: list[str] = []
+        for line in self.getvalue().split("\n"):
+            row = ""
+            for part in line.split("\r"):
+                row = part + row[len(part) :]
+            rows.append(row.rstrip())
+        return rows
+
+
+def fetched(out: io.StringIO) -> None:
+    """The page is ready while the weights of the model are still being fetched."""
+    terminal, readiness = Terminal("http://127.0.0.1:7860", out), Readiness()
+    terminal.opening()
+    for done in range(0, 500, 5):
+        readiness.mark("model", "loading", label="Small, built in", done=done * 1_000_000, total=500_000_000)
+        if done == 200:
+            readiness.mark("database", "ready")
+            readiness.mark("page", "ready")
+        terminal.tell(readiness)
+    if not isinstance(out, Screen):
+        readiness.mark("model", "ready", label="Small, built in", in_process=True)
+        terminal.tell(readiness)
+
+
+def test_on_a_screen_the_address_stands_by_itself_above_what_is_being_fetched() -> None:
+    fetched(screen := Screen())
+    assert screen.shown() == [
+        "Parlour is opening at http://127.0.0.1:7860",
+        "",
+        "Parlour is ready at http://127.0.0.1:7860",
+        "",
+        "Fetching Small, built in: 495 of 500 MB",
+    ]
+
+
+def test_in_a_log_the_address_stands_last_once_the_model_is_fetched() -> None:
+    fetched(log := io.StringIO())
+    assert log.getvalue().splitlines()[-2:] == [
+        "Small, built in, is ready.",
+        "Parlour is ready at http://127.0.0.1:7860",
+    ]
+
+
 def test_the_terminal_says_what_to_do_without_a_model() -> None:
     out = io.StringIO()
     readiness = Readiness()
