@@ -50,7 +50,7 @@ async function taken(files) {
   // Where nobody answers, the upload itself tells what is wrong.
   const { said = '', refused = [] } = await request('./uploads/check', 'lost', { files: told });
   const many = files.length > MOST ? say('attach_many', { most: MOST }) : '';
-  refuse([said, many].filter(Boolean).join(' '));
+  refuse([said, many].filter(Boolean).join('\n'));
   return some.filter((_, index) => !refused.includes(index));
 }
 

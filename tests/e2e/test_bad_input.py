@@ -103,7 +103,7 @@ def test_a_document_that_cannot_be_read_is_named_with_the_reason(page: Page, tmp
         still_works(page, "What does it say?")
 
 
-def test_files_that_are_not_taken_are_named_in_one_line_and_hold_up_neither_the_others_nor_the_question(
+def test_files_that_are_not_taken_are_named_and_hold_up_neither_the_others_nor_the_question(
     page: Page, tmp_path: Path
 ) -> None:
     archive, large = tmp_path / ("a" * 120 + ".zip"), tmp_path / "film.mov"

@@ -90,7 +90,7 @@ class AttachingRoutes:
 
 
 def said_of(errors: Sequence[ParlourError], words: Words) -> str:
-    """One line about files that are not taken: what several share is said once, with all their names.
+    """Lines about files that are not taken, one for each reason: what several share is said once, with all their names.
 
     Args:
         errors: One for each file, with its name among the details.
@@ -109,7 +109,9 @@ def said_of(errors: Sequence[ParlourError], words: Words) -> str:
         told = sentence if names in sentence else words("attach.named", names=names, said=sentence)
         happened.setdefault(remedy, []).append(words.line(told))
     gap = "" if words.lang == "zh" else " "
-    return gap.join(part for remedy, told in happened.items() for part in (*told, remedy) if part)
+    return "\n".join(
+        line for remedy, told in happened.items() for line in (*told[:-1], gap.join(filter(None, (told[-1], remedy))))
+    )
 
 
 def _offered(given: dict[str, Any]) -> list[_Offered] | None:

@@ -65,6 +65,21 @@ def test_names_of_any_kind_are_told_as_they_are(page: RawPage) -> None:
     assert "{name}?<b>.exe" in answer["said"]
 
 
+def test_each_reason_why_files_are_not_taken_has_a_line_of_its_own() -> None:
+    errors = [
+        DocumentError("", key="document_empty", name="a.txt"),
+        DocumentError("", key="upload_too_large", name="b.mov", size=99, limit=50),
+        DocumentError("", key="upload_too_large", name="c.mov", size=70, limit=50),
+        UnsupportedFormatError("", name="d.exe", kind="program"),
+    ]
+    for lang in ("en", "zh"):
+        lines = said_of(errors, Words(lang)).split("\n")
+        assert [name for line in lines for name in ("a.txt", "b.mov", "c.mov", "d.exe") if name in line] == [
+            *("a.txt", "b.mov", "c.mov", "d.exe")
+        ]
+        assert len(lines) == 4
+
+
 def test_what_several_files_share_is_said_once() -> None:
     errors = [
         UnsupportedFormatError("", name="a.zip", kind="ZIP"),
@@ -72,8 +87,9 @@ def test_what_several_files_share_is_said_once() -> None:
         DocumentError("", key="document_empty", name="c.txt"),
     ]
     said = said_of(errors, Words("en"))
-    assert said.startswith("Parlour cannot read a.zip, b.exe. It reads PDF,")
-    assert said.count("It reads") == 1
-    assert said.endswith("c.txt is empty. Check that it was saved, and send it again.")
+    together, apart = said.split("\n")
+    assert together.startswith("Parlour cannot read a.zip, b.exe. It reads PDF,")
+    assert together.count("It reads") == 1
+    assert apart == "c.txt is empty. Check that it was saved, and send it again."
     assert said_of(errors, Words("zh")).startswith("Parlour 无法读取 a.zip、b.exe。")
     assert said_of([], Words("en")) == ""
