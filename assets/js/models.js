@@ -24,6 +24,7 @@ class Dialog {
     this.turn = 0;       // of the newest request: an older answer says nothing any more
     this.listing = 0;    // the same for lists of names
     this.busy = '';      // what is being asked
+    this.anyway = false; // what would be saved was tried, and does not work
     this.meant = '';     // the address that the key was typed for
     this.parts = fields();
     const { element, form, service, address, key, model, remove, close, test, save, forget } = this.parts;
@@ -163,6 +164,7 @@ class Dialog {
   changed() {
     if (this.busy === 'test') this.turn += 1;
     this.tell();
+    this.offer(false);
   }
 
   // Only the newest question may speak, and nothing else can be pressed while it runs.
@@ -171,9 +173,11 @@ class Dialog {
     const turn = ++this.turn;
     const buttons = [test, save, use, forget].filter((button) => !button.disabled);
     for (const button of buttons) button.setAttribute('aria-disabled', 'true');
+    this.parts.body.disabled = what.startsWith('save');  // what is kept is shown then, and would go over what is typed
     this.busy = what;
     const answer = await request(what, draft);
     this.busy = '';
+    this.parts.body.disabled = false;
     for (const button of buttons) button.removeAttribute('aria-disabled');
     if (what !== 'test' && !answer.failed) {  // also where the dialog was closed meanwhile
       ask({ do: 'look' });
@@ -182,7 +186,14 @@ class Dialog {
     if (turn !== this.turn) return null;
     if (!answer.failed) return answer;
     this.tell('bad', answer.failed);
+    this.offer(answer.anyway === true);
     return null;
+  }
+
+  // To keep what was tried and does not work; it takes the place of Save until something is changed.
+  offer(anyway) {
+    this.anyway = anyway;
+    this.parts.save.textContent = say(anyway ? 'models_anyway' : 'save');
   }
 
   async test() {
@@ -195,7 +206,9 @@ class Dialog {
   async save() {
     if (this.busy) return;
     const service = this.parts.service.value;
-    const answer = await this.run('save', this.draft);
+    const tried = this.menu.used === service && this.chosen.key !== 'none' && !this.anyway;
+    if (tried) this.tell('run', say('models_testing'));
+    const answer = await this.run(this.anyway ? 'save_anyway' : 'save', this.draft);
     if (!answer) return;
     this.take(answer, service);
     this.tell('ok', answer.said);

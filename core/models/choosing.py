@@ -111,6 +111,8 @@ class Choosing:
         if not choice.service.inside:
             await self.test(owner, draft, patience=_PATIENCE)
         await self.save(owner, draft, use=True)
+        if not choice.service.inside:
+            (await self._models.loader(owner)).answered()
 
     async def remove(self, owner: str, service: str) -> None:
         """Forget a service with its key; where it answered, the installation's model does.
@@ -245,7 +247,9 @@ async def _look_for(choice: Choice) -> None:
 async def _loaded_tried(loader: ModelLoader) -> tuple[str, float]:
     with loader.in_use():
         model = await loader.ready()
-        return model.label, await _first_answer(model)
+        seconds = await _first_answer(model)
+        loader.answered()
+        return model.label, seconds
 
 
 async def _first_answer(model: BaseChatModel) -> float:

@@ -51,6 +51,7 @@ class ModelLoader:
         self._when_unused: Callable[[ModelLoader], None] | None = None
         self._task: asyncio.Task[BaseChatModel] | None = None
         self._told_at = 0.0
+        self._has_answered = False  # known before it is loaded, where it was tried to be chosen
 
     @property
     def label(self) -> str:
@@ -73,14 +74,18 @@ class ModelLoader:
         self.start()
 
     def answered(self) -> None:
-        """The model wrote a reply."""
+        """The model wrote a reply, or answered a test."""
+        self._has_answered = True
         part = self._readiness["model"]
+        if self._is_loading:
+            return  # told as soon as it is loaded
         if not (part.state == "ready" and part.answered):
             self._readiness.mark("model", "ready", answered=True)
 
     def failed(self, error: ParlourError) -> None:
         """A reply failed: where the next one would too, the model is not ready until one succeeds."""
         if error.words_key in _LASTING:
+            self._has_answered = False
             self._readiness.fail("model", error)
 
     async def ready(self) -> BaseChatModel:
@@ -127,6 +132,10 @@ class ModelLoader:
         if self.model is not None:
             await self.model.aclose()
 
+    @property
+    def _is_loading(self) -> bool:
+        return self._task is not None and not self._task.done()
+
     def _tell_if_unused(self) -> None:
         if not self._users and self._when_unused is not None:
             self._when_unused(self)
@@ -156,7 +165,7 @@ class ModelLoader:
             return
         error = _failure(task)
         if error is None:
-            self._readiness.mark("model", "ready", label=task.result().label)
+            self._readiness.mark("model", "ready", label=task.result().label, answered=self._has_answered)
             return
         if isinstance(error, ParlourError):
             _LOG.warning("The model is not ready: %s", error)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import ParlourError
+from core.errors import ConflictError, ParlourError
 from core.models.choosing import Draft
 from core.models.own_models import is_local
 from webui.context import json_body, log_text, text_of
@@ -31,7 +31,7 @@ _PRIVATE = {"cache-control": "no-store"}
 
 
 class ModelRoutes:
-    """`GET /models/menu`, and `POST /models/save`, `use`, `remove`, `test`, `offered`, each for the owner who asks."""
+    """`GET /models/menu`, and `POST /models/save`, `save_anyway`, `use`, `remove`, `test`, `offered`, for who asks."""
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
@@ -42,6 +42,7 @@ class ModelRoutes:
         return [
             Route("/models/menu", self._answering(self.opened), methods=["GET"]),
             Route("/models/save", self._answering(self.save), methods=["POST"]),
+            Route("/models/save_anyway", self._answering(self.save_anyway), methods=["POST"]),
             Route("/models/use", self._answering(self.use), methods=["POST"]),
             Route("/models/remove", self._answering(self.remove), methods=["POST"]),
             Route("/models/test", self._answering(self.test), methods=["POST"]),
@@ -62,8 +63,25 @@ class ModelRoutes:
         return menu_data(kept, self._engine.default_label, used, words, local=is_local(owner))
 
     async def save(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
-        """Keep a choice; what answers stays as it is."""
+        """Keep a choice; where it is what answers, only if it works: else the settings in use stay as they are."""
+        choosing = self._engine.choosing
+        if not any(one.in_use and one.service == draft.service for one in await choosing.kept(owner)):
+            return await self.save_anyway(owner, draft, words)
+        await choosing.checked(owner, draft)  # what nobody could keep is told as such
+        try:
+            await choosing.take(owner, draft)
+        except ConflictError:
+            raise
+        except ParlourError as error:
+            return {"failed": _told(draft, error, words, words("models.not_saved")), "anyway": True}
+        return await self._saved(owner, draft, words)
+
+    async def save_anyway(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+        """Keep a choice untried; which service answers stays as it is."""
         await self._engine.choosing.save(owner, draft, use=False)
+        return await self._saved(owner, draft, words)
+
+    async def _saved(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
         told = await self.menu(owner, draft, words)
         return {**told, "said": words("models.saved_in_use" if told["used"] == draft.service else "models.saved")}
 
@@ -109,7 +127,7 @@ class ModelRoutes:
             try:
                 return JSONResponse(await work(owner, draft, words), headers=_PRIVATE)
             except ParlourError as error:
-                said = _without(draft.key, failure(error, words))
+                said = _told(draft, error, words)
             except Exception as error:
                 _log.error("Choosing a model failed.\n%s", log_text(error))
                 said = failure(ParlourError(), words)
@@ -129,5 +147,7 @@ async def _draft(request: Request) -> Draft | None:
     return Draft(**texts, key=text_of(given["key"]) if isinstance(given.get("key"), str) else None)
 
 
-def _without(key: str | None, text: str) -> str:
-    return text.replace(key.strip(), "…") if key and key.strip() else text
+def _told(draft: Draft, error: ParlourError, words: Words, more: str = "") -> str:
+    """What went wrong, without the key that was typed."""
+    said, key = failure(error, words), (draft.key or "").strip()
+    return words.line(said.replace(key, "…") if key else said, more)

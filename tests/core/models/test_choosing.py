@@ -403,6 +403,28 @@ async def test_what_a_test_refuses_is_not_taken_and_the_old_model_goes_on(engine
         assert await reply_to(engine, ME) == "Here."
 
 
+async def test_what_was_tried_to_be_taken_counts_as_tried_until_another_is_chosen(engine: Engine) -> None:
+    async def tried() -> bool:
+        chosen = await model_of(engine, ME)
+        await chosen.loader.ready()
+        return chosen.readiness["model"].answered
+
+    with ModelServer(Reply(text="Here."), api_key=KEY) as server:
+        await engine.choosing.take(ME, draft(server))
+        assert await tried()
+        await engine.choosing.save(ME, draft(server, model="other"), use=True)
+        assert not await tried()
+        (await model_of(engine, ME)).loader.answered()
+        (await model_of(engine, ME)).loader.failed(ParlourError("", key="model_key_wrong"))
+        (await model_of(engine, ME)).loader.retry()
+        assert not await tried()
+
+
+async def test_the_installations_model_counts_as_tried_after_a_test(engine: Engine) -> None:
+    await engine.choosing.test(ME, Draft(""))
+    assert (await model_of(engine, ME)).readiness["model"].answered
+
+
 async def test_several_servers_of_one_kind_stand_side_by_side_each_with_its_key(engine: Engine) -> None:
     with ModelServer(Reply(text="One."), api_key=KEY) as one, ModelServer(Reply(text="Two."), api_key=KEY[:-1]) as two:
         await engine.choosing.take(ME, draft(one))

@@ -70,6 +70,28 @@ def test_a_model_is_tried_kept_used_and_left_again(page: RawPage, app: AppProces
     assert KEY.encode() not in everything(app.home) + app.log.read_bytes()
 
 
+def test_saving_the_service_in_use_tests_it_first_and_keeps_the_old_settings_until_told_otherwise(
+    page: RawPage, service: ModelServer
+) -> None:
+    given = {"service": "compatible", "address": service.base_url, "model": "one"}
+    assert ask(page, "save", **given, key="sk-wrong-CANARY")["said"] == "Saved. It answers once you press Use."
+    ask(page, "use", **given, key=KEY)
+    told = ask(page, "save", **given, key="sk-wrong-CANARY")
+    assert told["failed"].endswith("Nothing was saved; the settings in use stay as they were.")
+    assert "does not accept the API key" in told["failed"]
+    assert told["anyway"] is True
+    assert entry(menu_of(page), "compatible")["key_end"] == "cdef"
+    wrong = ask(page, "save", **{**given, "address": "no address"})
+    assert wrong["failed"]
+    assert "anyway" not in wrong
+    assert ask(page, "save_anyway", **given, key="sk-wrong-CANARY")["said"].startswith("Saved.")
+    assert entry(menu_of(page), "compatible")["key_end"] == "NARY"
+    kept = ask(page, "save", **{**given, "model": "two"}, key=KEY)
+    assert (kept["used"], kept["said"]) == ("compatible", "Saved. It answers from the next question on.")
+    assert entry(kept, "compatible")["model"] == "two"
+    ask(page, "use", service="")
+
+
 def test_a_wrong_key_is_told_without_it(page: RawPage, service: ModelServer) -> None:
     given = {"service": "compatible", "address": service.base_url, "model": "one"}
     said = ask(page, "test", **given, key="sk-wrong-CANARY")["failed"]
@@ -173,6 +195,9 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
     from webui.handlers.models import ModelRoutes
 
     class Broken:
+        async def kept(self, owner: str) -> list[ModelService]:
+            return []
+
         async def save(self, owner: str, draft: Any, *, use: bool) -> None:
             raise ZeroDivisionError(f"with {draft.key} and {draft.key!r}")
 
