@@ -63,7 +63,9 @@ function refuse(said) {
   const close = Object.assign(document.createElement('button'), { type: 'button', className: 'p-icon' });
   close.setAttribute('aria-label', say('close'));
   close.addEventListener('click', () => { line.remove(); document.querySelector('#composer textarea')?.focus(); });
-  line.append(Object.assign(document.createElement('span'), { textContent: said }), close);
+  const reasons = document.createElement('span');
+  reasons.append(...said.split('\n').map((textContent) => Object.assign(document.createElement('span'), { textContent })));
+  line.append(reasons, close);
   document.getElementById('composer')?.before(line);
 }
 
