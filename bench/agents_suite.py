@@ -15,7 +15,7 @@ from pathlib import Path
 
 from bench.figures import Figure, report
 from core.agents.config.schema import AgentConfig
-from core.judging.figures import reasons
+from core.judging.report import reasons
 from core.judging.result import SuiteRun
 from core.judging.run import aevaluate
 from core.llm.backends.llama_cpp.model import LlamaCppModel

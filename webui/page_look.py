@@ -3,15 +3,103 @@
 from __future__ import annotations
 
 import mimetypes
+import re
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from gradio.themes import Base, Font
 
 from core.errors import SettingsError
+from webui.bundles import script, stylesheet
 from webui.render.entries import face_class
+from webui.words import script_words
+
+if TYPE_CHECKING:
+    from webui.words import Lang
+
+
+_PAPER = ("background_fill_primary", "background_fill_secondary", "body_background_fill", "panel_background_fill")
+_VALUES: dict[str, str] = {
+    **dict.fromkeys(_PAPER, "var(--p-paper)"),
+    "body_text_color": "var(--p-ink)",
+    "body_text_color_subdued": "var(--p-ink-2)",
+    "body_text_size": "var(--p-t-ui)",
+    "border_color_primary": "var(--p-rule)",
+    "border_color_accent": "var(--p-accent)",
+    "border_color_accent_subdued": "var(--p-rule)",
+    "color_accent_soft": "transparent",
+    "block_background_fill": "transparent",
+    "block_border_width": "0px",
+    "block_border_color": "transparent",
+    "block_padding": "0px",
+    "block_shadow": "none",
+    "block_radius": "0px",
+    "block_label_background_fill": "transparent",
+    "block_label_text_color": "var(--p-ink-2)",
+    "container_radius": "0px",
+    "panel_border_width": "0px",
+    "layout_gap": "0px",
+    "form_gap_width": "0px",
+    "input_background_fill": "transparent",
+    "input_background_fill_focus": "transparent",
+    "input_border_width": "0px",
+    "input_border_color": "transparent",
+    "input_border_color_focus": "transparent",
+    "input_shadow": "none",
+    "input_shadow_focus": "none",
+    "input_placeholder_color": "var(--p-ink-3)",
+    "input_text_size": "var(--p-t-read)",
+    "button_primary_background_fill": "var(--p-accent)",
+    "button_primary_background_fill_hover": "var(--p-accent-strong)",
+    "button_primary_text_color": "var(--p-on-accent)",
+    "button_secondary_background_fill": "transparent",
+    "button_secondary_background_fill_hover": "var(--p-wash)",
+    "button_secondary_text_color": "var(--p-ink)",
+    "button_secondary_border_color": "var(--p-rule-strong)",
+    "link_text_color": "var(--p-accent)",
+    "link_text_color_active": "var(--p-accent)",
+    "link_text_color_hover": "var(--p-accent-strong)",
+    "link_text_color_visited": "var(--p-accent)",
+    "code_background_fill": "var(--p-code)",
+    "table_border_color": "var(--p-rule)",
+    "table_even_background_fill": "transparent",
+    "table_odd_background_fill": "transparent",
+    "table_text_color": "var(--p-ink)",
+    "error_background_fill": "var(--p-sheet)",
+    "error_border_color": "var(--p-bad)",
+    "error_text_color": "var(--p-bad)",
+    "error_icon_color": "var(--p-bad)",
+    "loader_color": "var(--p-accent)",
+    "chatbot_text_size": "var(--p-t-read)",
+    "shadow_drop": "none",
+    "shadow_drop_lg": "none",
+    "shadow_spread": "0px",
+}
+
+
+class Theme(Base):
+    """Gradio in Parlour's clothes; no font is fetched from anywhere."""
+
+    def __init__(self) -> None:
+        stack = [Font("var(--p-font-sans)")]
+        mono = [Font("var(--p-font-mono)")]
+        super().__init__(font=stack, font_mono=mono)
+        cast("Any", self).set(**_VALUES)
+        for name in [name for name in vars(self) if name.endswith("_dark")]:
+            delattr(self, name)
+
+
+def head() -> str:
+    """What Gradio's script puts into the head, after its own styles: ours, and the page's behaviour."""
+    return (
+        f'<link rel="stylesheet" href="./assets/{stylesheet().name}">'
+        f'<script type="module" src="./assets/{script().name}"></script>'
+    )
+
 
 _KEYS = ("user.name", "user.avatar", "agent.avatar", "input.placeholder", "prompt.suggestions", "verbose")
 _MOST_BYTES = 1024 * 1024  # of a picture: it travels with the page
@@ -171,3 +259,97 @@ def _suggestion(given: object) -> Suggestion:
         if isinstance(one.get("text"), str):
             return Suggestion(str(one["text"]), files)
     raise SettingsError(f"prompt.suggestions of chatbot_config holds texts, not {given!r}.")
+
+
+_GRADIO_APP = b"<gradio-app"  # in the page itself, and in no other document
+_END = b"</head>"
+
+
+def with_head(page: bytes, lang: Lang) -> bytes:
+    """The page with its head; any other document as it is.
+
+    Args:
+        page: Gradio's document.
+        lang: The reader's language: the script gets the words of this one.
+    """
+    if _GRADIO_APP not in page:
+        return page
+    # Gradio's script asks for ours when it has drawn the page; by then they are there.
+    head = (
+        '<link rel="icon" type="image/svg+xml" href="./assets/icons/favicon.svg">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover">'
+        f'<link rel="preload" as="style" href="./assets/{stylesheet().name}">'
+        f'<link rel="modulepreload" href="./assets/{script().name}">'
+        f'<script type="application/json" id="p-words">{script_words(lang)}</script>'
+    )
+    return page.replace(_END, head.encode() + _END, 1)
+
+
+_HEAD = b"<head>"
+# No browser draws anything before the styles that a document links; those that a script adds are not waited for.
+_LINKED = re.compile(rb'<link rel="stylesheet" crossorigin href="([\w./-]+)">')
+_ADDED = (
+    rb"<script>document.head.append(Object.assign(document.createElement('link'), "
+    rb"{ rel: 'stylesheet', crossOrigin: '', href: '\1' }));</script>"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Colours:
+    """Those of `assets/css/tokens.css` that the outline needs."""
+
+    desk: str
+    paper: str
+    sheet: str
+    rule: str
+    edge: str
+    ink: str
+
+
+LIGHT = Colours("#eceae3", "#f8f7f3", "#fffefb", "#d8d5ca", "#7f8076", "#1d201c")
+DARK = Colours("#121412", "#191b19", "#222522", "#343832", "#74776c", "#e8e5da")
+
+# The reader's choice where it is kept, else the system's. A browser that keeps nothing for a frame throws.
+_CHOOSE = (
+    "(() => { let chosen = null; try { chosen = localStorage.getItem('p-theme'); } catch { } "
+    "const dark = chosen ? chosen === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches; "
+    "document.documentElement.classList.toggle('dark', dark); })();"
+)
+_OUTLINE = (
+    b'<div id="p-first" aria-hidden="true"><div class="p-first-side"><span>Parlour</span></div>'
+    b'<div class="p-first-talk"><div></div></div></div>'
+)
+
+
+def _tokens(colours: Colours, scheme: str) -> str:
+    return (
+        f"color-scheme:{scheme};background:{colours.desk};--f-paper:{colours.paper};--f-sheet:{colours.sheet};"
+        f"--f-rule:{colours.rule};--f-edge:{colours.edge};--f-ink:{colours.ink};--f-desk:{colours.desk}"
+    )
+
+
+# It goes by itself, too, should the styles never come.
+_STYLE = f"""
+:root{{{_tokens(LIGHT, "light")}}}
+:root.dark{{{_tokens(DARK, "dark")}}}
+#p-first{{position:fixed;inset:0;z-index:90;display:flex;background:var(--f-desk);animation:p-first 0s 20s forwards}}
+@keyframes p-first{{to{{visibility:hidden}}}}
+.p-first-side{{flex:none;box-sizing:border-box;width:272px;padding:17px 0 0 58px;border-right:1px solid var(--f-rule);
+color:var(--f-ink);font:500 22px/30px Georgia,"Noto Serif",serif}}
+.p-first-talk{{position:relative;flex:1;
+background:linear-gradient(var(--f-rule),var(--f-rule)) 0 63px/100% 1px no-repeat var(--f-paper)}}
+.p-first-talk div{{position:absolute;left:0;right:0;bottom:35px;box-sizing:border-box;width:min(100% - 32px,554px);
+height:60px;margin:auto;border:1px solid var(--f-edge);border-radius:10px;background:var(--f-sheet)}}
+@media (max-width:1199.98px){{.p-first-side{{width:248px}}}}
+@media (max-width:839.98px){{.p-first-side{{display:none}}.p-first-talk div{{bottom:10px;width:calc(100% - 24px)}}}}
+""".replace("\n", "")
+
+_IN_HEAD = f'<meta name="color-scheme" content="light dark"><style>{_STYLE}</style><script>{_CHOOSE}</script>'.encode()
+
+
+def with_first_paint(page: bytes) -> bytes:
+    """The page with its outline; any other document as it is."""
+    if _GRADIO_APP not in page:
+        return page
+    page = _LINKED.sub(_ADDED, page)
+    return page.replace(_HEAD, _HEAD + _IN_HEAD, 1).replace(_GRADIO_APP, _OUTLINE + _GRADIO_APP, 1)

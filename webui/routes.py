@@ -11,18 +11,15 @@ from starlette.routing import Route
 
 from core.errors import DocumentError, NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from core.outward import PATH as MCP_PATH
-from webui.handlers.attaching import AttachingRoutes
-from webui.handlers.calls import CallRoutes
-from webui.handlers.documents import DocumentRoutes
+from webui.handlers.approval import CallRoutes
+from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
-from webui.handlers.libraries import LibraryRoutes
 from webui.handlers.models import ModelRoutes
-from webui.handlers.servers import ServerRoutes
+from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
-from webui.handlers.tools import ToolRoutes
-from webui.multipart import TooLargeError
+from webui.handlers.tools import ServerRoutes, ToolRoutes
 from webui.page_files import asset_routes
-from webui.uploads import size_of
+from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping

@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from core.descriptors import raise_limit
 from core.errors import ParlourError
 from core.limits import TokenBuckets
-from core.net.own_server import serving
+from core.net.addresses import serving
 from core.runs.lease import standing, this_worker
 from webui.app import open_house
 from webui.auth import Hosts, Owners, PageToken

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
-from core.bridge.recent import Recent
+from core.bridge.pool import Recent
 from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
 

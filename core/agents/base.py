@@ -15,7 +15,7 @@ from core.agents.conversation import language_of, prepend_system
 from core.agents.mapping import map_questions
 from core.agents.seed_run import run_events
 from core.agents.tools import GivenTool, tools_from
-from core.bridge.endings import is_within, released_events
+from core.bridge.cancellation import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
 from core.bridge.sync import run
 from core.errors import BadMessagesError, ModelMisbehavedError, SettingsError

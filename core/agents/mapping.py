@@ -11,7 +11,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from core.agents.arguments import check_keywords
-from core.bridge.endings import released
+from core.bridge.cancellation import released
 from core.bridge.snapshots import as_messages, dumped
 from core.errors import BadMessagesError, ParlourError
 from core.llm.concurrency import in_order

@@ -2,18 +2,60 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
+from core.errors import StorageError
 from core.storage.base import folder_name
 from core.storage.files import suffix_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
+
+
+SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
+    "backup_no_data": ("There is no database in {home}.", "Name the data folder with --home."),
+    "backup_exists": ("{file} is there already.", "Choose another name, or move it away."),
+    "backup_no_write": ("The backup {file} cannot be written: {why}.", ""),
+    "backup_no_read": ("The file {file} cannot be read: {why}.", "Let this user read it, then make the backup."),
+    "backup_no_file": ("There is no file {file}.", ""),
+    "backup_not_one": ("{file} is no backup of Parlour, or was cut short.", "Use another backup."),
+    "backup_damaged": ("The backup {file} is damaged at {name}.", "Use another backup; nothing was changed."),
+    "backup_unsafe": (
+        "The backup {file} names a place that no backup of Parlour has: {name}.",
+        "Do not use it; nothing was changed.",
+    ),
+    "backup_newer": (
+        "The backup {file} was made by a newer Parlour.",
+        "Update Parlour, then restore it; nothing was changed.",
+    ),
+    "restore_not_empty": (
+        "The data folder {home} is not empty.",
+        "Name an empty one with --home, or add --replace: what is there is then kept beside the new.",
+    ),
+    "restore_space": (
+        "The backup needs {needed} MB of free space, and there are {free}.",
+        "Make room, then try again.",
+    ),
+    "restore_half": (
+        "A backup was half restored into {home} when it was cut short.",
+        "Start Parlour on it: it finishes that first.",
+    ),
+    "restore_failed": ("The backup cannot be put into {home}: {why}.", "Mend that, then try again."),
+}
+
+
+def problem(key: str, **blanks: Any) -> StorageError:
+    """The error that says it."""
+    text, hint = SENTENCES[key]
+    return StorageError(text.format(**blanks), hint=hint.format(**blanks), key=key, **blanks)
+
 
 DATABASE: Final = "parlour.db"
 SECRET: Final = "secret"  # noqa: S105 - the name of its file
@@ -86,3 +128,64 @@ def needed_by(database: Path) -> set[str]:
         texts = connection.execute(query).fetchall()
     names = {f"files/{folder_name(owner)}/{one}{suffix_for(kind)}" for owner, one, kind in files}
     return names | {f"{LIBRARIES}/{folder_name(owner)}/originals/{text}" for owner, text in texts}
+
+
+NAME: Final = "parlour-backup.json"
+FORM: Final = 1
+COUNTED: Final = ("conversations", "messages", "files", "documents")
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_SCHEMA = re.compile(r"[0-9]{4,8}")
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """A backup's contents.
+
+    Args:
+        made: When, in Unix seconds.
+        schema: The step of the database's schema.
+        counts: Rows of the tables that people know.
+        entries: Size in bytes and SHA-256 of every file, by its name in the data folder.
+        form: How the file is built; a higher one is of a newer Parlour.
+    """
+
+    made: float
+    schema: str
+    counts: dict[str, int]
+    entries: dict[str, tuple[int, str]]
+    form: int = FORM
+
+    def to_json(self) -> str:
+        """As it stands in the file."""
+        entries = {name: {"size": size, "sha256": digest} for name, (size, digest) in self.entries.items()}
+        values = {"form": self.form, "made": self.made, "schema": self.schema, "counts": self.counts}
+        return json.dumps({**values, "entries": entries}, ensure_ascii=True, indent=1)
+
+    @classmethod
+    def from_json(cls, text: bytes) -> Manifest:
+        """Read it; of a newer form only the form is known.
+
+        Raises:
+            ValueError: It is no manifest.
+        """
+        try:
+            raw: Any = json.loads(text)
+            form = int(raw["form"])
+            if form > FORM:
+                return cls(0.0, "", {}, {}, form)
+            schema = str(raw["schema"])
+            counts = {str(name): int(count) for name, count in cast("dict[str, Any]", raw["counts"]).items()}
+            entries = {str(name): _entry(entry) for name, entry in cast("dict[str, Any]", raw["entries"]).items()}
+            if not _SCHEMA.fullmatch(schema):
+                raise ValueError(schema)
+            return cls(float(raw["made"]), schema, counts, entries, form)
+        except (KeyError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+            raise ValueError("no manifest") from error
+
+
+def _entry(entry: Any) -> tuple[int, str]:
+    size, digest = entry["size"], str(entry["sha256"])
+    if type(size) is not int or size < 0 or not _SHA256.fullmatch(digest):
+        raise ValueError(digest)
+    return size, digest

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any, Generic, TypeAlias, TypeVar
 
-from core.bridge.endings import contained, released
+from core.bridge.cancellation import contained, released
 from core.bridge.watchdog import Watchdog
 from core.errors import ParlourError
 

@@ -3,36 +3,78 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import unicodedata
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from urllib.parse import quote
 
-from core.export.file_names import file_name
+from core.errors import NotFoundError
 from core.export.markdown import MarkdownWriter
-from core.export.redaction import Redaction
-from core.export.schema import (
-    ConversationExport,
-    ExportedConversation,
-    ExportedDocument,
-    ExportedFile,
-    ExportHead,
-)
+from core.export.redaction import KnownSecrets, Redaction
+from core.export.schema import ConversationExport, ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
 from core.runs.lease import seems_held
+from core.runs.manager import Runs
+from core.storage.conversations import ConversationStore
+from core.storage.database import Database
+from core.storage.model_services import ModelServiceStore
+from core.storage.runs import RunStore
+from core.storage.sealing import Sealer
 from core.storage.whole_conversations import WholeConversations
+from core.toolbox.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Sequence
 
     from pydantic import BaseModel
 
-    from core.export.labels import Lang
+    from core.export.markdown import Lang
     from core.export.schema import ExportedTurn
     from core.runs.log import LoggedEvent
-    from core.runs.manager import Runs
+    from core.settings import Settings
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord
-    from core.storage.conversations import ConversationStore
     from core.storage.whole_conversations import Outline, WholeTurn
+
+
+_LONGEST: Final = 80  # characters, without the ending
+_MOST_BYTES: Final = 180  # file systems take 255, and programs that download add to it
+_NOT_ALLOWED: Final = re.compile(r'[<>:"/\\|?*\x00-\x1f\x7f]+')
+_JOINERS: Final = "\u200c\u200d"  # which scripts and emoji need
+_RESERVED: Final = re.compile(r"(?:con|prn|aux|nul|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\..*)?", re.IGNORECASE)
+
+
+def file_name(title: str, ending: str) -> str:
+    """The name of a file, such as `My trip.md`; `conversation` where nothing of the title can stay."""
+    text = unicodedata.normalize("NFC", title)
+    text = _NOT_ALLOWED.sub(" ", "".join(sign for sign in text if _may_stay(sign)))
+    text = _shortened(" ".join(text.split()))
+    if not text.strip("._ " + _JOINERS):
+        text = "conversation"
+    if _RESERVED.fullmatch(text):
+        text = f"_{text}"
+    return f"{text}.{ending}"
+
+
+def attachment(name: str) -> str:
+    """The header `Content-Disposition` that saves a file under this name (RFC 6266 and 5987)."""
+    plain = re.sub(r"[^A-Za-z0-9 ._()-]+", "_", name)
+    return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _may_stay(sign: str) -> bool:
+    """Marks that turn text round or hide in it, private signs and halves of pairs may not."""
+    return sign in _JOINERS or sign in "\t\n\r" or unicodedata.category(sign) not in {"Cc", "Cf", "Cs", "Co", "Cn"}
+
+
+def _shortened(text: str) -> str:
+    text = text[:_LONGEST]
+    while len(text.encode()) > _MOST_BYTES:
+        text = text[:-1]
+    return text.strip(" .")
+
 
 Form: TypeAlias = Literal["md", "json"]
 
@@ -185,3 +227,27 @@ def _inside(redaction: Redaction) -> list[ExportedFile]:
         ExportedFile(id=address, name="", media_type=media_type, size=size, sha256=digest)
         for address, (media_type, size, digest) in found
     ]
+
+
+@asynccontextmanager
+async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[ConversationStore, Exporting], None]:
+    """The conversations of a data folder, and what exports them; no model is loaded and no server started.
+
+    Raises:
+        NotFoundError: Nothing was ever kept there.
+        StorageError: The database is damaged, newer than this program, or cannot be used.
+    """
+    path = settings.home / "parlour.db"
+    if not path.is_file():
+        raise NotFoundError(f"There is no data in {settings.home}.", hint="Name its folder with --home.")
+    database = await Database.open(path)
+    async with AsyncExitStack() as opened:
+        opened.push_async_callback(database.aclose)
+        sealer = Sealer(settings.signing_secret())
+        toolbox = Toolbox.over(database, sealer, settings)
+        opened.push_async_callback(toolbox.aclose)
+        runs = Runs(RunStore(database))
+        opened.push_async_callback(runs.aclose)
+        conversations = ConversationStore(database)
+        secrets = KnownSecrets(settings, ModelServiceStore(database, sealer), toolbox)
+        yield conversations, Exporting(conversations, runs, secrets)

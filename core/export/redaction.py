@@ -8,13 +8,19 @@ import json
 import re
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 from urllib.parse import quote, unquote_to_bytes
 
+from pydantic import SecretStr
+
 from core.mcp.journal import BEARER, KEYS, NAMED
+from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from core.settings import Settings
+
 
 HIDDEN: Final = "…"
 _SHORTEST: Final = 6  # characters: shorter values (a port, "true") are no secrets
@@ -188,3 +194,49 @@ def _plain_base64(text: str) -> bytes | None:
         return base64.b64decode(text, validate=True)
     except (ValueError, binascii.Error):
         return None
+
+
+class Keeper(Protocol):
+    """Who keeps keys of owners."""
+
+    async def secrets(self, owner: str) -> list[str]:
+        """All that there are."""
+        ...
+
+
+class KnownSecrets:
+    """What the installation was started with, where it keeps things, and what an owner typed on the page.
+
+    Args:
+        settings: Of the installation.
+        keepers: Those who keep what owners typed: keys of model services; of tools, services and MCP servers. A program
+            that brought agents of its own brought keys with them.
+    """
+
+    def __init__(self, settings: Settings, *keepers: Keeper) -> None:
+        self._settings = settings
+        self._keepers = keepers
+
+    async def __call__(self, owner: str) -> list[str]:
+        """All of them. Raises StorageError."""
+        given = [getattr(self._settings, name) for name in type(self._settings).model_fields]
+        own = [value.get_secret_value() for value in given if isinstance(value, SecretStr)]
+        own += in_address(self._settings.base_url or "") + in_address(self._settings.openai_base_url or "")
+        own += keys_inside(self._settings.model_options) + keys_inside(self._settings.generate_cfg)
+        own.append(self._settings.signing_secret())
+        own += [str(self._settings.home.absolute()), str(self._settings.weights_dir)]  # which failures may name
+        return [*own, *[secret for keeper in self._keepers for secret in await keeper.secrets(owner)]]
+
+
+def keys_inside(value: Any, *, secret: bool = False) -> list[str]:
+    """What is called a key in a value, however deep; a `SecretStr` is one too."""
+    if isinstance(value, SecretStr):
+        return [value.get_secret_value()]
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return [
+            one for name, inner in items for one in keys_inside(inner, secret=secret or is_called_secret(str(name)))
+        ]
+    if isinstance(value, list | tuple):
+        return [one for inner in cast("list[Any]", value) for one in keys_inside(inner, secret=secret)]
+    return [value] if secret and isinstance(value, str) else []

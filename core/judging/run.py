@@ -10,18 +10,15 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from core.agents.mapping import ask_agent
-from core.batch.answers import AnswerFile
-from core.batch.job import Tally
+from core.batch.job import AnswerFile, Tally
 from core.batch.questions import BatchQuestion
 from core.bridge.sync import run as run_sync
 from core.errors import ParlourError
 from core.judging.checks import Outcome, checked
-from core.judging.kept import Runs
 from core.judging.plan import AgentGiven, Asked, Plan
-from core.judging.problems import suite_problem
-from core.judging.result import SuiteRun
-from core.judging.row import Row, answer_row, said_error
-from core.judging.suite import Suite
+from core.judging.result import Row, SuiteRun, answer_row, said_error
+from core.judging.run_folder import Runs
+from core.judging.suite import Suite, suite_problem
 from core.llm.concurrency import in_order
 from core.messages.message import Usage
 from core.tools.approval import Guard, Policy
@@ -29,7 +26,7 @@ from core.tools.approval import Guard, Policy
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from core.judging.judge import Judge
+    from core.judging.checks import Judge
 
 DEFAULT_CONCURRENCY = 4
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar, cast
 
-from core.bridge.endings import contained
+from core.bridge.cancellation import contained
 from core.errors import ParlourError, SettingsError
 
 if TYPE_CHECKING:

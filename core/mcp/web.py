@@ -15,9 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 
 from core.mcp.settings import environment_of
 from core.mcp.stdio import LONGEST_MESSAGE, Meter, process_transport
-from core.net.addresses import system_addresses
-from core.net.own_server import is_own_server, mark_header
-from core.net.unpacked import ASKED, unpack
+from core.net.addresses import is_own_server, mark_header, system_addresses
+from core.net.body import ASKED, unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping

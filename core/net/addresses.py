@@ -6,14 +6,21 @@ Names are looked up here, and every address of a name must be allowed.
 from __future__ import annotations
 
 import asyncio
+import hmac
+import secrets
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import TYPE_CHECKING, TypeAlias
+
+import psutil
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Generator, Mapping
+
 
 Resolve: TypeAlias = Callable[[str, int], Awaitable[list[str]]]
 
@@ -85,3 +92,57 @@ def plain_address(address: str) -> IPv4Address | IPv6Address | None:
     if ip.teredo is not None:
         return ip.teredo[1]
     return IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _TRANSLATED else ip
+
+
+MARK_HEADER = "parlour-request"
+
+_HERE: tuple[IPv4Network | IPv6Network, ...] = tuple(map(ip_network, ("127.0.0.0/8", "0.0.0.0/8", "::1/128", "::/128")))
+_served: list[tuple[int, str]] = []
+
+
+@contextmanager
+def serving(port: int, secret: str) -> Generator[None]:
+    """Inside, this process serves people at `port`.
+
+    Args:
+        port: Where it listens, at whatever address.
+        secret: Makes what goes along with a call as `MARK_HEADER`; the same for all processes of one installation.
+    """
+    entry = (port, secret)
+    _served.append(entry)
+    try:
+        yield
+    finally:
+        _served.remove(entry)
+
+
+def is_own_server(address: str, port: int) -> bool:
+    """Whether an IP address and port are those of this process, in whatever spelling and at whichever of its addresses.
+
+    Another program that listens at the same port of another address of this machine counts as this process, too.
+    """
+    return any(port == own for own, _ in _served) and _is_this_machine(address)
+
+
+def mark_header() -> Mapping[str, str]:
+    """What goes along with a request that a tool, a link or a server of tools makes."""
+    return {MARK_HEADER: _mark(_served[-1][1], secrets.token_hex(8))} if _served else {}
+
+
+def is_own_request(mark: str) -> bool:
+    """Whether a request that carries this mark comes from this installation itself."""
+    number = mark.partition(".")[0]
+    return any(hmac.compare_digest(mark.encode(), _mark(secret, number).encode()) for _, secret in _served)
+
+
+def _mark(secret: str, number: str) -> str:
+    return f"{number}.{hmac.new(secret.encode(), f'parlour.request.{number}'.encode(), 'sha256').hexdigest()[:32]}"
+
+
+def _is_this_machine(address: str) -> bool:
+    ip = plain_address(address)
+    if ip is None:
+        return False
+    if any(ip in network for network in _HERE):
+        return True
+    return any(plain_address(one.address) == ip for addresses in psutil.net_if_addrs().values() for one in addresses)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from core.bridge.sync import run
 from core.errors import SettingsError
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.net.fetcher import FetchLimits, fetch
-from core.net.names import with_ending
+from core.net.fetcher import FetchLimits, fetch, with_ending
 from core.rag.parsers.process import cancelled
 from core.rag.parsers.text import decode
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.llm.base import BaseChatModel
+    from core.net.addresses import Reach
     from core.storage.base import FileRecord
+
 
 Kind: TypeAlias = Literal["picture", "sound", "video", "document"]
 Lang: TypeAlias = Literal["en", "zh"]
@@ -217,3 +220,36 @@ def _item(file: FileRecord) -> ContentItem:
 def _about(file: FileRecord) -> dict[str, Any]:
     about = {"id": file.id, "name": file.name, "media_type": file.media_type, "size": file.size}
     return {**about, "kind": kind_of(file)}
+
+
+LINK = "text/uri-list"
+"""The media type of a stored file that holds an address and nothing else. No upload gets it, whatever is in it."""
+
+_LONGEST = 60
+
+
+def link_name(url: str) -> str:
+    """What to call a page that was not fetched yet: its host, and the last part of its address."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname or ""
+    except ValueError:  # brackets that are none of an address
+        return "link"
+    last = unquote(parts.path.rstrip("/").rpartition("/")[2]).replace("/", " ").replace("\\", " ")
+    last = plain_line(last)
+    return f"{host} · {last[:_LONGEST]}" if last else host or "link"
+
+
+async def fetched(url: str, reach: Reach | None = None) -> tuple[bytes, str]:
+    """What stands at an address, and what to call it.
+
+    Args:
+        url: Begins with `http://` or `https://`.
+        reach: How far it may lead; the open internet by default.
+
+    Raises:
+        FetchError: It cannot be fetched, or may not be.
+    """
+    from core.rag.sources import page  # brings the readers of documents with it
+
+    return await page(url, reach=reach)

@@ -10,9 +10,9 @@ from weakref import WeakValueDictionary
 from core.errors import DocumentError, LockedDocumentError, NotFoundError, StorageError
 from core.rag.attached import Attached
 from core.rag.document import ReadingProgress
-from core.reading import outcome
+from core.reading import job as outcome
+from core.reading.attachments import LINK, fetched
 from core.reading.job import Lanes, ReadingJob
-from core.reading.linked import LINK, fetched
 from core.reading.preparing import Preparing
 
 if TYPE_CHECKING:

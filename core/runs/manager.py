@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
-from core.bridge.whole import kept
+from core.bridge.cancellation import kept
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript

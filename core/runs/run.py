@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.agents.limits import Budget
-from core.bridge.awake import AwakeTimer
-from core.bridge.endings import contained
+from core.bridge.cancellation import contained
+from core.bridge.watchdog import AwakeTimer
 from core.errors import LeaseLostError, LimitReachedError, NotFoundError, ParlourError, StorageError
 from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelta, TextDelta, ToolFinished
 from core.messages.message import FUNCTION, Message

@@ -15,7 +15,7 @@ from sqlalchemy import create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
-from core.bridge.whole import whole
+from core.bridge.cancellation import whole
 from core.errors import StorageError
 from core.storage.data_folder import put_in_place, translated
 from core.storage.migrations.upgrade import bring_up_to_date

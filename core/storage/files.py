@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
-from core.bridge.whole import whole
+from core.bridge.cancellation import whole
 from core.errors import NotFoundError, QuotaError, StorageError
 from core.messages.invisible import plain_line
 from core.storage.base import LOCAL_OWNER, FileRecord, folder_name, new_id

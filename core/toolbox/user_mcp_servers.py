@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from core.bridge.recent import Recent
+from core.bridge.pool import Recent
 from core.errors import NotFoundError, SettingsError, StorageError
 from core.mcp.journal import rule_name
 from core.mcp.settings import ServerSettings

@@ -17,7 +17,7 @@ from fnmatch import fnmatchcase
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
-from core.bridge.endings import contained
+from core.bridge.cancellation import contained
 from core.bridge.sync import on_loop
 from core.errors import ParlourError, SettingsError
 from core.messages.message import USER, Message

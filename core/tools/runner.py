@@ -12,7 +12,7 @@ import logging
 from typing import TYPE_CHECKING, Any, ClassVar
 from weakref import WeakSet
 
-from core.bridge.endings import ProgramEnd, contained
+from core.bridge.cancellation import ProgramEnd, contained
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message

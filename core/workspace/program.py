@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Self, cast
 from core.agents.base import Agent
 from core.agents.hub import mentioned
 from core.agents.protocol import nested_agents
-from core.bridge.recent import Recent
+from core.bridge.pool import Recent
 from core.errors import NotFoundError, SettingsError
-from core.export.secrets import keys_inside
+from core.export.redaction import keys_inside
 from core.llm.base import BaseChatModel
 from core.mcp.settings import ServerSettings
 from core.messages.content import ContentItem

@@ -22,7 +22,7 @@ from core.mcp.tools import MCPTool
 from core.messages.message import Message
 from core.rag.draft import display_name
 from core.rag.parsers.process import Limits, parse
-from core.reading.linked import link_name
+from core.reading.attachments import link_name
 from core.runs.log import ApprovalAsked
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
@@ -32,9 +32,9 @@ from core.tools.openapi.operations import operations
 from core.tools.results import as_message
 from core.tools.runner import ToolRunner
 from tests.core.talks import libraries_of, talk_of
-from webui.multipart import harmless_name
 from webui.panels.approval import ask_html
 from webui.render.conversation import question_entry
+from webui.uploads import harmless_name
 from webui.words import Words
 
 anyio = pytest.mark.anyio

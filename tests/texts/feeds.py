@@ -140,7 +140,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
     "core.agents.arguments:check_keywords()": lambda: {"tools": []},
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
-    "core.complaints:complaint()": lambda: {"file": None},
+    "core.settings:complaint()": lambda: {"file": None},
     "core.mcp.journal:Journal": lambda: Journal(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},
@@ -213,7 +213,8 @@ EXCUSED: Mapping[str, str] = {
     "core.agents.file_library:*[Ll]ibrary*": "settings of who writes the program",
     "core.judging.[!jm]*": "files of who starts the evaluation",
     "core.mcp.s[eit]*:*": "starts servers, and hands on",
-    "core.net.own_server:*": "marks of the house",
+    "core.net.addresses:is_own_[rs]*": "marks of the house",
+    "core.net.addresses:[s_]*": "marks of the house",
     "core.tools.builtin.*": "arguments are read by read_arguments, and bounded by what they name",
     "core.tools.sandbox.*": "programs with limits of their own",
     "core.tools.[dfkps]*": "files and names of the owner's; arguments are read by read_arguments",
@@ -238,8 +239,9 @@ FED = frozenset(
     {"core.storage.files:shown_name", "core.storage.conversations:clean", "webui.render.markdown:drawable"}
     | {"core.tools.taint:Seen.knows", "core.tools.approval:exactly", "core.llm.tokens:boundary"}
     | {"core.llm.request:has_chinese"}
-    | {"webui.multipart:harmless_name", "webui.handlers.links:pages_to_read", "core.tools.arguments:extract_code"}
+    | {"webui.uploads:harmless_name", "webui.handlers.send:pages_to_read", "core.tools.arguments:extract_code"}
     | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of", "core.toolbox.server_form:pasted"}
+    | {"core.judging.checks:verdict", "core.settings:complaint"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
 

@@ -97,7 +97,7 @@ def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tupl
 
 
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
-    from core.export.at_rest import conversations_at_rest  # much to import: other commands do without
+    from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
     async with conversations_at_rest(settings) as (conversations, exporting):
         if given.conversation is None:

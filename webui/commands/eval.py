@@ -10,10 +10,8 @@ from typing import TYPE_CHECKING
 
 from core.agents.config.problems import ConfigError
 from core.errors import ParlourError
-from core.export.file_names import file_name
-from core.judging.figures import changes
-from core.judging.markdown import markdown
-from core.judging.page import page
+from core.export.exporting import file_name
+from core.judging.report import changes, markdown, page
 from core.judging.run import DEFAULT_CONCURRENCY, evaluate
 from core.judging.suite import Suite
 from core.tools.approval import Policy

@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import ParlourError
+from core.errors import NoSpaceError, NotFoundError, ParlourError, QuotaError, TooManyRequestsError
 from webui.context import json_body, log_text, text_of
+from webui.panels.libraries import found_data, libraries_data, library_data
+from webui.uploads import TooLargeError, size_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.handlers.desk import Desk
+    from webui.uploads import Uploads
     from webui.views import View
+    from webui.words import Words
+
 
 _log = logging.getLogger(__name__)
 
@@ -67,7 +77,7 @@ class DocumentRoutes:
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
-        wanted = await _asked(request)
+        wanted = await _asked_to_open(request)
         if wanted is None:
             return JSONResponse({}, 400, _PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
@@ -86,10 +96,173 @@ class DocumentRoutes:
         return JSONResponse({"failed": words.error(failed)}, headers=_PRIVATE)
 
 
-async def _asked(request: Request) -> tuple[str, str] | None:
+async def _asked_to_open(request: Request) -> tuple[str, str] | None:
     """Which document, and its password; `None` where the request is not one of the page's own."""
     given = await json_body(request, _LONGEST)
     document_id, password = ((given or {}).get(name) for name in ("id", "password"))
     if not isinstance(document_id, str) or not isinstance(password, str) or not password:
         return None
     return text_of(document_id), text_of(password)
+
+
+_TEXTS = ("library", "document", "name", "question", "password")
+# A page of another site cannot send this along without asking first, and is refused then.
+_OURS = "x-parlour"
+
+Asked = dict[str, str]
+
+
+class LibraryRoutes:
+    """`GET /libraries/state`, `POST /libraries/create` and so on, each for the owner of the request."""
+
+    def __init__(self, context: WebContext, uploads: Uploads) -> None:
+        self._engine = context.engine
+        self._words = context.words
+        self._uploads = uploads
+
+    def table(self) -> list[BaseRoute]:
+        """All of them."""
+        works = {
+            "create": self.create,
+            "rename": self.rename,
+            "delete": self.delete,
+            "remove": self.remove,
+            "cancel": self.cancel,
+            "again": self.again,
+            "try": self.tried,
+        }
+        return [
+            Route("/libraries/state", self.state, methods=["GET"]),
+            *(Route(f"/libraries/{name}", self._answering(work), methods=["POST"]) for name, work in works.items()),
+            Route("/libraries/{library}/files", self.files, methods=["POST"]),
+        ]
+
+    async def state(self, request: Request) -> Response:
+        """The list of libraries, and the one that is open, if it is still there."""
+        asked = {"library": request.query_params.get("library", "")}
+        return await self._told(request, lambda workspace, words: self._shown(workspace, asked["library"], words))
+
+    async def create(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """A new library, which is open from now on."""
+        library = await workspace.libraries.create(asked["name"])
+        return await self._shown(workspace, library.id, words)
+
+    async def rename(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """Another name."""
+        await workspace.libraries.rename(asked["library"], asked["name"])
+        return await self._shown(workspace, asked["library"], words)
+
+    async def delete(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """Delete a library."""
+        await workspace.libraries.delete(asked["library"])
+        return await self._shown(workspace, "", words)
+
+    async def remove(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """Take a document out."""
+        await workspace.libraries.remove(asked["document"])
+        return await self._shown(workspace, asked["library"], words)
+
+    async def cancel(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """Stop reading a document."""
+        await workspace.libraries.cancel(asked["document"])
+        return await self._shown(workspace, asked["library"], words)
+
+    async def again(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """Read a document anew, with its password if it has one."""
+        await workspace.libraries.read_again(asked["document"], asked["password"])
+        return await self._shown(workspace, asked["library"], words)
+
+    async def tried(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
+        """What a question finds."""
+        libraries, library = workspace.libraries, asked["library"]
+        question = asked["question"]
+        found = await libraries.tried(library, question)
+        was_sought = bool(question.strip())  # with nothing to look for, more documents would not help
+        unsearched = await libraries.unsearched(library) if was_sought and not found else ()
+        return found_data(found, words, unsearched)
+
+    async def files(self, request: Request) -> Response:
+        """Files for a library, written to disk as they arrive; what is refused leaves nothing behind."""
+        library = str(request.path_params["library"])
+        if _OURS not in request.headers:
+            return JSONResponse({}, 400, _PRIVATE)
+
+        async def take(workspace: Workspace, words: Words) -> dict[str, Any]:
+            await workspace.libraries.opened(library)  # asked before anything is written
+            kind = request.headers.get("content-type", "")
+            told, room = size_of(request), self._engine.files.check_room
+            uploads = await self._uploads.receive(workspace.owner, kind, request.stream(), told=told, room=room)
+            known = {record.id for record in (await workspace.libraries.opened(library)).documents}
+            fresh: set[str] = set()
+            try:
+                for upload in uploads:
+                    record = await workspace.libraries.add(library, upload.path, upload.name)
+                    fresh |= {record.id} - known
+            finally:
+                for upload in uploads:
+                    self._uploads.forget(upload)
+            return {
+                **await self._shown(workspace, library, words),
+                "fresh": len(fresh),
+                "known": len(uploads) - len(fresh),
+            }
+
+        return await self._told(request, take)
+
+    async def _shown(self, workspace: Workspace, library: str, words: Words) -> dict[str, Any]:
+        libraries = workspace.libraries
+        opened = None
+        if library:
+            with suppress(NotFoundError):  # deleted in another tab
+                intake, shelf = self._engine.intake, await libraries.opened(library)
+                opened = library_data(shelf, intake.progress, words, intake.preparing(workspace.owner))
+        listed = libraries_data(await libraries.list(), words)
+        return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
+
+    def _answering(
+        self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any]]]
+    ) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            wanted = await _asked(request)
+            if wanted is None:
+                return JSONResponse({}, 400, _PRIVATE)
+            return await self._told(request, lambda workspace, words: work(workspace, wanted, words))
+
+        return answer
+
+    async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:
+        """Does the work, and tells what went wrong in a sentence."""
+        words = self._words(request.headers.get("accept-language", ""))
+        owner = request.scope["owner"]
+        if owner is None:
+            return JSONResponse({}, 401, _PRIVATE)
+        try:
+            async with self._engine.workspaces.open(owner) as workspace:
+                return JSONResponse(await work(workspace, words), headers=_PRIVATE)
+        except ClientDisconnect:
+            return JSONResponse({}, 400, _PRIVATE)
+        except ParlourError as error:
+            if isinstance(error, (TooLargeError, NotFoundError, QuotaError, TooManyRequestsError)):
+                await self._uploads.drain(request.stream())
+            if isinstance(error, TooLargeError):
+                error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))
+            status, wait = _status_of(error)
+            return JSONResponse({"failed": words.error(error)}, status, headers={**_PRIVATE, **wait})
+        except Exception:
+            _log.exception("The dialog about libraries asked for something, and it failed.")
+            return JSONResponse({"failed": words.error({"key": "unexpected"})}, headers=_PRIVATE)
+
+
+def _status_of(error: ParlourError) -> tuple[int, dict[str, str]]:
+    """The status of a refusal, and when to come again: limits are told as those of a conversation's files are."""
+    if isinstance(error, TooManyRequestsError):
+        return 429, {"retry-after": str(error.retry_after)}
+    if isinstance(error, QuotaError | NoSpaceError):
+        return 507, {}
+    return (413 if isinstance(error, TooLargeError) else 200), {}
+
+
+async def _asked(request: Request) -> Asked | None:
+    """What the dialog asks; `None` where the request is not one of the page's own."""
+    values = await json_body(request)
+    return {name: text_of(values.get(name)) for name in _TEXTS} if values is not None else None

@@ -10,9 +10,8 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from core.export.exporting import Exporting, Form
-from core.export.file_names import attachment
-from core.export.secrets import KnownSecrets
+from core.export.exporting import Exporting, Form, attachment
+from core.export.redaction import KnownSecrets
 from webui.context import log_text
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any, cast
 
-from starlette.responses import JSONResponse
+from starlette.responses import HTMLResponse, JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
@@ -15,8 +15,7 @@ from core.toolbox.choices import SEARCH, search_services
 from core.toolbox.server_form import pasted
 from core.toolbox.toolbox import Offered
 from webui.context import json_body, log_text, text_of
-from webui.handlers.servers import sign_in_address
-from webui.panels.servers import server_data, server_row
+from webui.panels.servers import answered_page, server_data, server_row
 from webui.panels.tools import (
     account_data,
     allowed_data,
@@ -39,7 +38,54 @@ if TYPE_CHECKING:
     from webui.context import WebContext
     from webui.words import Words
 
+
 _log = logging.getLogger(__name__)
+
+SIGNED_IN = f"{PATH}/signed-in"
+_FOR_NOBODY_ELSE = {"cache-control": "no-store", "referrer-policy": "no-referrer"}
+
+
+class ServerRoutes:
+    """`GET /mcp/signed-in`, for the owner of the request."""
+
+    def __init__(self, context: WebContext) -> None:
+        self._servers = context.engine.toolbox.servers
+        self._words = context.words
+
+    def table(self) -> list[BaseRoute]:
+        """The one."""
+        return [Route(SIGNED_IN, self.signed_in, methods=["GET"])]
+
+    async def signed_in(self, request: Request) -> Response:
+        """Take the answer, and say in the reader's language what came of it; nothing of the answer is shown."""
+        words = self._words(request.headers.get("accept-language", ""))
+        owner, status, error = request.scope["owner"], 200, None
+        try:
+            if owner is None:
+                raise NotFoundError("This browser is no owner's.", key="sign_in_unknown")
+            server = await self._servers.signed_in(owner, request.url.query)
+            error = server.error
+            title = words("servers.signed_in", name=server.kept.name)
+        except NotFoundError as unknown:
+            error, status, title = unknown, 404, ""
+        except ParlourError as failed:
+            error, title = failed, ""
+        except Exception as failed:  # the door of the page: the tab says so
+            _log.error("An answer to a sign-in came, and taking it failed.\n%s", log_text(failed))
+            error, status, title = ParlourError(""), 500, ""
+        said = words("servers.close_tab")
+        if error is not None:
+            title, remedy = words.error_parts(error)
+            said = words.line(remedy.rstrip(".。"), said) if remedy else said
+        return HTMLResponse(answered_page(title, said, words), status, _FOR_NOBODY_ELSE)
+
+
+def sign_in_address(request: Request) -> str:
+    """The whole address of that route, as the reader's browser knows this page: so it works behind a proxy, too."""
+    url = request.url
+    origin = request.headers.get("origin") or f"{url.scheme}://{request.headers.get('host', url.netloc)}"
+    return f"{origin}{request.scope.get('root_path', '')}{SIGNED_IN}"
+
 
 _PRIVATE = {"cache-control": "no-store"}
 _LONGEST = 128 * 1024  # bytes of a request

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs
 from starlette.datastructures import Headers, MutableHeaders
 
 from core.errors import TooManyRequestsError
-from core.net.own_server import MARK_HEADER, is_own_request
+from core.net.addresses import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.auth import PageToken
 from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance

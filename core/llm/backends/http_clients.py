@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import httpx2
 
-from core.net.unpacked import ASKED, unpack
+from core.net.body import ASKED, unpack
 
 if TYPE_CHECKING:
     import ssl

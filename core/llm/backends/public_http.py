@@ -9,9 +9,8 @@ import httpx2
 
 from core.errors import ModelUnavailableError, SettingsError
 from core.llm.backends.http_clients import CONNECT_SECONDS, bounded
-from core.net.addresses import PORTS, Resolve, is_public, system_addresses
-from core.net.own_server import is_own_server
-from core.net.unpacked import ASKED
+from core.net.addresses import PORTS, Resolve, is_own_server, is_public, system_addresses
+from core.net.body import ASKED
 
 if TYPE_CHECKING:
     import ssl

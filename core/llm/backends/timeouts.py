@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from core.bridge.awake import AwakeTimer
+from core.bridge.watchdog import AwakeTimer
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

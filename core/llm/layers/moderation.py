@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 
-from core.bridge.endings import contained
+from core.bridge.cancellation import contained
 from core.errors import ContentRefusedError, ModelServiceError, SettingsError
 from core.messages.events import CallDelta, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import FUNCTION, USER

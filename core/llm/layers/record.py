@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Final, Protocol
 
-from core.bridge.awake import AwakeTimer
+from core.bridge.watchdog import AwakeTimer
 from core.errors import ModelMisbehavedError, ModelServiceError, ModelUnavailableError
 from core.llm.layers.fit_context import HEAVY, is_heavy
 from core.llm.request import CallNotes, is_on

@@ -14,8 +14,7 @@ from core.errors import BadArgumentsError, FetchError, SettingsError, ToolError
 from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.net.addresses import Reach
-from core.net.fetcher import FetchLimits, Outgoing, body_of, checked, connected, sent
-from core.net.names import name_of
+from core.net.fetcher import FetchLimits, Outgoing, body_of, checked, connected, name_of, sent
 from core.tools.base import ToolResult
 from core.tools.given_files import LARGEST, named
 from core.tools.openapi.document import plain

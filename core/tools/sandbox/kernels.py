@@ -17,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from core.bridge.recent import Recent
+from core.bridge.pool import Recent
 from core.bridge.sync import run, shared_loop
 from core.errors import ParlourError, ToolError
 from core.tools.sandbox.box import Box, Limits

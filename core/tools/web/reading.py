@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from core.net.addresses import Reach
-from core.net.fetcher import FetchLimits, fetch
-from core.net.names import with_ending
+from core.net.fetcher import FetchLimits, fetch, with_ending
 from core.rag.child import environment
 from core.rag.chunking import chunks_of
 from core.rag.document import About, Block

@@ -13,7 +13,7 @@ import pytest
 
 from core.agents.base import Agent
 from core.agents.basic import BasicAgent, FnCallAgent
-from core.bridge.endings import ProgramEnd
+from core.bridge.cancellation import ProgramEnd
 from core.bridge.sync import run, shared_loop
 from core.llm.base import BaseChatModel
 from core.llm.request import ChatRequest, Stream

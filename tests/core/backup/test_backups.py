@@ -23,8 +23,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.backup import writing
-from core.backup.contents import is_safe
-from core.backup.manifest import NAME
+from core.backup.contents import NAME, is_safe
 from core.backup.restoring import restore_backup
 from core.backup.writing import write_backup
 from core.errors import ConflictError, StorageError

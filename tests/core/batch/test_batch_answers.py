@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from core.batch.answers import AnswerFile
-from core.batch.problems import BatchError
-from core.batch.questions import BatchQuestion, mark_of
+from core.batch.job import AnswerFile
+from core.batch.questions import BatchError, BatchQuestion, mark_of
 from core.messages.message import Message
 
 
@@ -120,7 +119,7 @@ def test_two_batches_do_not_write_to_one_file(tmp_path: Path) -> None:
 def test_a_batch_that_was_killed_keeps_nobody_away(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     holds = (
-        "import sys; from pathlib import Path; from core.batch.answers import AnswerFile\n"
+        "import sys; from pathlib import Path; from core.batch.job import AnswerFile\n"
         "with AnswerFile(Path(sys.argv[1])): print('there', flush=True); sys.stdin.read()"
     )
     with Popen([sys.executable, "-c", holds, str(path)], stdin=PIPE, stdout=PIPE) as batch:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.batch.problems import BatchError
-from core.batch.questions import read_questions
+from core.batch.questions import BatchError, read_questions
 
 
 def written(folder: Path, name: str, text: str | bytes) -> Path:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.batch.answers import AnswerFile
-from core.batch.job import Tally, run_batch
+from core.batch.job import AnswerFile, Tally, run_batch
 from core.batch.questions import BatchQuestion, mark_of
 from core.messages.message import USER, Message
 from core.tools.approval import Guard, Policy

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.bridge import awake
-from core.bridge.awake import AwakeTimer, awake_timeout
+from core.bridge import watchdog as awake
+from core.bridge.watchdog import AwakeTimer, awake_timeout
 
 pytestmark = pytest.mark.anyio
 

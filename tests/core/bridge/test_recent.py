@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.bridge.recent import Recent
+from core.bridge.pool import Recent
 
 
 def test_the_entries_that_were_set_last_stay() -> None:

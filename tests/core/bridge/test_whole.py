@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 import pytest
 
-from core.bridge.whole import kept, whole
+from core.bridge.cancellation import kept, whole
 
 pytestmark = pytest.mark.anyio
 

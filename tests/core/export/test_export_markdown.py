@@ -12,9 +12,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from core.export.file_names import attachment, file_name
-from core.export.markdown import MarkdownWriter
-from core.export.markdown_text import fenced, plain, safe
+from core.export.exporting import attachment, file_name
+from core.export.markdown import MarkdownWriter, fenced, plain, safe
 from core.export.schema import ExportedCall, ExportedCitation, ExportedConversation, ExportedTurn, ExportHead
 from core.messages.message import Message
 

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from core.agents.mapping import Answer
-from core.judging.checks import checked
-from core.judging.judge import verdict
-from core.judging.report_words import WORDS, why
+from core.judging.checks import checked, verdict
+from core.judging.report import WORDS, why
 from core.judging.suite import Check
 from core.messages.message import ASSISTANT, FUNCTION, FunctionCall, Message
 

@@ -12,11 +12,9 @@ import pytest
 from core import Policy, Suite, aevaluate, evaluate
 from core.agents.config.problems import ConfigError
 from core.errors import ModelServiceError, SettingsError
-from core.judging.kept import Runs
-from core.judging.markdown import markdown
-from core.judging.page import page
-from core.judging.result import SuiteRun
-from core.judging.row import Row
+from core.judging.report import markdown, page
+from core.judging.result import Row, SuiteRun
+from core.judging.run_folder import Runs
 from core.llm.request import ChatRequest
 from core.messages.message import FUNCTION
 from core.testing.script import Reply

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from core import Library, Suite, evaluate
-from core.judging.kept import Runs
-from core.judging.result import SuiteRun
-from core.judging.row import Row
+from core.judging.result import Row, SuiteRun
+from core.judging.run_folder import Runs
 from core.llm.request import ChatRequest
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel

@@ -8,7 +8,7 @@ from contextlib import aclosing
 
 import pytest
 
-from core.bridge.endings import ProgramEnd
+from core.bridge.cancellation import ProgramEnd
 from core.llm.concurrency import from_blocking
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.messages.json_repairing import DEEPEST, LONGEST, repaired
-from core.messages.json_text import read_object, read_value
+from core.messages.json_text import DEEPEST, LONGEST, read_object, read_value, repaired
 
 _HOSTILE = (
     "{",

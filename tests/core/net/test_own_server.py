@@ -14,9 +14,16 @@ from core.errors import FetchError, SettingsError
 from core.llm.backends.public_http import public_address
 from core.mcp.servers import Servers
 from core.mcp.settings import ServerSettings
-from core.net.addresses import Reach, open_internet_and_own_network
+from core.net.addresses import (
+    MARK_HEADER,
+    Reach,
+    is_own_request,
+    is_own_server,
+    mark_header,
+    open_internet_and_own_network,
+    serving,
+)
 from core.net.fetcher import fetch
-from core.net.own_server import MARK_HEADER, is_own_request, is_own_server, mark_header, serving
 from core.net.service import ask
 from core.tools.openapi.as_tools import tools_of
 from core.tools.openapi.document import Document
@@ -146,7 +153,7 @@ async def test_a_model_that_a_stranger_names_is_never_this_process() -> None:
 
     assert await public_address("x.example", 8080, resolve)
     with serving(8080, "secret"), pytest.MonkeyPatch.context() as patch:
-        patch.setattr("core.net.own_server._is_this_machine", lambda address: True)
+        patch.setattr("core.net.addresses._is_this_machine", lambda address: True)
         with pytest.raises(SettingsError):
             await public_address("x.example", 8080, resolve)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.judging.report_words import WORDS as REPORTS
+from core.judging.report import WORDS as REPORTS
 from core.judging.suite import Check
 from webui.words import sentences
 

@@ -21,8 +21,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.webui.server.tabs_of_engine import Tabs
 from webui.context import WebContext
-from webui.handlers.approval import arguments_of, call_of
-from webui.handlers.calls import CallRoutes
+from webui.handlers.approval import CallRoutes, arguments_of, call_of
 from webui.handlers.send import send
 from webui.uploads import Uploads
 from webui.views import View

@@ -11,7 +11,7 @@ import pytest
 
 from core.errors import DocumentError, UnsupportedFormatError
 from tests.webui.server.raw_page import RawPage
-from webui.handlers.attaching import said_of
+from webui.handlers.send import said_of
 from webui.words import Words
 
 PROGRAM = b"MZ\x90\x00" + bytes(99)

@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from core.net.own_server import MARK_HEADER, mark_header, serving
+from core.net.addresses import MARK_HEADER, mark_header, serving
 from core.settings import Settings
 from webui.serving import guarded
 

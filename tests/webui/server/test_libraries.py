@@ -18,7 +18,7 @@ from starlette.types import Message
 from core.errors import NotFoundError
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
-from webui.handlers.libraries import LibraryRoutes
+from webui.handlers.documents import LibraryRoutes
 from webui.uploads import Uploads
 from webui.words import Words
 

@@ -14,7 +14,7 @@ import pytest
 from core.engine import Engine
 from core.errors import FetchError
 from core.net.addresses import Reach
-from core.reading.linked import fetched
+from core.reading.attachments import fetched
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord
@@ -22,8 +22,7 @@ from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import libraries_of
 from webui.handlers.desk import Desk
 from webui.handlers.documents import cancel, read_again
-from webui.handlers.links import pages_to_read
-from webui.handlers.send import start
+from webui.handlers.send import pages_to_read, start
 from webui.uploads import Uploads
 from webui.views import View, Views
 from webui.words import Words

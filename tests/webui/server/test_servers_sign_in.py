@@ -13,7 +13,7 @@ from tests.core.mcp.protected_server import Protected, protected
 from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 from tests.webui.server.test_tools_dialog import ask, everything, state
-from webui.handlers.servers import sign_in_address
+from webui.handlers.tools import sign_in_address
 
 
 @pytest.fixture

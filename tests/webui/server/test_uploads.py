@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.errors import NoSpaceError, NotFoundError, UnsupportedFormatError
-from webui import multipart
-from webui.multipart import BadUploadError, TooLargeError, harmless_name
-from webui.uploads import KEPT_SECONDS, Uploads
+from webui import uploads as multipart
+from webui.uploads import KEPT_SECONDS, BadUploadError, TooLargeError, Uploads, harmless_name
 
 pytestmark = pytest.mark.anyio
 KIND = 'multipart/form-data; boundary="edge"'

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, field_validator
 
-from core.bridge.awake import awake_timeout
+from core.bridge.watchdog import awake_timeout
 from core.errors import ModelRefusedError, ModelServiceError
 from core.llm.backends.dashscope.errors import NO_CALLS, Translator
 from core.llm.backends.dashscope.media import UploadStore, with_uploads

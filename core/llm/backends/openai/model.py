@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx2
 import openai
 
-from core.bridge.awake import awake_timeout
+from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.http_clients import CONNECT_SECONDS
 from core.llm.backends.openai.errors import NO_CALLS, VENDOR_ERRORS, Translator

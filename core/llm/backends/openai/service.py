@@ -18,7 +18,7 @@ from core.errors import ParlourError, SettingsError
 from core.llm.backends.dashscope.service import resolve_endpoint
 from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool
 from core.llm.backends.public_http import public_client
-from core.net.unpacked import ASKED
+from core.net.body import ASKED
 from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from email.utils import format_datetime
 
 import pytest
 
-from core.bridge import awake
-from core.bridge.awake import awake_timeout
+from core.bridge import watchdog as awake
 from core.bridge.sync import run
+from core.bridge.watchdog import awake_timeout
 from core.errors import (
     ContextTooLongError,
     ModelMisbehavedError,

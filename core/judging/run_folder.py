@@ -9,12 +9,12 @@ from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, cast
 
-from core.judging.result import SuiteRun
-from core.judging.row import Row
+from core.judging.result import Row, SuiteRun
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
+
 
 _log = logging.getLogger(__name__)
 
