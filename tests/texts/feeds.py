@@ -241,7 +241,7 @@ FED = frozenset(
     | {"core.llm.request:has_chinese"}
     | {"webui.uploads:harmless_name", "webui.handlers.send:pages_to_read", "core.tools.arguments:extract_code"}
     | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of", "core.toolbox.server_form:pasted"}
-    | {"core.judging.checks:verdict", "core.settings:complaint"}
+    | {"core.judging.checks:verdict", "core.settings:complaint", "core.settings:check_address"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
 
