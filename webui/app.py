@@ -99,9 +99,9 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     from webui.gradio_patches import keep_recent, wake_by_events
     from webui.handlers.wiring import Handlers
     from webui.layout import build
-    from webui.page_look import Theme, head
     from webui.panels.welcome import translations
     from webui.routes import Routes
+    from webui.theme import Theme, head
 
     app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, routes=Routes(context, uploads).table())
     demo = build(context, Handlers(context, uploads).wire)

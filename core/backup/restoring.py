@@ -15,7 +15,8 @@ from pathlib import Path
 from tempfile import mkdtemp
 from typing import Final
 
-from core.backup.contents import ASIDE, DATABASE, FORM, NAME, OF_A_PROCESS, SECRET, SECRETS, Manifest, is_safe, problem
+from core.backup.contents import ASIDE, DATABASE, FORM, NAME, OF_A_PROCESS, SECRET, SECRETS, Manifest, is_safe
+from core.backup.problems import problem
 from core.storage.data_folder import (
     LOCK,
     alone_restoring,

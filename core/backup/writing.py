@@ -13,7 +13,8 @@ from secrets import token_hex
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
-from core.backup.contents import COUNTED, DATABASE, NAME, SECRETS, Manifest, files_in, is_index, needed_by, problem
+from core.backup.contents import COUNTED, DATABASE, NAME, SECRETS, Manifest, files_in, is_index, needed_by
+from core.backup.problems import problem
 from core.errors import StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
 from core.storage.migrations.updating import revision_of

@@ -11,7 +11,7 @@ from tempfile import NamedTemporaryFile
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from core.agents.mapping import Answer, ask_agent
-from core.batch.questions import BatchError
+from core.batch.problems import BatchError
 from core.errors import ParlourError
 from core.llm.concurrency import in_order
 from core.messages.message import FUNCTION, Usage

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.agents.basic import BasicAgent
 from core.agents.mapping import ask_agent
 from core.errors import ParlourError
-from core.judging.suite import suite_problem
+from core.judging.problems import suite_problem
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from core.agents.config.problems import ConfigError
 from core.agents.config.schema import AgentConfig, GenerateConfig, LLMConfig
 from core.agents.conversation import language_of
 from core.judging.checks import Judge
+from core.judging.problems import suite_problem, within
 from core.judging.result import Row
-from core.judging.suite import section, suite_problem, within
+from core.judging.suite import section
 from core.messages.content import ContentItem
 from core.messages.message import USER, Message
 from core.rag.library import Library

@@ -16,9 +16,10 @@ from core.bridge.sync import run as run_sync
 from core.errors import ParlourError
 from core.judging.checks import Outcome, checked
 from core.judging.plan import AgentGiven, Asked, Plan
+from core.judging.problems import suite_problem
 from core.judging.result import Row, SuiteRun, answer_row, said_error
 from core.judging.run_folder import Runs
-from core.judging.suite import Suite, suite_problem
+from core.judging.suite import Suite
 from core.llm.concurrency import in_order
 from core.messages.message import Usage
 from core.tools.approval import Guard, Policy

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from core.agents.base import Agent
 from core.batch.job import AnswerFile, Tally, run_batch
-from core.batch.questions import BatchError, BatchQuestion, read_questions
+from core.batch.problems import BatchError
+from core.batch.questions import BatchQuestion, read_questions
 from core.bridge.sync import run
 from core.errors import ParlourError
 from core.tools.approval import Policy

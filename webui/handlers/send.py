@@ -8,13 +8,12 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypedDict, cast
 
-from core.reading.linked import LINK, link_name
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, QuotaError
 from core.rag.parsers.catalog import HEAD
-from core.reading.attachments import checked_text
+from core.reading.attachments import LINK, checked_text, link_name
 from core.storage.base import busy
 from core.storage.files import media_type_of_head
 from webui.context import json_body, text_of

@@ -10,7 +10,7 @@ from starlette.datastructures import Headers, MutableHeaders
 
 from webui.bundles import coding_for, packed
 from webui.middleware.answers import words_of
-from webui.page_look import with_first_paint, with_head
+from webui.page_head import with_first_paint, with_head
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send

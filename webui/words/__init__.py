@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
 
 from core.agents.config.problems import SENTENCES as CONFIG
-from core.backup.contents import SENTENCES as BACKUP
-from core.batch.questions import SENTENCES as BATCH
+from core.backup.problems import SENTENCES as BACKUP
+from core.batch.problems import SENTENCES as BATCH
 from core.errors import ParlourError
-from core.judging.suite import SENTENCES as JUDGING
+from core.judging.problems import SENTENCES as JUDGING
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from core.batch.job import AnswerFile
-from core.batch.questions import BatchError, BatchQuestion, mark_of
+from core.batch.problems import BatchError
+from core.batch.questions import BatchQuestion, mark_of
 from core.messages.message import Message
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.batch.questions import BatchError, read_questions
+from core.batch.problems import BatchError
+from core.batch.questions import read_questions
 
 
 def written(folder: Path, name: str, text: str | bytes) -> Path:

@@ -11,7 +11,7 @@ import pytest
 
 from core.agents.config.problems import SENTENCES as CONFIG
 from core.agents.config.schema import AgentConfig
-from core.batch.questions import SENTENCES as BATCH
+from core.batch.problems import SENTENCES as BATCH
 from webui.__main__ import main
 from webui.words import Words
 

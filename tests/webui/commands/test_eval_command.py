@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from core.errors import ParlourError
-from core.judging.suite import SENTENCES
+from core.judging.problems import SENTENCES
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply, Request, refusal
 from tests.webui.commands.own_terminal import Terminal

@@ -37,13 +37,13 @@ from webui.bundles import assets_folder
 from webui.layout import Handles, build
 from webui.middleware.headers import HeadersMiddleware
 from webui.page_files import asset_routes
-from webui.page_look import Theme, head
 from webui.panels.approval import announced, ask_html
 from webui.panels.evidence import ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.top import Speakers, status_html, top_html
 from webui.panels.welcome import I18N
 from webui.render.conversation import conversation_entries
+from webui.theme import Theme, head
 from webui.words import Words
 
 PASSAGE = {

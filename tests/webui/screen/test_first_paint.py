@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 from tests.e2e.chat_steps import until, wait_for_script
 from tests.webui.screen.stage import Stage
 from webui.bundles import assets_folder
-from webui.page_look import DARK, LIGHT, Colours, with_first_paint
+from webui.page_head import DARK, LIGHT, Colours, with_first_paint
 
 Show = Callable[..., Page]
 NAMES = {"desk": "desk", "paper": "paper", "sheet": "sheet", "rule": "rule", "edge": "rule-strong", "ink": "ink"}

@@ -35,3 +35,10 @@ def test_no_call_of_the_page_brings_along_what_draws(shared: AppProcess) -> None
     used = {one.path for one in psutil.Process(shared.process.pid).memory_maps()}
     assert any("pydantic_core" in path for path in used)  # libraries that were loaded are seen
     assert not [path for path in used if "matplotlib" in path]
+
+
+def test_the_start_of_the_program_waits_for_nothing_that_only_the_page_needs() -> None:
+    program = "import sys, webui.__main__; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    packages = {name.partition(".")[0] for name in done.stdout.split()}
+    assert packages.isdisjoint({"gradio", "numpy", "openai", "pymupdf"})
