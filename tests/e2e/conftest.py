@@ -19,6 +19,7 @@ from core.testing.script import Script
 from tests.e2e.app_process import AppProcess
 from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.chromium import chromium
+from tests.e2e.kept_pages import KeptPages
 from tests.e2e.watched_page import Watch
 
 DESK = {"width": 1280, "height": 860}
@@ -66,15 +67,23 @@ def start_app(tmp_path: Path) -> Iterator[Callable[..., AppProcess]]:
         model.stop()
 
 
+@pytest.fixture(scope="session")
+def kept_pages(browser: Browser) -> KeptPages:
+    """Tabs of the shared app's page."""
+    return KeptPages(browser, WAIT)
+
+
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
+def open_page(request: pytest.FixtureRequest, kept_pages: KeptPages) -> Iterator[Callable[..., Page]]:
     """Open a page and wait until it can be used: `open_page(app, locale="zh-CN", viewport=…)`.
 
     `context=` puts a second tab beside the first; `expected` names parts of
     errors that this test provokes.
     """
     contexts: list[BrowserContext] = []
+    lent: list[tuple[Page, str, str]] = []
     watches: list[Watch] = []
+    shared = request.getfixturevalue("server") if "server" in request.fixturenames else None
 
     def open_(
         app: AppProcess,
@@ -84,19 +93,27 @@ def open_page(browser: Browser) -> Iterator[Callable[..., Page]]:
         expected: tuple[str, ...] = (),
         **options: Any,
     ) -> Page:
-        if context is None:
-            context = browser.new_context(base_url=app.url, **{"viewport": DESK, "locale": "en-US", **options})
-            context.set_default_timeout(WAIT)
-            contexts.append(context)
-        page = context.new_page()
+        given = {"viewport": DESK, "locale": "en-US", **options}
+        if context is not None:
+            page = context.new_page()
+        elif given.keys() == {"viewport", "locale"} and app is shared:
+            page = kept_pages.take(app.url, **given)
+            lent.append((page, app.url, given["locale"]))
+        else:
+            contexts.append(kept_pages.new_context(base_url=app.url, **given))
+            page = contexts[-1].new_page()
         watches.append(Watch(page, expected=list(expected)))
         page.goto(app.at(path), wait_until="domcontentloaded")
         wait_until_usable(page)
         return page
 
     yield open_
+    for watch in watches:
+        watch.end()
     for context in contexts:
         context.close()
+    for page, url, locale in lent:
+        kept_pages.give_back(page, url, locale)
     bad = [line for watch in watches for line in watch.verdict()]
     assert not bad, "\n".join(bad)
 

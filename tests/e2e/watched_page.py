@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
-from playwright.sync_api import ConsoleMessage, Page, Request
+from playwright.sync_api import ConsoleMessage, Error, Page, Request
 
 _OWN = ("http://127.0.0.1:", "ws://127.0.0.1:", "data:", "blob:", "about:")
 # A reload ends the requests of the page before it, and Gradio says so.
@@ -27,16 +27,29 @@ class Watch:
     _ended: list[tuple[float, str]] = field(default_factory=list[tuple[float, str]])
 
     def __post_init__(self) -> None:
-        self.page.on("pageerror", lambda error: self._note(f"page error: {error}"))
+        self.page.on("pageerror", self._on_page_error)
         self.page.on("console", self._on_console)
         self.page.on("request", self._on_request)
-        self.page.on("domcontentloaded", lambda _: self._loads.append(time.monotonic()))
+        self.page.on("domcontentloaded", self._on_load)
+
+    def end(self) -> None:
+        """See no more of the page."""
+        self.page.remove_listener("pageerror", self._on_page_error)
+        self.page.remove_listener("console", self._on_console)
+        self.page.remove_listener("request", self._on_request)
+        self.page.remove_listener("domcontentloaded", self._on_load)
 
     def verdict(self) -> list[str]:
         """What nobody expected."""
         reloads = self._loads[1:]  # the first is the page's coming
         lost = [line for at, line in self._ended if not any(abs(at - one) < _EXCUSED_SECONDS for one in reloads)]
         return [line for line in [*self.bad, *lost] if not any(part in line for part in self.expected)]
+
+    def _on_page_error(self, error: Error) -> None:
+        self._note(f"page error: {error}")
+
+    def _on_load(self, _: Page) -> None:
+        self._loads.append(time.monotonic())
 
     def _on_console(self, message: ConsoleMessage) -> None:
         if message.type == "error":

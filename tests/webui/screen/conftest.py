@@ -10,6 +10,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 
 from tests.e2e.chat_steps import wait_for_script
 from tests.e2e.chromium import chromium
+from tests.e2e.kept_pages import KeptPages
 from tests.e2e.watched_page import Watch
 from tests.webui.screen.stage import Stage
 
@@ -33,6 +34,12 @@ def screen_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser
         yield browser
 
 
+@pytest.fixture(scope=_as_long_as_may_be)
+def kept_pages(screen_browser: Browser) -> KeptPages:
+    """Tabs of the stage's page."""
+    return KeptPages(screen_browser, WAIT)
+
+
 @pytest.fixture(scope="session")
 def _served() -> Iterator[Stage]:
     stage = Stage().start()
@@ -50,17 +57,20 @@ def stage(_served: Stage) -> Stage:
 
 
 @pytest.fixture
-def show(screen_browser: Browser, stage: Stage) -> Iterator[Callable[..., Page]]:
+def show(kept_pages: KeptPages, stage: Stage) -> Iterator[Callable[..., Page]]:
     """Open a scene: `show("answered", locale="zh-CN", width=390, height=780)`; errors in the page fail the test."""
     contexts: list[BrowserContext] = []
+    lent: list[tuple[Page, str]] = []
     watches: list[Watch] = []
 
     def open_(scene: str = "", *, width: int = 1440, height: int = 900, **options: Any) -> Page:
-        size = {"width": width, "height": height}
-        context = screen_browser.new_context(**{"viewport": size, "locale": "en-US", **options})
-        context.set_default_timeout(WAIT)
-        contexts.append(context)
-        page = context.new_page()
+        given = {"viewport": {"width": width, "height": height}, "locale": "en-US", **options}
+        if given.keys() == {"viewport", "locale"}:
+            page = kept_pages.take(stage.url, **given)
+            lent.append((page, given["locale"]))
+        else:
+            contexts.append(kept_pages.new_context(**given))
+            page = contexts[-1].new_page()
         watches.append(Watch(page))
         page.goto(f"{stage.url}/?scene={scene}", wait_until="domcontentloaded")
         expect(page.locator("#status [data-state]:not([data-lang=''])")).to_be_attached(timeout=60_000)
@@ -69,7 +79,11 @@ def show(screen_browser: Browser, stage: Stage) -> Iterator[Callable[..., Page]]
         return page
 
     yield open_
+    for watch in watches:
+        watch.end()
     for context in contexts:
         context.close()
+    for page, locale in lent:
+        kept_pages.give_back(page, stage.url, locale)
     bad = [line for watch in watches for line in watch.verdict()]
     assert not bad, "\n".join(bad)

@@ -1,0 +1,96 @@
+"""Pages that one test after another is given: a tab whose browser has read the page's script before shows it sooner.
+
+What a test left in such a tab is gone before the next has it: cookies, storage, permissions, routes, further tabs.
+Tests of a page that nobody has opened before make a context of their own, as `test_page_weight.py` does.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, Page, Route
+from playwright.sync_api import Error as BrowserError
+
+_QUIET = "/nothing-is-here"
+_CLEAR = """async () => {
+  localStorage.clear();
+  sessionStorage.clear();
+  return [(await indexedDB.databases()).length, (await caches.keys()).length];
+}"""
+# The same as the page's: another would make the browser begin a new process, and read everything again.
+_ISOLATED = {"cross-origin-opener-policy": "same-origin"}
+
+
+class KeptPages:
+    """The free tabs of a browser, by whose page and for which reader.
+
+    Args:
+        browser: Outlives them.
+        wait: Milliseconds that a tab waits for anything.
+    """
+
+    def __init__(self, browser: Browser, wait: int) -> None:
+        self._browser = browser
+        self._wait = wait
+        self._free: dict[tuple[str, str], list[Page]] = {}
+
+    def take(self, url: str, locale: str, viewport: Any) -> Page:
+        """A tab as if it were new; `give_back` it.
+
+        Args:
+            url: The site's, without a path.
+            locale: The reader's language.
+            viewport: Width and height.
+        """
+        free = self._free.setdefault((url, locale), [])
+        if free:
+            page = free.pop()
+            page.set_viewport_size(viewport)
+            return page
+        return self.new_context(base_url=url, locale=locale, viewport=viewport).new_page()
+
+    def new_context(self, **options: Any) -> BrowserContext:
+        """A window for one test alone, which the test closes."""
+        context = self._browser.new_context(**options)
+        context.set_default_timeout(self._wait)
+        return context
+
+    def give_back(self, page: Page, url: str, locale: str) -> None:
+        """Clear a tab for the next test; one that cannot be cleared is closed."""
+        try:
+            clear(page, url)
+        except BrowserError:
+            with suppress(BrowserError):  # the test closed it itself
+                page.context.close()
+        else:
+            self._free[url, locale].append(page)
+
+
+def clear(page: Page, url: str) -> None:
+    """Leave nothing of a test in its tab or in the tab's window.
+
+    Raises:
+        playwright.sync_api.Error: It is closed, or holds what this does not know how to clear.
+    """
+    context = page.context
+    for other in context.pages:
+        if other is not page:
+            other.close()
+    page.unroute_all(behavior="ignoreErrors")
+    context.unroute_all(behavior="ignoreErrors")
+    page.route(f"**{_QUIET}", _empty)
+    page.goto(url + _QUIET)  # what the page waited for ends
+    page.unroute_all()
+    page.emulate_media(media="null", color_scheme="null", reduced_motion="null", forced_colors="null")
+    if any(page.evaluate(_CLEAR)):
+        raise BrowserError("The page keeps things where nobody looked.")
+    page.mouse.move(-1, -1)  # out of it; it would point at something of the next page
+    page.set_extra_http_headers({})
+    context.set_offline(False)
+    context.clear_permissions()
+    context.clear_cookies()
+
+
+def _empty(route: Route) -> None:
+    route.fulfill(body="<title>.</title>", content_type="text/html", headers=_ISOLATED)
