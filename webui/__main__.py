@@ -13,8 +13,6 @@ from core.errors import ParlourError, UnknownNameError
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
 from webui.commands.command_line import Parser, sentence, words_for
-from webui.server import bind
-from webui.serving import serve
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error = UnknownNameError("command", words[0], COMMANDS)
         _parser().exit(2, f"parlour: {sentence(error, words_for(None))}\n")
     given = vars(_parser().parse_args(words))
+    from webui.server import bind  # a command needs no server, and does not wait for one to be imported
+    from webui.serving import serve
+
     try:
         settings = Settings.load(**given)
         if settings.log_calls:

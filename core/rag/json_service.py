@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, cast
 
-import httpx
-
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
 
 if TYPE_CHECKING:
@@ -35,6 +33,8 @@ class JsonService:
                 f"The key of the {what} has a letter that no key can have.",
                 hint="Copy it again from where it was made.",
             )
+        import httpx
+
         self._what = what
         self._url = url
         self._client = httpx.Client(timeout=seconds, headers={"authorization": f"Bearer {key}"} if key else {})
@@ -47,6 +47,8 @@ class JsonService:
             ModelRefusedError: It refused the key or the question.
             ModelMisbehavedError: Its answer is none.
         """
+        import httpx
+
         try:
             # A letter that is only half there, as text cut in the middle may have it, has no bytes.
             data = json.dumps(body, ensure_ascii=False, allow_nan=False).encode("utf-8", errors="replace")

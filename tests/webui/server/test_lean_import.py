@@ -1,4 +1,4 @@
-"""What Gradio's import is spared."""
+"""What Gradio's import is spared, and what commands do not wait for."""
 
 from __future__ import annotations
 
@@ -25,6 +25,12 @@ print(component_meta.create_or_modify_pyi.__module__, sys.meta_path == before, g
 def test_gradio_is_imported_without_writing_stubs_and_nothing_else_is_changed() -> None:
     done = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("webui.gradio_patches True True <function")
+
+
+def test_a_command_imports_no_server_no_page_and_no_client_of_services() -> None:
+    program = "import sys, webui.__main__, webui.commands.agent_files; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {"core.agents.base", "uvicorn", "gradio", "httpx"} & set(done.stdout.split()) == {"core.agents.base"}
 
 
 def test_no_call_of_the_page_brings_along_what_draws(shared: AppProcess) -> None:
