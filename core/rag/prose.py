@@ -129,12 +129,12 @@ class Markup:
         """Read a part of a line; the same with spaces for the letters of code and formulas."""
         read, at = "", 0
         while at < len(text):
-            found = None if self._fence else _SIGN.search(text, at)
-            end = found.start() if found else len(text)
-            if end == at or not self._is_steady(text[at]):
+            if not self._is_steady(text[at]):
                 read += " " if self.is_literal(text[at]) else text[at]
                 at += 1
                 continue
+            found = None if self._fence else _SIGN.search(text, at)  # what is searched is read, so each letter once
+            end = found.start() if found else len(text)
             self._line += text[at:end]
             literal = self._fence or self._code or self._math or self._is_indented_code()
             read += " " * (end - at) if literal else text[at:end]
@@ -143,10 +143,10 @@ class Markup:
         return read
 
     def _is_steady(self, letter: str) -> bool:
-        """Whether this letter and those after it, up to the next sign, are all literal or none of them is."""
+        """Whether this letter is no sign and is literal as are all of those after it, up to the next sign."""
         if self._fence:
             return True
-        if self._ticks or self._dollars or self._last == "\\":
+        if letter in _SIGNS or self._ticks or self._dollars or self._last == "\\":
             return False
         return len(self._line) >= 4 or (self._line[0] if self._line else letter) not in " \t"
 
