@@ -20,6 +20,7 @@ from core.mcp.tools import MCPTool
 from core.messages.transcript import call_message
 from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.runner import ToolRunner
+from tests.texts.measuring import is_in_time
 
 pytestmark = pytest.mark.anyio
 
@@ -57,14 +58,14 @@ async def test_an_answer_of_100_mb_fails_its_call_at_once_and_the_server_stays_u
             await client.call("act")
         with pytest.raises(ServerMisbehavedError, match="larger than 16 MB"):
             await client.call("act")
-        assert time.process_time() - before < 3
+        assert is_in_time(time.process_time() - before, 3)
 
 
 async def test_an_answer_of_8_mb_costs_little(hostile: Callable[..., dict[str, Any]]):
     async with MCPClient("x", hostile("large")) as client:
         before = time.process_time()
         assert len((await client.call("act")).text) == 8 * 1024 * 1024
-        assert time.process_time() - before < 1
+        assert is_in_time(time.process_time() - before, 1)
 
 
 async def test_a_server_that_never_answers_costs_its_own_calls_alone(hostile: Callable[..., dict[str, Any]]):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.mcp.journal import Journal, many_lines, one_line
 from core.mcp.session import Backoff
 from core.mcp.stdio import Lines, Meter, TooLong
+from tests.texts.measuring import is_in_time
 
 
 @given(st.lists(st.binary(max_size=40), max_size=20), st.integers(1, 30))
@@ -32,7 +33,7 @@ def test_a_long_line_in_small_pieces_takes_time_that_grows_with_it_alone():
     (line,) = lines.feed(b"\n")
     assert isinstance(line, bytes)
     assert len(line) == 32 * 1024 * 1024
-    assert time.process_time() - before < 1
+    assert is_in_time(time.process_time() - before, 1)
 
 
 def test_a_meter_lets_a_heap_through_and_then_so_many_a_second():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from core.rag.attribution import Support
 from core.rag.citations import CitingStream, borne_by, cited_numbers, numbered, sentence_of
 from core.rag.document import Passage
+from tests.texts.measuring import is_in_time
 
 PASSAGES = (
     Passage("The warranty period is 24 months from the date of purchase. Keep the receipt.", 3, "manual.pdf", "a", 3),
@@ -264,7 +265,7 @@ def test_a_long_answer_takes_little_time() -> None:
 
     start = time.process_time()
     cited(*(["The battery lasts ten hours and charges in ninety minutes. "] * 2000))
-    assert time.process_time() - start < 3
+    assert is_in_time(time.process_time() - start, 3)
 
 
 def test_passages_are_numbered_with_name_and_page() -> None:
