@@ -219,10 +219,10 @@ WORKBOOKS: dict[str, Callable[[], bytes]] = {
 
 
 def archive(size: int = 0) -> bytes:
-    """A zip of at least this many bytes: what is inside an encrypted package."""
+    """A zip of at least this many bytes, the same each time: what is inside an encrypted package."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as package:
-        package.writestr("a", random.Random(size).randbytes(size))
+        package.writestr(zipfile.ZipInfo("a"), random.Random(size).randbytes(size))
     return out.getvalue()
 
 
