@@ -18,7 +18,7 @@ define SET_UP
 	"$$python" set_up.py $(1)
 endef
 
-.PHONY: help run test test-fast test-all bench docs format lock clean
+.PHONY: help run test test-fast test-all mutants bench docs format lock clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed -E 's/:.*## /\t/' | awk -F'\t' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -39,6 +39,10 @@ test-fast: ## In about a minute: lint, and types and unit tests of what changed
 test-all: ## The same, and the slow tests: larger weights, torch, a real MCP server
 	$(call SET_UP,test-all)
 	@$(VENV)/python .ci/gate.py --all
+
+mutants: ## Break the code in sixty places, one at a time, and see that tests notice
+	$(call SET_UP,test)
+	@$(VENV)/python .ci/mutants.py $(ARGS)
 
 bench: ## Measure against named peers in the same run
 	$(call SET_UP,test)
