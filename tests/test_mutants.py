@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -84,3 +85,28 @@ def test_a_fault_is_noticed_where_a_test_fails_or_never_ends(
     status: int | None, said: str, noticed: bool, by: str, mutants: ModuleType
 ) -> None:
     assert mutants.verdict(status, said) == (noticed, by)
+
+
+def test_faults_are_made_in_a_copy_and_told_by_what_the_tests_say(
+    mutants: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "added.py").write_text(SUM, "utf-8")
+    (tmp_path / "test_added.py").write_text(TEST, "utf-8")
+    for command in (["init", "-q"], ["add", "."]):
+        subprocess.run(["git", *command], cwd=tmp_path, check=True)
+    faults = [
+        mutants.Mutant("the largest", "added.py", "sum(numbers)", "max(numbers)", ("test_added.py",)),
+        mutants.Mutant(
+            "none is 0",
+            "added.py",
+            "sum(numbers)",
+            "sum(numbers or [9])",
+            ("test_added.py::test_a_sum_is_that_of_all",),
+        ),
+    ]
+    assert mutants.run(tmp_path, faults) == 1
+    said = capsys.readouterr().out
+    assert "the largest: killed by test_added.py::test_a_sum_is_that_of_all" in said
+    assert "none is 0: SURVIVED" in said
+    assert "2 faults, 1 survived" in said
+    assert (tmp_path / "added.py").read_text("utf-8") == SUM

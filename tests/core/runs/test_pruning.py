@@ -26,7 +26,7 @@ from core.runs.log import Checked, RunEvent, TurnsSummarised, Within
 from core.runs.manager import Runs
 from core.runs.reply import Reply
 from core.runs.rows import KEPT_KINDS
-from core.storage.base import RunRecord
+from core.storage.base import EventRow, RunRecord
 
 pytestmark = pytest.mark.anyio
 
@@ -127,8 +127,10 @@ async def test_what_is_young_or_still_being_written_keeps_its_log(talk: Any, spe
     assert await talk.store.prune(time.time() - 86_400, KEPT_KINDS) == 0
     assert await rows(talk, run.id) == before
     live, _ = await talk.store.create("alice", talk.id, user=None, parent_id=None)
+    await talk.store.append(live.id, [EventRow(1, 0.0, "text_delta", {"text": "Well,"})], epoch=live.epoch)
     await ended_long_ago(talk, 100)
-    await talk.store.prune(time.time(), KEPT_KINDS)
+    assert await talk.store.prune(time.time(), KEPT_KINDS) == 1  # the other one
+    assert await rows(talk, live.id) == ["text_delta"]
     assert (await talk.store.get("alice", live.id)).status == "running"
 
 

@@ -115,9 +115,10 @@ async def test_edited_arguments_run_in_place_of_the_model_s_and_the_model_learns
 
 async def test_edited_arguments_that_do_not_fit_are_not_run():
     tool = Fake(writes=True)
-    message = result_of(await run(Guard(Policy(), answering(Decision(allowed=True, arguments={"n": "x"}))[1]), tool))
+    events = await run(Guard(Policy(), answering(Decision(allowed=True, arguments={"n": "x"}))[1]), tool)
     assert not tool.ran
-    assert (message.extra or {})["failed"] == "bad_arguments"
+    assert (result_of(events).extra or {})["failed"] == "bad_arguments"
+    assert not any(isinstance(event, ToolStarted) for event in events)
 
 
 async def test_an_asker_that_raises_ends_the_reply_and_the_program_learns_why():
@@ -177,6 +178,13 @@ def test_deny_beats_ask_beats_allow_beats_the_mode():
     assert Policy("always").verdict(tool, {}, nothing) == "always"
     assert Policy("never").verdict(Fake(writes=True, runs_code=True), {}, nothing) == "run"
     assert Policy().verdict(Fake(writes=True, runs_code=True), {}, nothing) == "runs_code"
+
+
+def test_what_a_rule_denies_or_asks_about_is_meant_whatever_the_case_of_its_letters():
+    tool = Fake("Files_Delete")
+    assert Policy("never", deny=("files_*",)).verdict(tool, {}, Seen()) == "refuse"
+    assert Policy("never", ask=("FILES_*",)).verdict(tool, {}, Seen()) == "rule"
+    assert Policy("always", allow=("files_*",)).verdict(tool, {}, Seen()) == "always"
 
 
 def test_one_name_as_a_pattern_matches_that_name_alone():

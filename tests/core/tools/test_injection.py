@@ -202,6 +202,9 @@ async def test_p4_a_server_s_word_grants_nothing_unless_the_user_trusts_it():
     writes = Act("time-set", full_name="mcp:time:set", writes=True, trusted=True)
     await called(writes, "{}", [QUESTION], Guard(Policy()))
     assert writes.done == 0
+    unknown = Act("time-now", full_name="mcp:time:now", writes=False, trusted=False)
+    await called(unknown, "{}", [QUESTION], Guard(Policy()))
+    assert unknown.done == 0
 
 
 async def test_p4_a_destructive_call_is_asked_as_such_whatever_else_there_is_to_ask():

@@ -146,6 +146,12 @@ async def test_a_body_that_is_too_long_is_refused(people: dict[str, httpx.AsyncC
     body = {"session_hash": "hers", "data": ["x" * 9_000_000]}
     assert (await people["alice"].post("/gradio_api/queue/join", json=body)).status_code == 413
 
+    async def in_pieces() -> AsyncIterator[bytes]:
+        for _ in range(9):
+            yield b" " * 1_000_000
+
+    assert (await people["alice"].post("/gradio_api/queue/join", content=in_pieces())).status_code == 413
+
 
 async def test_an_upload_is_shown_to_who_sent_it_alone(people: dict[str, httpx.AsyncClient], uploads: Uploads) -> None:
     async def body() -> AsyncIterator[bytes]:

@@ -335,19 +335,32 @@ async def test_a_service_that_answers_at_all_is_not_down(error):
     assert below.attempts == 1
 
 
+class One(Breakers):
+    """The same breaker for everybody: its service has rested, and may be tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        clock = Clock()
+        self.opened = Breaker(clock)
+        for _ in range(FAILURES):
+            self.opened.failed()
+        clock.now += REST_SECONDS
+
+    def of(self, key) -> Breaker:
+        return self.opened
+
+
 async def test_a_service_that_is_back_is_asked_as_before():
-    clock = Clock()
-    opened = Breaker(clock)
-    for _ in range(FAILURES):
-        opened.failed()
-    clock.now += REST_SECONDS
-
-    class One(Breakers):
-        def of(self, key) -> Breaker:
-            return opened
-
     below, known = Flaky(), One()
     await ask(below, known=known)
+    await ask(below, known=known)
+    assert below.attempts == 2
+
+
+async def test_a_try_that_was_left_before_the_first_word_lets_another_one_try():
+    below, known = Flaky(), One()
+    async with aclosing(retry(Served(), known=known)(ChatRequest(QUESTION), below)) as events:
+        assert await anext(events) == MessageStarted()
     await ask(below, known=known)
     assert below.attempts == 2
 

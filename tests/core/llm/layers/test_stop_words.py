@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.errors import ModelMisbehavedError
@@ -40,6 +40,7 @@ def test_it_can_be_turned_off() -> None:
 
 
 @given(st.text(alphabet="abX:", max_size=40), st.lists(st.integers(0, 40), max_size=6))
+@example("a XX b ab: c", [])
 def test_any_split_gives_the_same_text(text: str, cuts: list[int]) -> None:
     words = ["ab:", "XX"]
     places = sorted({0, *(min(cut, len(text)) for cut in cuts), len(text)})

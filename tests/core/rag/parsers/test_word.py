@@ -50,12 +50,20 @@ def test_text_in_a_content_control_is_read_and_deleted_text_is_not(tmp_path: Pat
         1,
         parse_xml(
             f"<w:sdt {namespace}><w:sdtContent><w:p><w:r><w:t>In a form.</w:t></w:r>"
-            "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del></w:p></w:sdtContent></w:sdt>"
+            "<w:del><w:r><w:delText>gone</w:delText></w:r></w:del>"
+            "<w:moveFrom><w:r><w:t>Now elsewhere.</w:t></w:r></w:moveFrom></w:p></w:sdtContent></w:sdt>"
+        ),
+    )
+    body.insert(
+        2,
+        parse_xml(
+            f"<w:tbl {namespace}><w:tr><w:tc><w:p><w:r><w:t>Name</w:t></w:r></w:p></w:tc><w:sdt><w:sdtContent><w:tc>"
+            "<w:p><w:r><w:t>Ann</w:t></w:r></w:p></w:tc></w:sdtContent></w:sdt></w:tr></w:tbl>"
         ),
     )
     path = tmp_path / "form.docx"
     document.save(str(path))
-    assert [block.text for block in blocks(path)] == ["First.", "In a form."]
+    assert [block.text for block in blocks(path)] == ["First.", "In a form.", "Name | Ann"]
 
 
 def test_another_archive_with_the_name_of_a_word_document_says_so(tmp_path: Path) -> None:
@@ -77,12 +85,14 @@ def test_a_truncated_archive_is_broken(tmp_path: Path) -> None:
         blocks(path)
 
 
-@pytest.mark.parametrize("kind", ["bytes", "entries"])
+@pytest.mark.parametrize("kind", ["bytes", "ratio", "entries"])
 def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "bomb.docx"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         if kind == "bytes":
             archive.writestr("word/document.xml", b" " * 120_000_000)
+        elif kind == "ratio":
+            archive.writestr("word/media/picture.bmp", b" " * 30_000_000)
         else:
             for number in range(2_100):
                 archive.writestr(f"word/{number}.xml", b"")
