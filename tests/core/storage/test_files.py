@@ -161,6 +161,16 @@ async def test_uploads_that_were_never_sent_go_after_a_while(database: Database,
     assert not store.path_of(unsent).exists()
 
 
+async def test_a_message_that_names_the_file_of_somebody_else_does_not_keep_it(
+    database: Database, tmp_path: Path
+) -> None:
+    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
+    theirs = await store.put("bob", "a.txt", b"a")
+    talk = await talks.create("alice")
+    await talks.add_message("alice", talk.id, "user", [Message("user", [ContentItem(file=theirs.address)])], None)
+    assert await store.delete_unused(time.time() + 1) == 1
+
+
 @pytest.mark.parametrize("at", ["copying", "noting"])
 async def test_a_file_whose_sender_left_is_not_left_behind(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str

@@ -210,6 +210,7 @@ async def test_every_script_of_the_page_carries_the_nonce_of_its_policy(people: 
     assert nonce not in two.text
     assert "unsafe-eval" not in policy
     assert "default-src 'none'" in policy
+    assert "base-uri 'self'; form-action 'self'; frame-ancestors 'self'" in policy
 
 
 async def test_every_answer_has_the_safe_headers(people: dict[str, httpx.AsyncClient]) -> None:
