@@ -14,7 +14,7 @@ from urllib.parse import quote
 from core.errors import NotFoundError
 from core.export.markdown import MarkdownWriter
 from core.export.redaction import KnownSecrets, Redaction
-from core.export.schema import ConversationExport, ExportedConversation, ExportedDocument, ExportedFile, ExportHead
+from core.export.schema import ExportedConversation, ExportedDocument, ExportedFile, ExportHead
 from core.export.turns import moment, turn_of
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
@@ -175,11 +175,6 @@ def _as_it_stands(turn: WholeTurn) -> WholeTurn:
         return turn
     run, message = replace(turn.run, status="interrupted"), replace(turn.message, status="interrupted")
     return replace(turn, run=run, message=message)
-
-
-def read_back(pieces: Iterable[str]) -> ConversationExport:
-    """The pieces of a `json` export as one object, for who has no use for a file."""
-    return ConversationExport.model_validate_json("".join(pieces))
 
 
 def _lines(values: Sequence[BaseModel]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 from mcp import MCPError
@@ -121,11 +120,6 @@ def _data_uri(media_type: str, data: str) -> str | None:
 
 def _unreadable(what: str) -> str:
     return f"(a {what} that cannot be read)"
-
-
-def as_data_uri(raw: bytes, media_type: str) -> str:
-    """Bytes as an address that holds them."""
-    return f"data:{media_type};base64,{b64encode(raw).decode('ascii')}"
 
 
 _MOST_PAGES = 50  # of a list: a server that never ends its list is cut off

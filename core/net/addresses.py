@@ -1,6 +1,7 @@
 """Which addresses may be called: those of the open internet; those of the owner's own network only where that is said.
 
-Names are looked up here, and every address of a name must be allowed.
+Names are looked up here, and every address of a name must be allowed. The ports at which this process serves people are
+never called.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the reader decides about a call, and a call that is made again with other arguments."""
+"""What the reader decides about a call, all of a call for its owner, and a call made again with other arguments."""
 
 from __future__ import annotations
 

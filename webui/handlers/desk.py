@@ -1,4 +1,4 @@
-"""What handlers work with."""
+"""What handlers are given, and what turns their failures into one sentence on the page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steering how documents are read: by the bus, and a route of its own for a password, which stands nowhere else."""
+"""Documents and named libraries: steering how they are read, and the routes of the dialog about libraries."""
 
 from __future__ import annotations
 

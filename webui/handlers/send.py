@@ -1,4 +1,4 @@
-"""A question on its way in: checked, its files moved into the store, and handed to the engine."""
+"""A question on its way in: its files checked before and after they are sent, pages that it names, and the engine."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ absence of these headers. Their presence does say that a request was relayed.
 from __future__ import annotations
 
 from ipaddress import IPv6Address, IPv6Network, ip_address, ip_network
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-Relayed: TypeAlias = Literal["no", "trusted", "unknown"]
 """In `scope["relayed"]`: whether a proxy passed the request on, and whether the settings name it."""
 
 _FORWARDED = frozenset(

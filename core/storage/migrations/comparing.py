@@ -34,14 +34,6 @@ def tables_of(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     return {name: columns for name, columns in found.items() if name not in _NOT_COMPARED}
 
 
-def row_counts(connection: sqlite3.Connection) -> dict[str, int]:
-    """How many rows each table has. Raises sqlite3.Error."""
-    return {
-        name: int(connection.execute(f'SELECT count(*) FROM "{name}"').fetchone()[0])  # noqa: S608 - from the schema
-        for name in tables_of(connection)
-    }
-
-
 def prints_of(connection: sqlite3.Connection, tables: Mapping[str, Sequence[str]]) -> dict[str, TablePrint]:
     """A print of these columns of each of these tables. Raises sqlite3.Error."""
     return {name: _print_of(connection, name, columns) for name, columns in tables.items()}

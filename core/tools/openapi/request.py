@@ -162,7 +162,6 @@ def _joined(value: Any) -> str:
 _LIMITS: Final = FetchLimits(size=16 * 1024 * 1024, seconds=55.0)
 _ELSEWHERE: Final = Reach()  # where a service sends on to: the open internet, whatever is agreed for itself
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_OURS_ALONE: Final = frozenset({"authorization", "cookie", "proxy-authorization"})
 _TEXTS: Final = ("text/", "application/json", "application/xml", "application/yaml", "application/javascript")
 _PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 _ANYTHING: Final = frozenset({"application/octet-stream", "binary/octet-stream"})
