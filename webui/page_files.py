@@ -123,6 +123,10 @@ _PROGRESS = re.compile(r"statustracker-[\w-]{8}\.js")
 _EACH_FRAME = re.compile(
     rb"(function (\w+)\(\)\{\w+\(\(\)=>\{\w+\(\w+,\(performance\.now\(\)-\w+\(\w+\)\)/1e3\),)(\w+&&\2\(\)\}\)\})"
 )
+_ENTRY = re.compile(r"index-[\w-]{8}\.js")
+_BY_SIGHT = re.compile(
+    rb"typeof window<`u`&&typeof document<`u`&&document\.visibilityState!==`hidden`\?setTimeout\((\w+),0,(\w+)\):\1\(\2\)"
+)
 _IS_PENDING = re.compile(rb"(\w+\.status===`pending`)\?\w+\(\):")
 
 
@@ -135,7 +139,19 @@ def front_end_file(name: str) -> bytes:
     body = (FRONT_END / name).read_bytes()
     if _STREAMED_VIDEO.fullmatch(name):
         return _without_player(body)
+    if _ENTRY.fullmatch(name):
+        return _in_order(body)
     return _counting_while_pending(body) if _PROGRESS.fullmatch(name) else body
+
+
+def _in_order(body: bytes) -> bytes:
+    """Each message of the server is handled as it comes.
+
+    Gradio's client lets a timer handle it while the tab is in sight, and handles it at once in a hidden one. When a
+    tab is hidden in the middle of a reply, a message so overtakes those before it; each is a change of the one
+    before, so none can be applied any more, and the tab is not painted until somebody does something in it.
+    """
+    return _BY_SIGHT.sub(rb"\1(\2)", body)
 
 
 def _without_player(body: bytes) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Error, Page, Route, expect
 
 from tests.e2e.app_process import AppProcess
-from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state
+from tests.e2e.chat_steps import ask, ask_and_wait, button, chat, composer, wait_for_state, words_of
 from tests.e2e.test_restart import GONE
 
 AWAY = {
@@ -88,6 +88,29 @@ def test_a_file_that_breaks_off_on_its_way_leaves_no_chip_and_the_question_waits
     composer(page).press("Enter")
     expect(chat(page)).to_contain_text("The wren sings.")
     wait_for_state(page, "idle")
+
+
+_HIDDEN_AND_SHOWN = """() => {
+    let looks = 0;
+    Object.defineProperty(document, 'visibilityState', { get: () => looks++ % 2 ? 'hidden' : 'visible' });
+    // While the page is busy, several messages come together.
+    setInterval(() => { const began = performance.now(); while (performance.now() - began < 300); }, 400);
+    window.outOfOrder = [];
+    const chat = document.querySelector('#chat');
+    new MutationObserver(() => {
+        const seen = chat.innerText.match(/word\\d+ /g) ?? [];
+        if (!seen.every((word, index) => word === `word${index + 1} `)) window.outOfOrder.push(seen.join(''));
+    }).observe(chat, { subtree: true, childList: true, characterData: true });
+}"""
+
+
+def test_a_reply_grows_word_by_word_while_its_tab_is_hidden_and_shown_again(page: Page) -> None:
+    page.evaluate(_HIDDEN_AND_SHOWN)
+    ask(page, "count slowly while nobody looks")
+    wait_for_state(page, "running")
+    wait_for_state(page, "idle")
+    assert words_of(page) == [f"word{number}" for number in range(1, 201)]
+    assert not page.evaluate("window.outOfOrder")
 
 
 def test_enter_during_a_reply_keeps_the_text_and_says_so(page: Page) -> None:

@@ -71,6 +71,14 @@ def test_gradios_modules_come_packed_and_for_good(client: TestClient) -> None:
     assert body == (FRONT_END / font).read_bytes()
 
 
+def test_gradios_client_handles_each_message_as_it_comes_whether_the_tab_is_seen_or_not() -> None:
+    before = [path for path in FRONT_END.glob("index-*.js") if b"visibilityState" in path.read_bytes()]
+    assert len(before) == 1
+    after = front_end_file(before[0].name)
+    assert b"visibilityState" not in after
+    assert 0 < len(before[0].read_bytes()) - len(after) < 200
+
+
 def test_the_player_of_streamed_video_is_replaced_by_one_of_the_same_names_that_plays_nothing() -> None:
     (player,) = FRONT_END.glob("hls-*.js")
     names = set(re.findall(r"\w+ as (\w+)", player.read_text("utf-8")[-200:]))
