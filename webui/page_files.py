@@ -125,7 +125,8 @@ _EACH_FRAME = re.compile(
 )
 _ENTRY = re.compile(r"index-[\w-]{8}\.js")
 _BY_SIGHT = re.compile(
-    rb"typeof window<`u`&&typeof document<`u`&&document\.visibilityState!==`hidden`\?setTimeout\((\w+),0,(\w+)\):\1\(\2\)"
+    rb"typeof window<`u`&&typeof document<`u`&&document\.visibilityState!==`hidden`"
+    rb"\?setTimeout\((\w+),0,(\w+)\):\1\(\2\)"
 )
 _IS_PENDING = re.compile(rb"(\w+\.status===`pending`)\?\w+\(\):")
 
