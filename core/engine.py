@@ -10,7 +10,6 @@ from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
-from core import descriptors, disk
 from core.limits import Slots
 from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
@@ -18,6 +17,7 @@ from core.models.own_models import Chosen, OwnModels
 from core.outward import Outward
 from core.readiness import Readiness
 from core.reading.intake import Intake
+from core.resources import descriptors_check, disk_check
 from core.runs.claim_check import Checking
 from core.runs.history_summary import Remembering
 from core.runs.manager import Runs
@@ -79,8 +79,8 @@ class Engine:
         self.settings = settings
         self.program = program
         self.readiness = Readiness(changed=partial(self._changed, None, None))
-        self.readiness.checks["descriptors"] = descriptors.told
-        self.readiness.checks["disk"] = partial(disk.told, self.settings.home)
+        self.readiness.checks["descriptors"] = descriptors_check
+        self.readiness.checks["disk"] = partial(disk_check, self.settings.home)
         self._callbacks: list[Callable[[str | None, str | None], None]] = []
         model = model if program is None else program.model
         self._loader = ModelLoader((lambda: model) if model is not None else self._make_model, self.readiness)

@@ -10,10 +10,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
-from core.descriptors import raise_limit
 from core.errors import ParlourError
 from core.limits import TokenBuckets
 from core.net.addresses import serving
+from core.resources import raise_descriptor_limit
 from core.runs.lease import standing, this_worker
 from webui.app import open_house
 from webui.auth import Hosts, Owners, PageToken
@@ -61,7 +61,7 @@ def serve(
     Raises:
         ParlourError: It cannot be opened.
     """
-    raise_limit()
+    raise_descriptor_limit()
     port, address = sock.getsockname()[1], address_of(settings.host, sock)
     token = settings.page_token()
     terminal = Terminal(f"{address}/?{urlencode({'token': token})}" if token else address)

@@ -1,25 +1,31 @@
-"""File descriptors: as many as the system allows, counted, and told before they run out."""
+"""File descriptors and room on the disk: counted, and told before they run out."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from core import descriptors
+from core import resources
+from core.engine import Engine
 from core.readiness import Readiness
+from core.settings import Settings
+from core.testing.scripted_model import ScriptedModel
 
 _RUNS_OUT = """
 import json, os, resource, sys
-from core import descriptors
+from core import resources
 from core.readiness import Readiness
 
 _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
 resource.setrlimit(resource.RLIMIT_NOFILE, (64, hard))
 readiness = Readiness()
-readiness.checks["descriptors"] = descriptors.told
+readiness.checks["descriptors"] = resources.descriptors_check
 readiness.mark("database", "ready")
 readiness.mark("page", "ready")
 said = [readiness.as_dict()]
@@ -33,7 +39,7 @@ said.append(readiness.as_dict())
 for one in held[:20]:
     os.close(one)
 said.append(readiness.as_dict())
-descriptors.raise_limit()
+resources.raise_descriptor_limit()
 said.append(readiness.as_dict())
 print(json.dumps(said))
 """
@@ -41,10 +47,10 @@ print(json.dumps(said))
 
 @pytest.mark.parametrize("open_", [0, 60_000], ids=["idle", "busy"])
 def test_ready_means_that_enough_are_left(open_: int) -> None:
-    assert descriptors.Descriptors(open_, 65_536).suffice
-    assert descriptors.Descriptors(900, 1_024).suffice
-    assert not descriptors.Descriptors(1_000, 1_024).suffice
-    assert not descriptors.Descriptors(50, 64).suffice
+    assert resources.Descriptors(open_, 65_536).suffice
+    assert resources.Descriptors(900, 1_024).suffice
+    assert not resources.Descriptors(1_000, 1_024).suffice
+    assert not resources.Descriptors(50, 64).suffice
 
 
 def test_a_check_that_fails_is_told_and_makes_the_house_unready() -> None:
@@ -68,3 +74,15 @@ if sys.platform != "win32":  # which has no such limit
         assert (full["ready"], full["descriptors"]["limit"]) == (False, 64)
         assert freed["ready"]
         assert raised["descriptors"]["limit"] > 64
+
+
+def test_a_disk_with_room_is_ready_and_a_full_one_is_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert resources.disk_check(tmp_path)["ready"] is True
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=1_000_000))
+    assert resources.disk_check(tmp_path) == {"ready": False, "free": 1_000_000}
+    engine = Engine(Settings.load(home=tmp_path), model=ScriptedModel("x"))
+    assert engine.readiness.as_dict()["disk"]["ready"] is False
+
+
+def test_a_disk_that_is_gone_is_not_ready(tmp_path: Path) -> None:
+    assert resources.disk_check(tmp_path / "unplugged")["ready"] is False

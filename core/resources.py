@@ -1,17 +1,24 @@
-"""File descriptors of this process: as many as the system allows, and how many of them are left."""
+"""What a server may run out of: file descriptors, and room on the disk of the data folder."""
 
 from __future__ import annotations
 
 import errno
+import shutil
 import sys
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psutil
 
-_MOST = 65_536  # more is never needed, and programs that close every number they might have would take seconds
-_LEAST_FREE = 16  # below it a page, a database and a reply cannot be opened together
-_FREE = 0.05  # of the limit
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MOST_DESCRIPTORS = (
+    65_536  # more is never needed, and programs that close every number they might have would take seconds
+)
+_LEAST_DESCRIPTORS = 16  # below it a page, a database and a reply cannot be opened together
+_FREE_SHARE = 0.05  # of the limit
+_LEAST_ROOM = 16 * 1024 * 1024  # bytes; below it neither a reply nor an uploaded file can be counted on to be kept
 _GONE = frozenset({errno.EMFILE, errno.ENFILE})
 
 
@@ -30,10 +37,10 @@ class Descriptors:
     @property
     def suffice(self) -> bool:
         """Whether enough are left to serve people."""
-        return self.limit - self.open >= max(_LEAST_FREE, _FREE * self.limit)
+        return self.limit - self.open >= max(_LEAST_DESCRIPTORS, _FREE_SHARE * self.limit)
 
 
-def raise_limit() -> None:
+def raise_descriptor_limit() -> None:
     """Let this process have as many as the system allows, where it has such a limit.
 
     A desktop allows 1,024 by default, and every open page and every document index needs some. A system that refuses
@@ -44,7 +51,7 @@ def raise_limit() -> None:
     import resource
 
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _MOST if hard == resource.RLIM_INFINITY else min(hard, _MOST)
+    wanted = _MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MOST_DESCRIPTORS)
     if soft != resource.RLIM_INFINITY and soft < wanted:
         try:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
@@ -52,7 +59,7 @@ def raise_limit() -> None:
             return
 
 
-def counted() -> Descriptors | None:
+def count_descriptors() -> Descriptors | None:
     """How many are in use now; `None` where the system has no such limit, or does not say."""
     if sys.platform == "win32":
         return None
@@ -69,7 +76,19 @@ def counted() -> Descriptors | None:
         return None
 
 
-def told() -> dict[str, Any]:
-    """What `/readyz` says of them; `ready` is false where too few are left."""
-    now = counted()
+def descriptors_check() -> dict[str, Any]:
+    """What `/readyz` says of file descriptors; `ready` is false where too few are left."""
+    now = count_descriptors()
     return {"ready": True} if now is None else {"ready": now.suffice, "open": now.open, "limit": now.limit}
+
+
+def disk_check(home: Path) -> dict[str, Any]:
+    """What `/readyz` says of the disk: whether there is room, and how many bytes are free.
+
+    `free` is `None` where the system does not say.
+    """
+    try:
+        free = shutil.disk_usage(home).free
+    except OSError:
+        return {"ready": home.is_dir(), "free": None}
+    return {"ready": free >= _LEAST_ROOM, "free": free}
