@@ -13,9 +13,8 @@ import psutil
 if TYPE_CHECKING:
     from pathlib import Path
 
-_MOST_DESCRIPTORS = (
-    65_536  # more is never needed, and programs that close every number they might have would take seconds
-)
+# More is never needed, and programs that close every number they might have would take seconds.
+_MOST_DESCRIPTORS = 65_536
 _LEAST_DESCRIPTORS = 16  # below it a page, a database and a reply cannot be opened together
 _FREE_SHARE = 0.05  # of the limit
 _LEAST_ROOM = 16 * 1024 * 1024  # bytes; below it neither a reply nor an uploaded file can be counted on to be kept
