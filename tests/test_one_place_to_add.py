@@ -1,0 +1,202 @@
+"""A new tool, model, agent, parser, calling template or search service is one new file and one line of a catalog.
+
+One of each is added to a copy of the source in just this way; then the contract tests run on it by themselves.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+class Addition(NamedTuple):
+    """One line of a catalog, which goes below the line that holds `after`, and one file."""
+
+    catalog: str
+    after: str
+    line: str
+    file: str
+    text: str
+
+
+TOOL = Addition(
+    "core/tools/catalog.py",
+    '"calculator": Entry(',
+    '        "shout": Entry("core.tools.builtin.shout:Shout"),',
+    "core/tools/builtin/shout.py",
+    '''
+from core.tools.base import BaseTool
+
+
+class Shout(BaseTool):
+    """Says it louder."""
+
+    name = "shout"
+    description = "Repeats a text in capital letters."
+    parameters = {
+        "type": "object",
+        "properties": {"text": {"type": "string", "description": "What to repeat."}},
+        "required": ["text"],
+    }
+    labels = {"en": "Shouting", "zh": "大声说"}
+    wishes = {"en": "say it louder", "zh": "大声说出来"}
+
+    def call(self, params, **kwargs):
+        return self._verify_json_format_args(params)["text"].upper()
+''',
+)
+MODEL = Addition(
+    "core/llm/catalog.py",
+    '"openai": Entry(',
+    '        "echo": Entry("core.llm.backends.echo:EchoModel"),',
+    "core/llm/backends/echo.py",
+    '''
+from core.llm.base import BaseChatModel
+from core.messages.events import MessageFinished, MessageStarted, TextDelta
+
+
+class EchoModel(BaseChatModel):
+    """Repeats the question."""
+
+    model_type = "echo"
+    default_model = "echo"
+    in_process = True
+
+    async def _stream(self, request):
+        yield MessageStarted()
+        for word in request.messages[-1].get_text_content().split():
+            yield TextDelta(f"{word} ")
+        yield MessageFinished("stop")
+''',
+)
+AGENT = Addition(
+    "core/agents/catalog.py",
+    '"BasicAgent": Entry(',
+    '        "PlainSpeaker": Entry("core.agents.plain_speaker:PlainSpeaker"),',
+    "core/agents/plain_speaker.py",
+    '''
+from core.agents.basic import BasicAgent
+
+
+class PlainSpeaker(BasicAgent):
+    """Passes on what its model says."""
+''',
+)
+PARSER = Addition(
+    "core/rag/parsers/catalog.py",
+    '"data_text": Entry(',
+    '    "lamp": Entry("core.rag.parsers.lamp:LampParser"),',
+    "core/rag/parsers/lamp.py",
+    '''
+from core.rag.document import About, Block
+from core.rag.parsers.base import PLAIN, ending
+
+
+class LampParser:
+    """Reads a letter in each pair of bytes."""
+
+    def accepts(self, name, head):
+        return "text/x-lamp" if ending(name) == ".lamp" else ""
+
+    def parse(self, path, name, wishes=PLAIN):
+        yield About(title=name)
+        yield Block("paragraph", path.read_text()[::2])
+''',
+)
+TEMPLATE = Addition(
+    "core/llm/calling/catalog.py",
+    '"qwen": Entry(',
+    '    "loud": Entry("core.llm.calling.loud:LoudTemplate"),',
+    "core/llm/calling/loud.py",
+    '''
+from core.llm.calling.nous import NousTemplate
+
+
+class LoudTemplate(NousTemplate):
+    """As the one that it follows."""
+''',
+)
+SEARCH_SERVICE = Addition(
+    "core/tools/web/catalog.py",
+    '"serper": Entry(',
+    '        "almanac": Entry("core.tools.web.almanac:Almanac"),',
+    "core/tools/web/almanac.py",
+    '''
+from core.tools.web.base import SearchService
+
+
+class Almanac(SearchService):
+    """Knows nothing yet."""
+''',
+)
+ADDITIONS = (TOOL, MODEL, AGENT, PARSER, TEMPLATE, SEARCH_SERVICE)
+
+_USED = """
+from pathlib import Path
+
+from core import Assistant
+from core.llm.calling.catalog import TEMPLATES
+from core.rag.library import Library
+from core.rag.parsers.catalog import parser_for
+from core.tools.web.catalog import SEARCH_SERVICES
+
+page = Path("notes.lamp")
+page.write_text("".join(f"{letter}-" for letter in "The lamp is green."))
+assert parser_for(page.name, page.read_bytes()) == ("lamp", "text/x-lamp")
+with Library.open(Path("library"), {"retrieval_type": "keyword"}) as library:
+    library.add(page)
+    assert [passage.text for passage in library.find("lamp")] == ["The lamp is green."]
+assert TEMPLATES["loud"]().reader is not None
+assert SEARCH_SERVICES["almanac"].__name__ == "Almanac"
+speaker = Assistant(llm={"model_type": "echo"}, function_list=["shout"])
+assert "hello" in speaker.run_nonstream([{"role": "user", "content": "hello"}])[-1]["content"]
+"""
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The source with one of each added."""
+    root = tmp_path_factory.mktemp("house")
+    for folder in ("core", "tests/contract"):
+        shutil.copytree(ROOT / folder, root / folder)
+    for file in ("pyproject.toml", "tests/conftest.py"):
+        shutil.copy2(ROOT / file, root / file)
+    for one in ADDITIONS:
+        catalog = root / one.catalog
+        before = catalog.read_text("utf-8")
+        below = re.compile(rf"^.*{re.escape(one.after)}.*$", re.MULTILINE)
+        after, changes = below.subn(lambda found, line=one.line: f"{found[0]}\n{line}", before)
+        assert changes == 1, one.catalog
+        catalog.write_text(after, "utf-8")
+        new = root / one.file
+        assert not new.exists()
+        new.write_text(one.text, "utf-8")
+    return root
+
+
+def _in(root: Path, *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *arguments], cwd=root, capture_output=True, text=True, encoding="utf-8", check=False
+    )
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    return done.stdout
+
+
+def test_one_file_and_one_line_make_each_of_them_usable(copy: Path) -> None:
+    _in(copy, "-c", _USED)
+
+
+def test_the_contract_tests_run_on_what_was_added_by_themselves(copy: Path) -> None:
+    tested = "shout or echo or PlainSpeaker"
+    files = [f"tests/contract/{name}.py" for name in ("test_tools", "test_models", "test_agents")]
+    said = _in(copy, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", tested, "-rA", *files)
+    ran = re.findall(r"^PASSED \S+\[(\w+)", said, re.MULTILINE)
+    assert min(ran.count(name) for name in ("shout", "echo", "PlainSpeaker")) >= 5
