@@ -123,7 +123,7 @@ async def test_always_answers_for_the_other_calls_of_the_tool_and_for_later_ones
     first, _ = await questions(run, 2)
     asked = await talk.runs.decide("alice", talk.id, first.call_id, YES, always=True)
     assert asked.may_be_always
-    assert await run.wait() == "complete"
+    assert await asyncio.wait_for(run.wait(), 20) == "complete"
     assert sorted(note.written) == ["a", "b", "c"]
     assert calls(run)[2].asked is None
 

@@ -19,7 +19,7 @@ from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.lease import Renewing, this_worker
 from core.runs.manager import Runs
-from core.storage.base import EventRow, RunRecord
+from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
@@ -285,3 +285,13 @@ async def test_looking_for_runs_does_not_read_those_that_are_over(talk: Any) -> 
     query = "EXPLAIN QUERY PLAN SELECT * FROM runs WHERE runs.status = 'running' ORDER BY runs.started_at"
     plan = await talk.database.read(lambda c: str(c.exec_driver_sql(query).all()))
     assert "ix_runs_one_live" in plan
+
+
+async def test_who_takes_a_run_over_has_its_events_as_they_are_numbered_now(talk: Any) -> None:
+    left = await left_elsewhere(talk)
+    rows = [EventRow(at, 0.1, "text_delta", {"text": f"as it was {at}"}) for at in (1, 2, 3)]
+    await talk.store.append(left.id, rows, epoch=left.epoch)
+    taken = await talk.store.take_over(left, Lease(ELSEWHERE, 0.0), "here", [ROW])
+    assert await talk.store.events("alice", left.id) == [ROW]
+    await talk.store.append(left.id, [EventRow(2, 0.2, "text_delta", {"text": "more"})], epoch=taken.epoch)
+    assert [row.payload["text"] for row in await talk.store.events("alice", left.id)] == ["so far", "more"]

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from core.agents.basic import FnCallAgent
 from core.errors import NotFoundError, StorageError
+from core.messages.message import Message
 from core.runs.approvals import Questions
 from core.runs.log import RunLog
+from core.runs.manager import Runs
+from core.runs.resume import Left
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.conversations import Allowances
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
+from core.testing.scripted_model import ScriptedModel
 from core.toolbox.choices import ToolChoices
 from core.tools.approval import Asking, Decision, Policy
 from core.workspace.conversation import Conversation
@@ -33,18 +39,27 @@ async def waiting(run: Run) -> str:
     raise AssertionError(run.reply().blocks)
 
 
+async def held_up(run: Run, tool: str) -> str:
+    """The id of the call of a tool that waits for the user."""
+    async with asyncio.timeout(20):
+        async for _ in run.follow():
+            if found := [call.call_id for call in run.reply().asking if call.name == tool]:
+                return found[0]
+    raise AssertionError(run.reply().blocks)
+
+
 class Rules:
     """A conversation with what its rules are made of alone, and the choices of its owner."""
 
     def __init__(self, talk: Any, owner: str = "alice") -> None:
         self.choices = OwnerSettings(talk.database)
-        services: Any = SimpleNamespace(
+        self.services: Any = SimpleNamespace(
             settings=Settings(),
             toolbox=SimpleNamespace(choices=ToolChoices(self.choices, Sealer("secret"))),
             allowances=Allowances(talk.database),
             runs=talk.runs,
         )
-        self.talk = Conversation(services, owner, talk.id)
+        self.talk = Conversation(self.services, owner, talk.id)
 
 
 @pytest.fixture
@@ -149,3 +164,58 @@ async def test_always_that_is_taken_back_before_another_call_starts_lets_that_on
             await asyncio.sleep(0)
         await asked.decide("2", Decision(allowed=False))
         assert not (await other).allowed
+
+
+@pytest.fixture
+async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run, Any], Awaitable[Run]]]:
+    """Ends the process in order, and lets its run go on in the next one, under the owner's rules."""
+    later: list[Runs] = []
+
+    async def restarted(run: Run, agent: Any) -> Run:
+        await talk.runs.aclose()
+        runs = Runs(talk.store)
+        later.append(runs)
+        rules.services.runs = runs
+
+        async def resume(left: Left) -> None:
+            history = [Message("user", "q"), *left.messages()]
+            await runs.resume(left, agent, history=history, terms=await rules.talk.terms())
+
+        assert await runs.recover(resume) == 1
+        again = runs.live(talk.id)
+        assert again is not None
+        assert again.id == run.id
+        return again
+
+    yield restarted
+    for runs in later:
+        await runs.aclose()
+
+
+async def test_a_rule_set_while_a_question_waits_after_a_restart_outranks_the_answer(
+    talk: Any, rules: Rules, after_restart: Any
+) -> None:
+    note = Note()
+    run = await begun(talk, rules, agent_of(note, writes("1"), "never said"))
+    call = await waiting(run)
+    again = await after_restart(run, agent_of(note, "Not done."))
+    assert await waiting(again) == call
+    await rules.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
+    await rules.talk.decide(call, allowed=True)
+    assert await again.wait() == "complete"
+    assert note.written == []
+
+
+async def test_always_that_was_taken_back_is_none_after_a_restart(talk: Any, rules: Rules, after_restart: Any) -> None:
+    note, held = Note(), Held()
+    held.released.set()
+    model = ScriptedModel(writes("1"), writes("2", tool=held.name), "never said")
+    run = await begun(talk, rules, FnCallAgent([note, held], model))
+    await rules.talk.decide(await waiting(run), allowed=True, always=True)
+    await held_up(run, held.name)
+    await rules.talk.take_back(note.name)
+    again = await after_restart(run, FnCallAgent([note, held], ScriptedModel(writes("3"), "Not done.")))
+    await rules.talk.decide(await held_up(again, held.name), allowed=True)
+    await rules.talk.decide(await held_up(again, note.name), allowed=False)
+    assert await again.wait() == "complete"
+    assert (note.written, held.written) == (["1"], ["2"])

@@ -102,3 +102,15 @@ async def test_an_allowance_goes_with_its_conversation(database: Database) -> No
     await talks.delete("alice", talk)
     left = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM allowances").scalar_one())
     assert left == 0
+
+
+async def test_what_is_forgotten_of_a_server_is_that_servers_and_of_one_owner_alone(database: Database) -> None:
+    talks, store = ConversationStore(database), Allowances(database)
+    hers, his = (await talks.create("alice")).id, (await talks.create("bob")).id
+    kept = ["mcp:myXnotes:act", "mcp:my_notes2:act", "xmcp:my_notes:act"]
+    for tool in ("mcp:my_notes:act", "mcp:my_notes:look", *kept):
+        await store.add("alice", hers, tool)
+    await store.add("bob", his, "mcp:my_notes:act")
+    await store.forget("alice", "mcp:my_notes:")
+    assert await store.list("alice", hers) == kept
+    assert await store.list("bob", his) == ["mcp:my_notes:act"]

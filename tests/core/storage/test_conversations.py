@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from core.errors import NotFoundError
 from core.messages.content import ContentItem
 from core.messages.message import Message
-from core.storage.conversations import ConversationStore
+from core.storage.base import new_id
+from core.storage.conversations import ConversationStore, SummaryStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
@@ -106,3 +108,38 @@ async def test_a_conversation_that_nobody_waited_for_is_not_left_behind(database
         with pytest.raises(asyncio.CancelledError):
             await creating
     assert await store.list("alice") == []
+
+
+async def test_a_conversation_that_was_asked_in_meanwhile_is_not_undone(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, wanted = ConversationStore(database), new_id()
+    write, stored = database.write, asyncio.Event()
+
+    async def slowly(*args: Any, **more: Any) -> Any:
+        await write(*args, **more)
+        stored.set()
+        await asyncio.Event().wait()
+
+    with monkeypatch.context() as patched:
+        patched.setattr(database, "write", slowly)
+        creating = asyncio.create_task(store.create("alice", wanted=wanted))
+        await stored.wait()
+    await store.add_message("alice", wanted, "user", [Message("user", "q")], None)
+    creating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await creating
+    assert [talk.id for talk in await store.list("alice")] == [wanted]
+    assert len(await store.thread("alice", wanted)) == 1
+
+
+async def test_a_summary_is_of_turns_of_its_own_conversation(database: Database) -> None:
+    talks, summaries = ConversationStore(database), SummaryStore(database)
+    here, there = await talks.create("alice"), await talks.create("alice")
+    turn = await talks.add_message("alice", there.id, "user", [Message("user", "q")], None)
+    for owner, talk in (("alice", here.id), ("bob", there.id)):
+        with pytest.raises(NotFoundError):
+            await summaries.keep(owner, talk, turn.id, "what was said elsewhere")
+    assert await summaries.list("alice", here.id) == await summaries.list("alice", there.id) == {}
+    await summaries.keep("alice", there.id, turn.id, "a question")
+    assert await summaries.list("alice", there.id) == {turn.id: "a question"}

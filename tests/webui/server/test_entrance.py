@@ -119,6 +119,13 @@ async def test_the_page_says_where_the_token_is_and_takes_it_typed_in_without_an
     assert await owner(client) == "local"
 
 
+async def test_what_stands_in_the_address_is_text_on_the_page_that_asks_for_the_token(browser: Browser) -> None:
+    page = await browser().get("/", params={"c": '"><script>alert(1)</script><b id="'})
+    assert page.status_code == 401
+    assert "<script" not in page.text
+    assert 'name="c" value="&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;b id=&quot;">' in page.text
+
+
 async def test_a_wrong_token_is_said_and_so_many_are_enough_for_a_minute(browser: Browser) -> None:
     client = browser(token=TOKEN)
     for _ in range(5):

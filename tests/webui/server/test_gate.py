@@ -220,6 +220,46 @@ async def test_every_answer_has_the_safe_headers(people: dict[str, httpx.AsyncCl
         assert answer.headers["referrer-policy"] == "same-origin"
         assert "camera=()" in answer.headers["permissions-policy"]
         assert "content-security-policy" in answer.headers
+        assert answer.headers["content-security-policy"].endswith("; sandbox") is (answer.url.path != "/")
+
+
+async def test_no_refusal_is_kept_anywhere_or_is_a_document_of_this_site(people: dict[str, httpx.AsyncClient]) -> None:
+    alice, nobody = people["alice"], people["nobody"]
+    refusals = (
+        await alice.get("/gradio_api/info"),
+        await alice.post("/gradio_api/queue/join", content=b"x" * 9_000_000),
+        await alice.get("/", headers={"host": "evil.example"}),
+        await alice.get("/", headers={"origin": "https://evil.example"}),
+        await alice.get("/x"),
+        await nobody.get("/gradio_api/heartbeat/s"),
+    )
+    assert [answer.status_code for answer in refusals] == [403, 413, 403, 403, 404, 403]
+    for answer in refusals:
+        assert answer.headers["cache-control"] == "no-store"
+        policy = answer.headers["content-security-policy"].split("; ")
+        assert {"default-src 'none'", "frame-ancestors 'none'", "sandbox"} <= set(policy)
+
+
+async def test_of_a_request_whose_client_left_before_its_end_nothing_goes_on(uploads: Uploads, owners: Owners) -> None:
+    went_on: list[Scope] = []
+    coming = [{"type": "http.request", "body": b'{"session_hash": "hers"}', "more_body": True}]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        went_on.append(scope)
+
+    async def receive() -> dict[str, object]:
+        return coming.pop(0) if coming else {"type": "http.disconnect"}
+
+    async def send(message: object) -> None:
+        return
+
+    path = "/gradio_api/queue/join"
+    scope = {"type": "http", "method": "POST", "path": path, "headers": [], "query_string": b"", "owner": "b-alice"}
+    await GateMiddleware(app, uploads)(scope, receive, send)  # type: ignore[arg-type]
+    assert went_on == []
+    coming += [{"type": "http.request", "body": b'{"session_hash": "hers"}', "more_body": False}]
+    await GateMiddleware(app, uploads)(scope, receive, send)  # type: ignore[arg-type]
+    assert len(went_on) == 1
 
 
 async def test_a_stream_of_events_asks_every_proxy_to_pass_it_on_as_it_comes() -> None:

@@ -65,3 +65,14 @@ def test_the_nearest_address_that_is_no_named_proxy_is_the_client(hops: str, cli
 def test_an_address_has_one_spelling(peer: str, told: str) -> None:
     assert client_address(scope([], peer)) == told
     assert client_address({"client": None}) == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "scheme"), [("https", "https"), ("https, http", "http"), ("http, https", "https"), ("https, ftp", "http")]
+)
+def test_of_what_several_say_the_last_is_the_named_proxys_own_word(said: str, scheme: str) -> None:
+    headers = [(b"x-forwarded-proto", said.encode()), (b"x-forwarded-host", b"evil.example, chat.example")]
+    seen = ProxyMiddleware(nothing, ["10.0.0.0/8"]).seen(scope(headers, "10.0.0.9"))
+    assert (seen["scheme"], seen["headers"]) == (scheme, [(b"host", b"chat.example")])
+    twice = [(b"x-forwarded-proto", one.encode()) for one in said.split(", ")]
+    assert ProxyMiddleware(nothing, ["10.0.0.0/8"]).seen(scope(twice, "10.0.0.9"))["scheme"] == scheme

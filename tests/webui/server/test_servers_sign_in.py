@@ -14,6 +14,8 @@ from tests.e2e.app_process import AppProcess
 from tests.webui.server.raw_page import RawPage
 from tests.webui.server.test_tools_dialog import ask, everything, state
 from webui.handlers.tools import sign_in_address
+from webui.panels.servers import answered_page
+from webui.words import Words
 
 
 @pytest.fixture
@@ -79,6 +81,14 @@ def test_a_no_and_a_stranger_are_told_so_and_change_nothing(page: RawPage, notes
     assert (stranger.status_code, "<script" in stranger.text.replace("<script nonce", "")) == (404, False)
     assert settled(page, server)["sign_in"]["needed"]
     ask(page, "remove", server=server)
+
+
+def test_the_name_of_a_server_and_what_its_service_says_are_text_on_the_page_that_comes_back() -> None:
+    page = answered_page("<b>notes</b>", "refused (<script>alert(1)</script>)", Words("en"))
+    assert "<script" not in page
+    assert "<b>" not in page
+    assert page.count("&lt;b&gt;notes&lt;/b&gt;") == 2
+    assert "<p>refused (&lt;script&gt;alert(1)&lt;/script&gt;)</p>" in page
 
 
 class Request:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from core.errors import ModelMisbehavedError
-from core.llm.layers.reply import LONGEST_ANSWER, MOST_CALLS
+from core.llm.layers.reply import LONGEST_ANSWER, MOST_CALLS, MOST_ITEMS, longest
+from core.llm.request import ChatRequest, Stream
+from core.messages.content import ContentItem
+from core.messages.events import Event, ItemAdded, TextDelta
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
@@ -50,3 +54,26 @@ def test_an_answer_just_as_long_as_it_may_be_is_whole() -> None:
 def test_calls_without_end_are_no_calls(calls: list[tuple[str, Any]]) -> None:
     model = ScriptedModel(Reply(calls=calls, argument_size=100_000))
     until_the_end(model, functions=LOOK, extra_generate_cfg={"use_raw_api": True})
+
+
+def test_pictures_without_end_are_cut_off_and_those_before_stay() -> None:
+    picture = ItemAdded(ContentItem(image="data:image/png;base64,iVBORw0KGgo="))
+    seen: list[Event] = []
+
+    async def drawn(_: ChatRequest) -> Stream:
+        for one in [picture] * count:
+            yield one
+        yield TextDelta("Here they are.")
+
+    async def listen() -> None:
+        async for event in longest(ScriptedModel())(ChatRequest(()), drawn):
+            seen.append(event)
+
+    count = MOST_ITEMS
+    asyncio.run(listen())
+    assert seen == [*[picture] * MOST_ITEMS, TextDelta("Here they are.")]
+    count, seen = MOST_ITEMS + 1, []
+    with pytest.raises(ModelMisbehavedError) as caught:
+        asyncio.run(listen())
+    assert caught.value.words_key == "model_endless"
+    assert seen == [picture] * MOST_ITEMS

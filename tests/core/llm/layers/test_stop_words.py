@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.errors import ModelMisbehavedError
 from core.llm.layers.reply import StopScanner, stop_words
 from core.llm.request import ChatRequest, Stream
-from core.messages.events import Event, TextDelta
+from core.messages.events import Event, MessageFinished, TextDelta
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 
@@ -64,3 +64,14 @@ def test_a_reply_that_breaks_off_keeps_what_might_have_become_a_stop_word() -> N
     with pytest.raises(ModelMisbehavedError):
         asyncio.run(listen(heard))
     assert heard == [TextDelta("abc "), TextDelta("Obs")]
+
+
+def test_a_reply_that_a_stop_word_ended_says_that_it_ended() -> None:
+    async def below(_: ChatRequest) -> Stream:
+        yield TextDelta("abc Observation: x")
+        yield TextDelta("never read")
+
+    async def heard() -> list[Event]:
+        return [event async for event in stop_words(ChatRequest((), generate={"stop": "Observation:"}), below)]
+
+    assert asyncio.run(heard()) == [TextDelta("abc "), MessageFinished("stop")]
