@@ -19,9 +19,7 @@ _COMPILE = [
     "3.11",
     "--quiet",
     "--extra",
-    "ocr",
-    "--extra",
-    "code",
+    "all",
 ]
 _BARE = ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
 

@@ -145,7 +145,10 @@ __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll] - the tab
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'core' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    from core.errors import extra_for
+
+    with extra_for(name):
+        value = getattr(import_module(_HOME[name]), name)
     globals()[name] = value
     return value
 

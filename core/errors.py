@@ -22,11 +22,15 @@ The page never shows `str(error)` where it knows a sentence for `error.key` in t
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from difflib import get_close_matches
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from core.extras import extra_of, install_command, install_hint
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator, Iterable
 
 
 class ParlourError(Exception):
@@ -71,20 +75,50 @@ class UnknownNameError(SettingsError, KeyError):
 
 
 class MissingExtraError(SettingsError):
-    """An optional package is not installed; the message gives the command."""
+    """An extra is not installed; the message names it, and the command that installs it."""
 
     key = "missing_extra"
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        command = f'.venv/bin/python -m pip install ".[{extra}]"'
         super().__init__(
-            f"{what} needs the package {package!r}.",
-            hint=f"In Parlour's folder, run: {command}",
+            f"{what} needs the extra {extra!r}, which brings the package {package!r}: {install_hint(extra)}",
             what=what,
             package=package,
             extra=extra,
-            command=command,
+            command=install_command(extra),
         )
+
+
+@contextmanager
+def extra_for(what: str) -> Generator[None]:
+    """Inside, a package that is not installed is a `MissingExtraError`, if one of our extras brings it.
+
+    Args:
+        what: What needs it, as the beginning of a sentence: "Search of the web".
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        extra = extra_of(package)
+        if not extra:
+            raise
+        raise MissingExtraError(what, package, extra) from error
+
+
+def need_packages(what: str, names: Iterable[str]) -> None:
+    """Check that packages are installed, without importing them.
+
+    Args:
+        what: What needs them, as the beginning of a sentence.
+        names: Modules that one of our extras brings.
+
+    Raises:
+        MissingExtraError: One is not; the message has the command.
+    """
+    missing = next((name for name in names if find_spec(name) is None), None)
+    if missing is not None:
+        raise MissingExtraError(what, missing, extra_of(missing))
 
 
 class ModelServiceError(ParlourError):

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import Generic, TypeVar, cast
 
-from core.errors import MissingExtraError, UnknownNameError
+from core.errors import UnknownNameError, extra_for
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """Where a class lives (`"package.module:Class"`), and the extra that brings what it needs."""
+    """Where a class lives: `"package.module:Class"`."""
 
     where: str
-    extra: str = ""
 
 
 class Registry(Mapping[str, T], Generic[T]):
@@ -74,10 +73,5 @@ class Registry(Mapping[str, T], Generic[T]):
 
     def _load(self, name: str, entry: Entry) -> T:
         module, _, attribute = entry.where.partition(":")
-        try:
+        with extra_for(f"The {self.kind} {name!r}"):
             return cast("T", getattr(import_module(module), attribute))
-        except ModuleNotFoundError as error:
-            missing = error.name or ""
-            if not entry.extra or missing.partition(".")[0] in {"core", "webui"}:
-                raise
-            raise MissingExtraError(f"The {self.kind} {name!r}", missing, entry.extra) from error

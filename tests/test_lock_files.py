@@ -12,11 +12,25 @@ from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+EXTRAS: dict[str, list[str]] = PROJECT["project"]["optional-dependencies"]
+
+
+def everything(extra: str) -> list[str]:
+    """What an extra asks for, with what the extras ask for that it names."""
+    asked: list[str] = []
+    for text in EXTRAS[extra]:
+        wanted = Requirement(text)
+        ours = wanted.name == PROJECT["project"]["name"]
+        asked.extend([more for name in sorted(wanted.extras) for more in everything(name)] if ours else [text])
+    return asked
+
+
 ASKED = {
-    "requirements.lock": PROJECT["project"]["dependencies"],
+    "requirements.lock": [*PROJECT["project"]["dependencies"], *everything("all")],
     "requirements-dev.lock": [
         *PROJECT["project"]["dependencies"],
-        *PROJECT["project"]["optional-dependencies"]["docs"],
+        *everything("all"),
+        *EXTRAS["docs"],
         *PROJECT["dependency-groups"]["build"],
         *PROJECT["dependency-groups"]["dev"],
     ],

@@ -12,6 +12,10 @@ __all__ = ["WebUI"]
 
 def __getattr__(name: str) -> Any:
     if name == "WebUI":
+        from core.errors import need_packages
+        from core.extras import PACKAGES
+
+        need_packages("The page", PACKAGES["page"])
         from webui.web_ui import WebUI
 
         return WebUI

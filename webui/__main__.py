@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import ParlourError, UnknownNameError
+from core.errors import ParlourError, UnknownNameError, need_packages
+from core.extras import PACKAGES
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
 from webui.commands.command_line import Parser, sentence, words_for
@@ -32,10 +33,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         error = UnknownNameError("command", words[0], COMMANDS)
         _parser().exit(2, f"parlour: {sentence(error, words_for(None))}\n")
     given = vars(_parser().parse_args(words))
-    from webui.server import bind  # a command needs no server, and does not wait for one to be imported
-    from webui.serving import serve
-
     try:
+        need_packages("The page", PACKAGES["page"])
+        from webui.server import bind  # a command needs no server, and does not wait for one to be imported
+        from webui.serving import serve
+
         settings = Settings.load(**given)
         if settings.log_calls:
             logging.getLogger("core.llm.calls").setLevel(logging.INFO)

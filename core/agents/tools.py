@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from core.agents.arguments import accepted_keywords
 from core.agents.conversation import HEARD, SAID_NOTHING, language_of
 from core.agents.protocol import AgentProtocol, call_cycle, nested_agents
-from core.errors import SettingsError, ToolError
+from core.errors import SettingsError, ToolError, extra_for
 from core.messages.events import TextDelta
 from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 from core.messages.transcript import Transcript
@@ -99,7 +99,8 @@ def _tools_of(item: GivenTool) -> list[BaseTool]:
 
 def _from_mapping(item: Mapping[str, Any]) -> list[BaseTool]:
     if "mcpServers" in item:
-        from core.mcp.pool import MCPManager  # servers are rare, and their package is not small
+        with extra_for("A tool of an MCP server"):
+            from core.mcp.pool import MCPManager  # servers are rare, and their package is not small
 
         return list(MCPManager.shared().init_config(item))
     if "openapi" in item:

@@ -1,4 +1,4 @@
-"""The table of back ends: model type, class, and the extra with its packages."""
+"""The table of back ends: model type and class."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
         "qwen_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeModel"),
         "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
         "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),
-        "transformers": Entry("core.llm.backends.transformers.model:TransformersModel", extra="transformers"),
+        "transformers": Entry("core.llm.backends.transformers.model:TransformersModel"),
         "llama_cpp": Entry("core.llm.backends.llama_cpp.model:LlamaCppModel"),
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),
     },

@@ -6,7 +6,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from core.errors import SettingsError
+from core.errors import SettingsError, need_packages
 
 
 def user_path(given: str | Path) -> Path:
@@ -43,8 +43,6 @@ def check_local_model(model_type: str, name: str) -> None:
     """
     is_file = name.lower().endswith(_GGUF)
     if model_type != BUILT_IN:
-        from core.llm.backends.transformers.load import need_packages
-
         need_packages("Transformers", ("torch", "transformers", *(("gguf", "accelerate") if is_file else ())))
     if is_file:
         _check_file(Path(name) if model_type == BUILT_IN else user_path(name))

@@ -10,7 +10,7 @@ _PATH_MARK = ";" if sys.platform == "win32" else ":"
 
 def environment() -> dict[str, str]:
     """Nothing of the parent's, no key and no token; only where modules are, in the parent's own order."""
-    home = str(Path(__file__).resolve().parents[2])
+    home = str(Path(__file__).resolve().parents[__name__.count(".")])  # what holds the outermost package
     places = [place or str(Path.cwd()) for place in sys.path]
     if home not in places:
         places.append(home)

@@ -19,6 +19,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, ParamSpec, TypeVar
 
+from core.errors import need_packages
 from core.rag import records
 from core.rag.config import RAGConfig
 from core.rag.context_builder import ContextBuilder
@@ -87,10 +88,12 @@ class Library:
         `limits` are those of reading a file.
 
         Raises:
+            MissingExtraError: The extra `documents` is not installed.
             NoSpaceError: The disk is full, and there is something to read again.
             SettingsError: The config is wrong.
             StorageError: The folder cannot be used.
         """
+        need_packages("A library of documents", ["numpy", "snowballstemmer"])
         return cls(Path(path_given(folder, "The folder of a library")), RAGConfig.of(config), limits)
 
     def close(self) -> None:

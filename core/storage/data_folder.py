@@ -11,14 +11,15 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from filelock import FileLock, Timeout
-from sqlalchemy.exc import DBAPIError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from core.errors import ConflictError, NoSpaceError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
     from pathlib import Path
+
+    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 
 def sync_file(path: Path) -> None:
@@ -77,7 +78,9 @@ def damaged(path: Path, what: str) -> StorageError:
 
 def translated(error: DBAPIError | PoolTimeoutError | sqlite3.Error | OSError, path: Path) -> StorageError:
     """The error of ours that says what a database's or file system's error means."""
-    original = error.orig if isinstance(error, DBAPIError) else error
+    # SQLAlchemy is not imported: documents are read where it is not installed.
+    original: object = getattr(error, "orig", error)
+    waited_for_a_connection = original is error and not isinstance(error, sqlite3.Error | OSError)
     if isinstance(original, OSError):
         if original.errno in {errno.ENOSPC, errno.EDQUOT}:
             return no_space(path)
@@ -91,7 +94,7 @@ def translated(error: DBAPIError | PoolTimeoutError | sqlite3.Error | OSError, p
             return no_space(path)
         case sqlite3.SQLITE_CONSTRAINT:
             return ConflictError(f"Something else was stored first: {original}.")
-        case kind if kind in _BUSY or isinstance(error, PoolTimeoutError):
+        case kind if kind in _BUSY or waited_for_a_connection:
             return ConflictError("The database is busy.", hint="Try again in a moment.", key="storage_busy")
         case kind if kind in _DAMAGED:
             return damaged(path, str(original))

@@ -119,7 +119,7 @@ TOOL_REGISTRY = ToolRegistry(
     {
         "amap_weather": Entry("core.tools.builtin.amap_weather:AmapWeather"),
         "calculator": Entry("core.tools.builtin.calculator:Calculator"),
-        "code_interpreter": Entry("core.tools.builtin.code_interpreter:CodeInterpreter", extra="code"),
+        "code_interpreter": Entry("core.tools.builtin.code_interpreter:CodeInterpreter"),
         "current_time": Entry("core.tools.builtin.current_time:CurrentTime"),
         "doc_parser": Entry("core.tools.builtin.doc_parser:DocParser"),
         "extract_doc_vocabulary": Entry("core.tools.builtin.doc_parser:ExtractDocVocabulary"),
@@ -128,7 +128,7 @@ TOOL_REGISTRY = ToolRegistry(
         "image_gen": Entry("core.tools.builtin.image_gen:ImageGen"),
         "image_search": Entry("core.tools.builtin.web_search:ImageSearch"),
         "image_zoom_in_tool": Entry("core.tools.builtin.image_zoom_in_tool:ImageZoomInTool"),
-        "python_executor": Entry("core.tools.builtin.code_interpreter:PythonExecutor", extra="code"),
+        "python_executor": Entry("core.tools.builtin.code_interpreter:PythonExecutor"),
         "keyword_search": Entry("core.tools.builtin.document_search:KeywordSearch"),
         "retrieval": Entry("core.tools.builtin.document_search:Retrieval"),
         "simple_doc_parser": Entry("core.tools.builtin.doc_parser:SimpleDocParser"),

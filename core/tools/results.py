@@ -135,7 +135,7 @@ def cut_to_ends(text: str, limit: int) -> tuple[str, int]:
 
 
 _LONGEST = 600  # characters of an error that the model reads
-_HERE = Path(__file__).resolve().parents[2]
+_HERE = Path(__file__).resolve().parents[__name__.count(".")]
 _OURS = re.compile(
     "|".join(re.escape(str(place)) for place in sorted({_HERE, Path(sys.prefix), Path(sys.base_prefix)}, reverse=True))
     + r"|\S*site-packages"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+from core.errors import extra_for
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -23,4 +25,5 @@ COMMANDS: Final[Mapping[str, str]] = {  # names to `module:function`
 def run_command(name: str, arguments: Sequence[str]) -> int:
     """Run a command with the arguments that follow it; returns the exit code."""
     module, _, function = COMMANDS[name].partition(":")
-    return int(getattr(import_module(module), function)(arguments))
+    with extra_for(f"The command {name!r}"):
+        return int(getattr(import_module(module), function)(arguments))

@@ -13,6 +13,7 @@ from core.agents.config.problems import SENTENCES as CONFIG
 from core.backup.problems import SENTENCES as BACKUP
 from core.batch.problems import SENTENCES as BATCH
 from core.errors import ParlourError
+from core.extras import in_checkout, install_command
 from core.judging.problems import SENTENCES as JUDGING
 
 if TYPE_CHECKING:
@@ -97,10 +98,15 @@ class Words:
         if f"error.{key}" not in self:
             key = "unexpected"
         blanks = {name: str(value) for name, value in details.items()}
+        blanks["install"] = self.install(blanks.get("extra") or ("ocr" if key == "document_scanned" else ""))
         if key == "sandbox_off":
             blanks["reason"] = self.sandbox(blanks.get("reason", ""))
         remedy = f"error.{key}.do"
         return self(f"error.{key}", **blanks), self(remedy, **blanks) if remedy in self else ""
+
+    def install(self, extra: str) -> str:
+        """How an extra is installed, as a clause: in a checkout's folder, or anywhere."""
+        return self("install.checkout" if in_checkout() else "install.wheel", command=install_command(extra))
 
     def error(self, error: ParlourError | Mapping[str, Any]) -> str:
         """What happened and what to do, on one line: for a toast."""

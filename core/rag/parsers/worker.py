@@ -18,7 +18,7 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError
+from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
 from core.rag.document import About, Block, PageShape
 from core.rag.parsers.base import Scanned, Wishes, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
@@ -36,24 +36,29 @@ def main() -> None:
     request: dict[str, Any] = json.loads(sys.stdin.readline())
     limits = Bounds(**request["limits"])
     try:
-        if request["do"] == "picture":
-            reader = import_module(request["renderer"])
-            place = (request["page"], request["zoom"], request["marks"])
-            png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
-            _send(answer, {"png": base64.b64encode(png).decode("ascii")})
-        elif request["do"] == "unlock":
-            os.umask(0o077)
-            decryptor = import_module(request["decryptor"])
-            done: bool = decryptor.unlock(Path(request["path"]), Path(request["target"]), request["password"])
-            _send(answer, {"unlocked": done})
-        else:
-            _parse(request, answer, limits)
+        with extra_for("Reading this document"):
+            _do(request, answer, limits)
     except (DocumentError, NotFoundError, MissingExtraError) as error:
         _send(answer, {"error": error_as_dict(error)})
     except MemoryError:
         _send(answer, {"error": error_as_dict(too_large())})
     _send(answer, {"end": True})
     answer.flush()
+
+
+def _do(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
+    if request["do"] == "picture":
+        reader = import_module(request["renderer"])
+        place = (request["page"], request["zoom"], request["marks"])
+        png: bytes = reader.picture(Path(request["path"]), *place, request["password"])
+        _send(answer, {"png": base64.b64encode(png).decode("ascii")})
+    elif request["do"] == "unlock":
+        os.umask(0o077)
+        decryptor = import_module(request["decryptor"])
+        done: bool = decryptor.unlock(Path(request["path"]), Path(request["target"]), request["password"])
+        _send(answer, {"unlocked": done})
+    else:
+        _parse(request, answer, limits)
 
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from core.bridge.pool import Recent
 from core.bridge.sync import run, shared_loop
 from core.errors import ParlourError, ToolError
+from core.extras import install_command
 from core.tools.sandbox.box import Box, Limits
 from core.tools.sandbox.drivers import DRIVERS
 from core.tools.sandbox.kernel import Kernel
@@ -460,8 +461,7 @@ def _missing() -> str:
     if sys.platform == "win32":
         return "it needs Linux"
     missing = [name for name in ("ipykernel", "jupyter_client", "zmq") if find_spec(name) is None]
-    command = '.venv/bin/python -m pip install ".[code]"'
-    return f"the package {missing[0]} is not installed; run: {command}" if missing else ""
+    return f"the package {missing[0]} is not installed; run: {install_command('code')}" if missing else ""
 
 
 async def run_here(

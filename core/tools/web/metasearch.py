@@ -6,7 +6,7 @@ import asyncio
 from importlib import import_module
 from typing import Any
 
-from core.errors import ToolError
+from core.errors import ToolError, extra_for
 from core.tools.web.base import Found, FoundPicture, SearchService, Wanted, address_of, number_of, text_of
 
 _SECONDS = 5  # for each engine; several are asked one after another where some do not answer
@@ -44,8 +44,9 @@ class Metasearch(SearchService):
         ]
 
     def _asked(self, kind: str, wanted: Wanted) -> list[dict[str, Any]]:
-        package: Any = import_module("ddgs")
-        errors: Any = import_module("ddgs.exceptions")
+        with extra_for("Searching the web without a key"):
+            package: Any = import_module("ddgs")
+            errors: Any = import_module("ddgs.exceptions")
         try:
             with package.DDGS(timeout=_SECONDS) as engines:
                 return getattr(engines, kind)(

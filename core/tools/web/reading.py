@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from core.errors import need_packages
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch, with_ending
 from core.rag.child import environment
@@ -55,6 +56,7 @@ async def main_text(page: bytes, url: str) -> MainText:
         page: HTML, in the encoding that it names or that can be seen from it.
         url: Where it is from.
     """
+    need_packages("The main text of web pages", ["trafilatura"])
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-P", "-m", "core.tools.web.main_text_worker"),
         stdin=asyncio.subprocess.PIPE,

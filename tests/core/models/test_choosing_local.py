@@ -10,7 +10,6 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ParlourError
-from core.llm.backends.transformers import load as transformers_load
 from core.models.choosing import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER as ME
@@ -36,7 +35,7 @@ async def refusal_of(work: Any) -> ParlourError:
 def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     """The packages that are said to be installed for Transformers."""
     names = {"torch", "transformers"}
-    monkeypatch.setattr(transformers_load, "find_spec", lambda name: name if name in names else None)
+    monkeypatch.setattr("core.errors.find_spec", lambda name: name if name in names else None)
     return names
 
 

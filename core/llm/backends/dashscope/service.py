@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic_core import from_json
 
-from core.errors import SettingsError
+from core.errors import SettingsError, extra_for
 from core.llm.backends.dashscope.media import policy_of
 from core.llm.backends.errors import HTTP_ERRORS, seconds_until
 from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
@@ -77,9 +77,10 @@ def resolve_endpoint(address: str | None, api_key: str, workspace: str | None) -
     """
     if address and api_key:
         return Endpoint(address, api_key)
-    import dashscope
-    from dashscope.common import env
-    from dashscope.common.error import DashScopeException
+    with extra_for("DashScope's usual address and key"):
+        import dashscope
+        from dashscope.common import env
+        from dashscope.common.error import DashScopeException
 
     resolved: Any = env.resolve_base_url  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
     try:

@@ -11,6 +11,7 @@ from importlib import import_module
 from secrets import token_urlsafe
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from core.errors import extra_for
 from core.llm.backends.local import Question, QuestionQueue
 
 if TYPE_CHECKING:
@@ -100,7 +101,8 @@ class LlamaServer:
 
 
 def _load(path: Path, shape: Shape) -> Any:
-    llama: Any = import_module("xllamacpp")
+    with extra_for("A model in this process"):
+        llama: Any = import_module("xllamacpp")
     params = llama.CommonParams()
     params.model.path = str(path)
     params.n_ctx = shape.context

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -14,11 +13,18 @@ import httpx2
 import psutil
 from tqdm import tqdm
 
-from core.errors import MissingExtraError, ModelRefusedError, ModelServiceError, ParlourError, SettingsError
+from core.errors import (
+    MissingExtraError,
+    ModelRefusedError,
+    ModelServiceError,
+    ParlourError,
+    SettingsError,
+    need_packages,
+)
 from core.llm.request import Progress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _SMALL: Final = ("*.json", "*.txt", "*.model", "*.jinja", "*.tiktoken", "*.py")
 _WEIGHTS: Final = "*.safetensors"
@@ -163,17 +169,6 @@ class Loaded:
     tokenizer: Any
     processor: Any
     context: int
-
-
-def need_packages(what: str, names: Iterable[str]) -> None:
-    """Check that packages are installed, without importing them.
-
-    Raises:
-        MissingExtraError: One is not; the message has the command.
-    """
-    missing = next((name for name in names if find_spec(name) is None), None)
-    if missing is not None:
-        raise MissingExtraError(what, missing, EXTRA)
 
 
 def load(place: Place) -> Loaded:

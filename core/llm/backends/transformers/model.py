@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from core.errors import ModelRefusedError, ModelServiceError, SettingsError
+from core.errors import ModelRefusedError, ModelServiceError, SettingsError, need_packages
 from core.llm.backends.local import answers, local_turns
 from core.llm.backends.transformers.engine import Task, TransformersEngine
 from core.llm.backends.transformers.inputs import opened_pictures, sampling
-from core.llm.backends.transformers.load import Dtype, Place, cached_folder, fetched_folder, load, need_packages
+from core.llm.backends.transformers.load import Dtype, Place, cached_folder, fetched_folder, load
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import flattened, has_calls
 from core.llm.local_files import user_path

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from core.errors import MissingExtraError, ModelRefusedError, ModelServiceError, SettingsError
-from core.llm.backends.transformers import load as transformers_load
 from core.llm.backends.transformers import model as transformers_model
 from core.llm.backends.transformers.inputs import Sampling, opened_pictures, sampling
 from core.llm.backends.transformers.load import Place, fetched_folder, load_error, progress_bar
@@ -46,7 +45,7 @@ def a_folder(path: Path, **config: object) -> Path:
 
 
 def test_a_missing_package_is_told_with_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transformers_load, "find_spec", lambda name: None if name == "torch" else object())
+    monkeypatch.setattr("core.errors.find_spec", lambda name: None if name == "torch" else object())
     with pytest.raises(MissingExtraError, match=r'torch.*pip install ".*\[transformers\]"') as caught:
         opened(model="some/model")
     assert caught.value.details["extra"] == "transformers"  # the page's own sentence has the command too
@@ -121,7 +120,7 @@ async def test_the_one_gguf_file_of_a_folder_is_taken_and_looked_at(tmp_path: Pa
 
 async def test_gguf_needs_packages_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "one.gguf").write_bytes(gguf_file())
-    monkeypatch.setattr(transformers_load, "find_spec", lambda name: None if name == "gguf" else object())
+    monkeypatch.setattr("core.errors.find_spec", lambda name: None if name == "gguf" else object())
     with pytest.raises(MissingExtraError, match="gguf"):
         await opened(model=str(tmp_path / "one.gguf")).prepare()
 
