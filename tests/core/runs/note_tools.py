@@ -32,6 +32,18 @@ class Note(BaseTool):
         return f"written: {self.written[-1]}"
 
 
+class Changing(Note):
+    """Says of itself what it is now, and tells when it was looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked_at = asyncio.Event()
+
+    def wants(self, arguments: Any, lang: Any = "en") -> str:
+        self.looked_at.set()
+        return "send it away" if self.changed else super().wants(arguments, lang)
+
+
 class Held(Note):
     """Writes, and then works until it is released."""
 

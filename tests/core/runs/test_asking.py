@@ -21,18 +21,11 @@ from core.runs.resume import Left
 from core.runs.run import Run, Terms
 from core.testing.script import Reply as Say
 from core.tools.approval import Decision, Policy
-from tests.core.runs.note_tools import Held, Note, agent_of, writes
+from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
 
 pytestmark = pytest.mark.anyio
 
 YES, NO = Decision(allowed=True), Decision(allowed=False)
-
-
-class Changing(Note):
-    """Says of itself what it is now."""
-
-    def wants(self, arguments: Any, lang: Any = "en") -> str:
-        return "send it away" if self.changed else super().wants(arguments, lang)
 
 
 async def seen(run: Run, there: Callable[[Reply], bool]) -> Reply:
@@ -328,6 +321,7 @@ async def test_a_yes_to_what_a_tool_was_is_none_to_what_it_became(talk: Any, sai
     again = later.live(talk.id)
     assert again is not None
     if said == "after":
+        await note.looked_at.wait()  # as it was when it was asked about, and now it waits
         note.changed = True
         await later.decide("alice", talk.id, call.call_id, YES)
     new = await seen(again, lambda reply: any(one.asked and one.asked.reason == "changed" for one in reply.asking))

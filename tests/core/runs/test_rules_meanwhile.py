@@ -25,7 +25,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.toolbox.choices import ToolChoices
 from core.tools.approval import Asking, Decision, Policy
 from core.workspace.conversation import Conversation
-from tests.core.runs.note_tools import Held, Note, agent_of, writes
+from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
 
 pytestmark = pytest.mark.anyio
 
@@ -195,10 +195,11 @@ async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run,
 async def test_a_rule_set_while_a_question_waits_after_a_restart_outranks_the_answer(
     talk: Any, rules: Rules, after_restart: Any
 ) -> None:
-    note = Note()
-    run = await begun(talk, rules, agent_of(note, writes("1"), "never said"))
+    run = await begun(talk, rules, agent_of(Note(), writes("1"), "never said"))
     call = await waiting(run)
+    note = Changing()
     again = await after_restart(run, agent_of(note, "Not done."))
+    await note.looked_at.wait()
     assert await waiting(again) == call
     await rules.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
     await rules.talk.decide(call, allowed=True)
