@@ -55,8 +55,8 @@ docs: ## Write the documentation as a site into build/docs
 
 format: ## Format, and mend what can be mended by itself
 	$(call SET_UP,test)
-	@$(VENV)/ruff format core webui tests bench docs/site_pages.py examples .ci app.py set_up.py
-	@$(VENV)/ruff check --fix core webui tests bench docs/site_pages.py examples .ci app.py set_up.py
+	@$(VENV)/ruff format core webui tests bench docs/site_pages.py examples parlour .ci app.py build_wheel.py set_up.py
+	@$(VENV)/ruff check --fix core webui tests bench docs/site_pages.py examples parlour .ci app.py build_wheel.py set_up.py
 
 lock: ## Write the lock files anew (needs uv)
 	@python3 .ci/lock.py

@@ -21,7 +21,8 @@ _PYTHON = sys.executable
 _BIN = Path(_PYTHON).parent
 # Each process of the browser's tests has a browser and an app of its own.
 _ON_ALL_CORES = ["-n", "auto", "--maxprocesses=4", "--dist=worksteal"]
-_CODE = ["core", "webui", "tests", "bench", "docs/site_pages.py", "examples", "app.py", "set_up.py", ".ci"]
+_SCRIPTS = ["docs/site_pages.py", "app.py", "build_wheel.py", "set_up.py"]
+_CODE = ["core", "webui", "parlour", "tests", "bench", "examples", ".ci", *_SCRIPTS]
 
 
 Stage = tuple[str, list[str]]

@@ -144,7 +144,7 @@ __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll] - the tab
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
-        raise AttributeError(f"module 'core' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from core.errors import extra_for
 
     with extra_for(name):

@@ -49,8 +49,8 @@ def python_files(*folders: str) -> list[Path]:
     return sorted(path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*.py"))
 
 
-OURS = python_files("core", "webui")
-EVERYTHING = [*OURS, *python_files("tests", "bench", ".ci"), Path("set_up.py")]
+OURS = python_files("core", "webui", "parlour")
+EVERYTHING = [*OURS, *python_files("tests", "bench", ".ci"), Path("build_wheel.py"), Path("set_up.py")]
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,9 @@ MAY: dict[str, tuple[set[str], str]] = {
 
 
 def files() -> list[Path]:
-    return sorted(path.relative_to(ROOT) for folder in ("core", "webui") for path in (ROOT / folder).rglob("*.py"))
+    return sorted(
+        path.relative_to(ROOT) for folder in ("core", "webui", "parlour") for path in (ROOT / folder).rglob("*.py")
+    )
 
 
 def reached(tree: ast.Module) -> Iterator[str]:

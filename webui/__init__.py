@@ -19,4 +19,4 @@ def __getattr__(name: str) -> Any:
         from webui.web_ui import WebUI
 
         return WebUI
-    raise AttributeError(f"module 'webui' has no attribute {name!r}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

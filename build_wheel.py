@@ -1,0 +1,106 @@
+"""Gives the wheel one name: `core` and `webui` become `parlour.core` and `parlour.webui` when it is built.
+
+A project that has a package `core` of its own can then use Parlour. In the repository the two stand at the top, and
+`parlour/` says how they have the same names there.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import tokenize
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PACKAGES = ("core", "webui")
+ONLY_IN_A_CHECKOUT = "same_modules.py"
+_TEXT = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
+# In text: programs that a reader may copy, commands, and names of modules such as "core.rag.library:Library".
+_IN_TEXT = (
+    (re.compile(r"\bfrom core import\b"), "from parlour import"),
+    (re.compile(r"\bimport core\b(?!\.)"), "import parlour"),
+    (re.compile(r"\bfrom webui import\b"), "from parlour.webui import"),
+    (re.compile(r"-m webui\b(?!\.)"), "-m parlour"),
+    (re.compile(r"(?<![\w./])(core|webui)(?=\.(?:[a-z_]|['\"]))"), r"parlour.\1"),
+)
+
+
+def with_one_name(source: str) -> str:
+    """The source of a module in which what was `core` and `webui` is below `parlour`.
+
+    Raises:
+        ValueError: It imports one of them in a way whose name cannot stay: `import core.errors` without `as`.
+    """
+    lines = source.splitlines(keepends=True)
+    for (line, column), old, new in reversed(list(_changes(source))):
+        before, after = _split(lines, line - 1, column, len(old))
+        lines[line - 1 :] = (before + new + after).splitlines(keepends=True)
+    return "".join(lines)
+
+
+def _split(lines: list[str], line: int, column: int, length: int) -> tuple[str, str]:
+    rest = "".join(lines[line:])
+    return rest[:column], rest[column + length :]
+
+
+def _changes(source: str) -> Iterator[tuple[tuple[int, int], str, str]]:
+    """Places with what stands there and what shall."""
+    statement: list[str] = []  # its words so far
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type in _TEXT:
+            new = token.string
+            for pattern, replacement in _IN_TEXT:
+                new = pattern.sub(replacement, new)
+            if new != token.string:
+                yield token.start, token.string, new
+        elif token.type == tokenize.NAME and token.string in PACKAGES and statement in (["from"], ["import"]):
+            if statement == ["import"] and " as " not in token.line:
+                raise ValueError(f"Line {token.start[0]}: {token.line.strip()!r} needs `as`, or `from`.")
+            yield token.start, token.string, f"parlour.{token.string}"
+        if token.type in {tokenize.NEWLINE, tokenize.NL, tokenize.INDENT, tokenize.DEDENT} or token.string == ";":
+            statement = []
+        elif token.type != tokenize.COMMENT:
+            statement.append(token.string)
+
+
+def write_package(root: Path, target: Path) -> None:
+    """Write what the wheel holds.
+
+    Args:
+        root: The checkout.
+        target: The folder that becomes `parlour`; it is made.
+    """
+    copied = [(root / "parlour", target), *((root / name, target / name) for name in PACKAGES)]
+    unwanted = shutil.ignore_patterns("__pycache__", ONLY_IN_A_CHECKOUT)
+    for source, place in copied:
+        shutil.copytree(source, place, ignore=unwanted, dirs_exist_ok=True)
+    for module in target.rglob("*.py"):
+        module.write_text(with_one_name(module.read_text("utf-8")), "utf-8")
+    shutil.copytree(root / "assets", target / "webui" / "assets")
+
+
+class OneName(BuildHookInterface[Any]):
+    """What hatchling runs before it writes a wheel."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Put the package together in a folder of its own; an installation of the checkout stays as it is."""
+        if version == "editable":
+            return
+        self._folder = Path(mkdtemp(prefix="parlour-wheel-"))
+        write_package(Path(self.root), self._folder / "parlour")
+        build_data["force_include"][str(self._folder / "parlour")] = "parlour"
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
+        """Delete that folder."""
+        del build_data, artifact_path
+        if version != "editable":
+            shutil.rmtree(self._folder)
