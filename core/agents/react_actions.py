@@ -27,7 +27,11 @@ _WORDS: Mapping[LabelName, str] = {
     "answer": r"answer|答案",
 }
 _LONGEST: Final = 40  # characters from the beginning of a line to the colon
-_MAY_BE_LABEL: Final = re.compile(rf"^(?:[^\n:：<]{{1,{_LONGEST - 1}}}[:：]|[ \t]*+<)", re.MULTILINE)
+_BEFORE: Final = r"[ \t]*(?:(?:#{1,6}|[-*+>]|\d{1,2}[.)])[ \t]+)?(?P<opening>[*_`]{0,3})"
+# All whole lines are looked through for it at once: most texts have many lines, and none that is a label.
+_BEGINS_A_LABEL: Final = re.compile(
+    rf"^(?:{_BEFORE}(?:{'|'.join(_WORDS.values())})|[ \t]*<tool_call>)", re.MULTILINE | re.IGNORECASE
+)
 _DECORATION: Final = " \t\r\n*_`\"'“”「」[]()<>.:。：,，"
 _NONE_WORDS: Final = frozenset({"none", "n/a", "na", "null", "nothing", "no action", "no tool", "无", "没有", "不需要"})
 _FINAL_WORDS: Final = frozenset({"final answer", "final_answer", "finish", "最终答案", "最终回答", "完成"})
@@ -69,8 +73,8 @@ class LabelScanner:
             at = text.find("\n") + 1 or len(text)
             self._feed_line(text[:at], found)
         last = max(at, text.rfind("\n") + 1)  # where a line begins that has not ended yet
-        for line in _MAY_BE_LABEL.finditer(text, at, last):
-            end = text.index("\n", line.end() - 1) + 1
+        for line in _BEGINS_A_LABEL.finditer(text, at, last):
+            end = text.index("\n", line.end()) + 1
             if at < line.start():  # lines that are no labels are one text
                 found.append(text[at : line.start()])
             self._feed_line(text[line.start() : end], found)
@@ -119,8 +123,7 @@ def _pattern() -> Any:
     """Compiled on first use, as `regex` (for partial matches) is imported only then."""
     regex: Any = import_module("regex")
     words = "|".join(f"(?P<{name}>{words})" for name, words in _WORDS.items())
-    before = r"[ \t]*(?:(?:#{1,6}|[-*+>]|\d{1,2}[.)])[ \t]+)?(?P<opening>[*_`]{0,3})"
-    label = rf"{before}(?:{words})(?:[ \t]?\d{{1,3}})?(?P<shut>[*_`]{{0,3}})[ \t]*[:：]"
+    label = rf"{_BEFORE}(?:{words})(?:[ \t]?\d{{1,3}})?(?P<shut>[*_`]{{0,3}})[ \t]*[:：]"
     return regex.compile(rf"{label}|[ \t]*(?P<tag><tool_call>)", regex.IGNORECASE)
 
 

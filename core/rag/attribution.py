@@ -59,9 +59,19 @@ class Support:
         self._texts = [f"{passage.heading}\n{passage.text}" for passage in passages]
         self._words = [words_of(text) for text in self._texts]
         self._asked = words_of(question)
+        self._known: dict[str, tuple[int, ...]] = {}
 
     def numbers(self, sentence: str) -> list[int]:
-        """The passages that support the sentence, the best first, at most two; none if in doubt."""
+        """The passages that support the sentence, the best first, at most two; none if in doubt.
+
+        A model that loops writes the same again and again: each sentence is compared once.
+        """
+        found = self._known.get(sentence)
+        if found is None:
+            found = self._known[sentence] = tuple(self._compared(sentence))
+        return list(found)
+
+    def _compared(self, sentence: str) -> list[int]:
         if (
             not self._words
             or _SILENT.fullmatch(sentence)
@@ -217,32 +227,42 @@ def claims_of(
     if not passages:
         return []
     checker = _Checker(passages, asked, told)
-    weighed = [one for sentence, end in sentences_of(text) if (one := checker.weighed(sentence, end)) is not None]
-    cosines: dict[int, tuple[float, int]] = {}
+    sentences = sentences_of(text)
+    # A model that loops writes the same again and again: each sentence is weighed once.
+    weighed = {sentence: checker.weighed(sentence) for sentence in dict.fromkeys(said for said, _ in sentences)}
+    cosines: dict[str, tuple[float, int]] = {}
     if embed is not None:
-        wanted = [one for one in weighed if one.is_open]
-        near = checker.nearest([one.sentence for one in wanted], embed)
-        cosines = dict(zip((one.end for one in wanted), near, strict=True))
-    return [claim for one in weighed if (claim := _claim(one, cosines.get(one.end))) is not None]
+        wanted = [sentence for sentence, one in weighed.items() if one is not None and one.is_open]
+        cosines = dict(zip(wanted, checker.nearest(wanted, embed), strict=True))
+    judged = {
+        sentence: found
+        for sentence, one in weighed.items()
+        if one is not None and (found := _judged(one, cosines.get(sentence))) is not None
+    }
+    return [Claim(end, *judged[sentence]) for sentence, end in sentences if sentence in judged]
 
 
 def sentences_of(text: str) -> list[tuple[str, int]]:
     """The sentences of the prose in a Markdown text, without marks, each with its end in the text."""
     found: list[tuple[str, int]] = []
     markup, start = Markup(), 0
+    ordinary: dict[str, list[tuple[str, int]]] = {}  # a line that is written again is looked at once
     for line in text.split("\n"):
+        inside = ordinary.get(line)
         if markup.is_ordinary(line):
-            found += _in_line(line, line, start)
+            if inside is None:
+                inside = ordinary[line] = _in_line(line, line)
+            found += [(sentence, start + end) for sentence, end in inside]
         else:
             plain = markup.without_literals(line)
             if plain and not plain.isspace() and markup.is_prose():
-                found += _in_line(line, plain, start)
+                found += [(sentence, start + end) for sentence, end in _in_line(line, plain)]
             markup.is_literal("\n")
         start += len(line) + 1
     return found
 
 
-def _in_line(line: str, plain: str, start: int) -> list[tuple[str, int]]:
+def _in_line(line: str, plain: str) -> list[tuple[str, int]]:
     """The sentences of a line; marks are blanked out first, as no space separates them from the full stop."""
     begins = _BULLET.match(plain)
     skip = begins.end() if begins else 0
@@ -251,9 +271,7 @@ def _in_line(line: str, plain: str, start: int) -> list[tuple[str, int]]:
     if "[" in plain:
         plain = _MARK.sub(lambda mark: " " * len(mark[0]), plain)
     return [
-        (sentence, start + a + len(line[a:b].rstrip()))
-        for a, b in sentence_spans(plain)
-        if (sentence := plain[a:b].strip())
+        (sentence, a + len(line[a:b].rstrip())) for a, b in sentence_spans(plain) if (sentence := plain[a:b].strip())
     ]
 
 
@@ -268,8 +286,6 @@ class _Weighed:
         misplaces: Whether it has a figure that the passages give for something else.
     """
 
-    sentence: str
-    end: int
     share: float
     numbers: tuple[int, ...]
     is_across: bool
@@ -301,7 +317,7 @@ class _Checker:
             self._known = self._known.union(about, *sets)
         self._is_wide = _is_wide("".join(passage.text for passage in passages))
 
-    def weighed(self, sentence: str, end: int) -> _Weighed | None:
+    def weighed(self, sentence: str) -> _Weighed | None:
         """The judgement by words; `None` if the sentence claims nothing that passages could support."""
         if _SILENT.fullmatch(sentence) or DENIAL.search(sentence) or _NO_CLAIM.search(sentence[-_ENDING:]):
             return None
@@ -313,7 +329,7 @@ class _Checker:
         figures = {word for word in new if _is_figure(word)}
         is_across = _is_wide(sentence) != self._is_wide
         misplaces = not is_across and any(self._beside(figure, said) < _PLACED for figure in figures - self._told)
-        return _Weighed(sentence, end, share, numbers, is_across, bool(figures - self._known), misplaces)
+        return _Weighed(share, numbers, is_across, bool(figures - self._known), misplaces)
 
     def _beside(self, figure: str, said: set[str]) -> float:
         """The largest share of a sentence's words that stand close to one of its figures."""
@@ -340,11 +356,12 @@ class _Checker:
         return len(first) / len(said), numbers
 
 
-def _claim(one: _Weighed, near: tuple[float, int] | None) -> Claim | None:
+def _judged(one: _Weighed, near: tuple[float, int] | None) -> tuple[Verdict, tuple[int, ...]] | None:
+    """Verdict and passages of a sentence; `None` where nothing can be said of it."""
     if one.invents:
-        return Claim(one.end, "unsupported")
+        return "unsupported", ()
     if one.misplaces:
-        return Claim(one.end, "weak", one.numbers)
+        return "weak", one.numbers
     if near is None:
         if one.is_across:  # words say nothing across scripts
             return None
@@ -358,8 +375,8 @@ def _claim(one: _Weighed, near: tuple[float, int] | None) -> Claim | None:
     else:
         verdict = "weak" if score >= weak else "unsupported"
     if verdict == "unsupported":
-        return Claim(one.end, verdict)
-    return Claim(one.end, verdict, one.numbers if near is None or one.share >= _CLEAR else (near[1],))
+        return verdict, ()
+    return verdict, one.numbers if near is None or one.share >= _CLEAR else (near[1],)
 
 
 def _is_figure(word: str) -> bool:

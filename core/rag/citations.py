@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from core.rag.attribution import Support, words_of
@@ -76,6 +77,7 @@ _NO_SPACE_BEFORE = frozenset(".,;:!?。，；：！？、)）")
 _NO_CLAIM = (",", "，", ":", "：")  # a greeting, or words before a list
 _MOST_IN_RANGE = 5
 _TAIL = 40  # letters of a sentence, by which it is known whether a full stop ends it
+_RUNS = re.compile(r"[^\W_]{2,}+|.", re.DOTALL)  # words and figures as a whole, all else letter by letter
 
 
 class CitingStream:
@@ -108,8 +110,10 @@ class CitingStream:
 
     def feed(self, text: str) -> str:
         """Take in a piece of the answer, give out what is settled."""
-        for letter in text:
-            self._step(letter)
+        for run in _RUNS.findall(text):
+            self._step(run[0])
+            if len(run) > 1:
+                self._go_on(run[1:])
         return self._given()
 
     def close(self) -> str:
@@ -140,6 +144,17 @@ class CitingStream:
         else:
             self._pass(letter, literal=literal)
 
+    def _go_on(self, letters: str) -> None:
+        """More letters of a word or a figure, whose first one has been taken in."""
+        literal = None if self._held else self._markup.read(letters)
+        if literal is None:
+            for letter in letters:
+                self._step(letter)
+            return
+        # The first has settled what stood before it, and none of these ends anything.
+        self._out.append(letters)
+        self._sentence += " " * len(letters) if literal else letters
+
     def _settle_held(self, following: str) -> None:
         """Decide what the held letters are, now that it is known what follows them."""
         held, self._held = self._held, ""
@@ -149,7 +164,7 @@ class CitingStream:
             self._dropped = True
             return
         is_link = held[0] == "[" and (following == "(" or (following == ":" and self._line_is_empty))
-        numbers = _numbers(held) if held[-1] in "]】" and not is_link else []
+        numbers = _numbers(held) if held[-1] in "]】" and not is_link else ()
         if not numbers or 0 in numbers:
             for letter in held:
                 self._pass(letter, literal=False)
@@ -216,7 +231,7 @@ class CitingStream:
     def _note_end(self, letter: str) -> None:
         if letter in _WIDE_ENDS:
             self._ended = "wide"
-        elif letter in _ENDS and not self._ended and not ends_in_abbreviation(self._tail()):
+        elif letter in _ENDS and not self._ended and not (letter == "." and ends_in_abbreviation(self._tail())):
             self._ended = "narrow"
 
     def _tail(self) -> str:
@@ -240,16 +255,17 @@ class CitingStream:
 
 def _is_begun(held: str) -> bool:
     """Whether this may become a mark, or a tag that is left out."""
-    return bool(_BEGUN.fullmatch(held)) or any(tag.startswith(held) for tag in _QUOTING)
+    return any(tag.startswith(held) for tag in _QUOTING) if held[0] == "<" else bool(_BEGUN.fullmatch(held))
 
 
-def _numbers(held: str) -> list[int]:
+@lru_cache(maxsize=256)
+def _numbers(held: str) -> tuple[int, ...]:
     """The numbers in a mark, each once; a range is written out."""
     found: list[int] = []
     for first, last in _NUMBERS.findall(held.partition("†")[0]):
         low, high = int(first), int(last or first)
         found.extend(range(low, min(high, low + _MOST_IN_RANGE) + 1) if low <= high else (low, high))
-    return list(dict.fromkeys(found))
+    return tuple(dict.fromkeys(found))
 
 
 # A run of spaces is tried once, from its start.

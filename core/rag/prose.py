@@ -16,8 +16,9 @@ _END = re.compile(
 _STOP = re.compile(r"[.!?。！？；\n]")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(\[\"'“])(?:[A-Z]|Dr|Mr|Ms|Mrs|Prof|St|No|Nr|vs|al|cf|ca|Fig|Figs|Eq|Eqs|Sec|Ch|Vol|pp?|approx|e\.g|i\.e)\.$"
-    r"|^\W*\d{1,3}(?:\.\d{1,3})*\.$"
 )
+_LONGEST_ABBREVIATION = 8  # letters, with what stands before it and the full stop
+_ITEM = re.compile(r"\W*\d{1,3}(?:\.\d{1,3})*\.$")
 _SECTION = re.compile(r"(?<![\d.,])\d{1,3}(?:\.\d{1,3})+\.$")
 _TAIL = 40  # letters in which it is looked for
 _IDEOGRAPH = re.compile("[\u3000-\u30ff\u3400-\u9fff\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
@@ -55,7 +56,7 @@ def goes_on_after(text: str, letter: str) -> bool:
     """
     if not letter or not text.endswith((".", ".\n")):  # most do not, and looking is dear
         return False
-    number = _SECTION.search(text)
+    number = _SECTION.search(text) if text.removesuffix("\n")[-2:-1].isdecimal() else None
     if number is None:
         return False
     is_first = not any(sign.isalnum() for sign in text[: number.start()])
@@ -64,7 +65,10 @@ def goes_on_after(text: str, letter: str) -> bool:
 
 def ends_in_abbreviation(text: str) -> bool:
     """Whether the full stop at the end belongs to an abbreviation such as "Dr." or to the number of a list item."""
-    return bool(_ABBREVIATION.search(text))
+    last = text[-2:-1]
+    if last.isdecimal():
+        return bool(_ITEM.match(text))
+    return last.isalpha() and bool(_ABBREVIATION.search(text, len(text) - _LONGEST_ABBREVIATION))
 
 
 def ideographs(text: str) -> int:
@@ -81,7 +85,7 @@ def count_tokens(text: str) -> float:
 _FENCE = re.compile(r"\s*(`{3,}(?=[^`]*$)|~{3,})")
 _LIST = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s")
 _CLOSERS = {"(": ")", "[": "]"}
-_ORDINARY = re.compile(r"[^\s#>*+\-\d`~|$\\][^`$\\|\n]*+")
+_ORDINARY = re.compile(r"(?:[^\s#>*+\-\d`~|$\\]|>[> ]*+(?![#~]))[^`$\\|\n]*+")
 _SIGNS = frozenset("`$\\|")
 _SIGN = re.compile(r"[`$\\|]")  # with which a letter says something of those after it
 
@@ -124,6 +128,19 @@ class Markup:
         if self._after_blank:
             self._in_list = self._after_blank = False
         return True
+
+    def read(self, letters: str) -> bool | None:
+        """Read letters without signs among them; whether they are literal, `None` where none was read.
+
+        That is where the first may be literal and the others not, or the other way round.
+        """
+        if not self._is_steady(letters[0]):
+            return None
+        self._line += letters
+        if self._fence:
+            return True
+        self._last = letters[-1]
+        return bool(self._code or self._math) or self._is_indented_code()
 
     def without_literals(self, text: str) -> str:
         """Read a part of a line; the same with spaces for the letters of code and formulas."""
@@ -180,7 +197,7 @@ class Markup:
         self._line, self._has_bar, self._code, self._ticks, self._dollars, self._last = [], False, 0, 0, 0, ""
 
     def _is_indented_code(self) -> bool:
-        if self._in_list or not self._after_blank or self._line[:1] not in ([" "], ["\t"]):
+        if self._in_list or not self._after_blank or not self._line or self._line[0] not in " \t":
             return False
         start = "".join(self._line[:4])
         return start == "    " or start.startswith("\t")

@@ -244,10 +244,3 @@ FED = frozenset(
     | {"core.judging.checks:verdict", "core.settings:complaint", "core.settings:check_address"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
-
-# Seconds for 300,000 characters, where half a second is not enough though time grows with the length alone: each
-# sentence is compared with the passages, as it is written or in a thread.
-SLOWER: Mapping[str, float] = {
-    "core.rag.citations:CitingStream.feed": 1.0,
-    "core.rag.attribution:claims_of": 1.0,
-}

@@ -12,7 +12,7 @@ import pytest
 
 from core.errors import ParlourError
 from tests.texts.calling import Way, ways
-from tests.texts.feeds import EXCUSED, FED, SLOWER
+from tests.texts.feeds import EXCUSED, FED
 from tests.texts.finding import Taker, modules, takers
 from tests.texts.measuring import ENOUGH, GROWTH, GROWTH_OF_HALF, Call, is_in_time, seconds_of
 from tests.texts.repeats import Repeat, framed, plain
@@ -87,10 +87,9 @@ def complaint(way: Way, repeat: Repeat, length: int) -> str:
     doubtful = once > GROWTH_OF_HALF * took(length // 2) and grows(length, times=1)
     if doubtful and grows(4 * length) and grows(2 * length, doubled=3):
         return f"{way}: {repeat} takes more than {GROWTH} times as long for twice as many characters as {length}"
-    enough = SLOWER.get(way.taker.path, ENOUGH)
-    if way.is_whole and once / length * WHOLE > enough and took(WHOLE // 10) * 10 > enough and took(WHOLE) > enough:
+    if way.is_whole and once / length * WHOLE > ENOUGH and took(WHOLE // 10) * 10 > ENOUGH and took(WHOLE) > ENOUGH:
         all_of_it = took(WHOLE, 3)
-        if not is_in_time(all_of_it, enough):
+        if not is_in_time(all_of_it, ENOUGH):
             return f"{way}: {repeat} takes {all_of_it:.2f} s for {WHOLE} characters"
     return ""
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from core.rag.attribution import Claim, claims_of, sentences_of, with_units_apart, words_of
 from core.rag.citations import cited_numbers, sentence_of
 from core.rag.document import Passage
 from core.rag.embedding.local import LocalEmbedder
+from core.rag.prose import Markup
 
 POLICY = (
     Passage(
@@ -190,6 +195,65 @@ def test_any_text_is_read_and_every_end_lies_in_it_behind_the_last(text: str) ->
     assert all(0 < end <= len(text) for end in ends)
     claims = claims_of(text, POLICY)
     assert all(isinstance(claim, Claim) and claim.end in ends for claim in claims)
+
+
+MARKS = ("> ", ">", "# ", "~~~", "```", "`", "$", "$$", "\\(", "\\)", "|", "- ", "1. ", "    ", "\t", "\n", "\n\n", " ")
+WORDS = ("a. ", "The deductible is 300 dollars.", "免赔额是 500 元。", "[1]", "\r", "So")
+MARKED = st.lists(st.sampled_from((*MARKS, *WORDS)), max_size=30).map("".join)
+
+
+@given(MARKED)
+@example("> # no\n>>>>>>>># so\n>\t# a\n> ~~~\n> a\n\n    code\n")
+def test_prose_is_what_it_is_letter_by_letter(text: str) -> None:
+    markup, prose = Markup(), list[str]()
+    for line in text.split("\n"):
+        plain = "".join(" " if markup.is_literal(letter) else letter for letter in line)
+        prose += [plain] if plain.strip() and markup.is_prose() else []
+        markup.is_literal("\n")
+    read, fast = Markup(), list[str]()
+    for line in text.split("\n"):
+        if read.is_ordinary(line):
+            fast += [line] if line.strip() else []
+            continue
+        plain = read.without_literals(line)
+        fast += [plain] if plain.strip() and read.is_prose() else []
+        read.is_literal("\n")
+    assert fast == prose
+
+
+SAID = (
+    "The deductible is 300 dollars. So it is.",
+    "> For hail it is 755 dollars.",
+    "Tell us within 14 days, please.",
+    "Nobody pays for a broken roof.",
+    "暴风的免赔额是 1200 元。",
+    "`code`",
+    "- We pay half of that.",
+    "1. So?",
+)
+
+
+@given(st.lists(st.sampled_from(SAID), min_size=1, max_size=6), st.integers(2, 4))
+def test_what_is_said_again_is_judged_the_same_again(lines: list[str], times: int) -> None:
+    text = "\n\n".join(lines)
+    once, often = claims_of(text, POLICY), claims_of("\n\n".join(lines * times), POLICY)
+    assert often == [
+        Claim(at * (len(text) + 2) + claim.end, claim.verdict, claim.numbers) for at in range(times) for claim in once
+    ]
+
+
+def test_each_sentence_is_made_a_vector_of_once() -> None:
+    asked: list[list[str]] = []
+
+    def embed(texts: Sequence[str]) -> Any:
+        asked.append(list(texts))
+        return np.ones((len(texts), 1), dtype=np.float32)
+
+    said = "Nobody ever pays anything for a broken roof or chimney."
+    claims = claims_of("\n".join([said] * 50), POLICY, embed=embed)
+    assert len(claims) == 50
+    assert len({(claim.verdict, claim.numbers) for claim in claims}) == 1
+    assert [texts.count(said) for texts in asked] == [1]
 
 
 @pytest.mark.parametrize("loop", [" ", ": - ", ":", "[1] ", "\t[", "* ", "a. ", "> "])
