@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGES = ("core", "webui")
-ONLY_IN_A_CHECKOUT = "same_modules.py"
+ONLY_IN_A_CHECKOUT = ("same_modules.py", "webui.pyi")
 _TEXT = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 # In text: programs that a reader may copy, commands, and names of modules such as "core.rag.library:Library".
 _IN_TEXT = (
@@ -78,7 +78,7 @@ def write_package(root: Path, target: Path) -> None:
         target: The folder that becomes `parlour`; it is made.
     """
     copied = [(root / "parlour", target), *((root / name, target / name) for name in PACKAGES)]
-    unwanted = shutil.ignore_patterns("__pycache__", ONLY_IN_A_CHECKOUT)
+    unwanted = shutil.ignore_patterns("__pycache__", *ONLY_IN_A_CHECKOUT)
     for source, place in copied:
         shutil.copytree(source, place, ignore=unwanted, dirs_exist_ok=True)
     for module in target.rglob("*.py"):

@@ -1,0 +1,267 @@
+"""A user's program that names every public name: it is only read, by type checkers at their strictest.
+
+It is checked in a stranger's folder against an installed wheel, with no settings of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from parlour import (
+    ASSISTANT,
+    AUDIO,
+    CONTENT,
+    EXTRA,
+    FILE,
+    FUNCTION,
+    FUNCTION_CALL,
+    IMAGE,
+    LLM_REGISTRY,
+    NAME,
+    PENDING_USER_INPUT,
+    REASONING_CONTENT,
+    ROLE,
+    SYSTEM,
+    TEXT,
+    TOOL_REGISTRY,
+    USER,
+    VIDEO,
+    Agent,
+    AgentConfig,
+    AgentScratchpadUnit,
+    AgentThought,
+    ArticleAgent,
+    Asking,
+    Assistant,
+    BaseChatModel,
+    BaseModelCompatibleDict,
+    BaseTool,
+    BaseToolWithFileAccess,
+    BasicAgent,
+    ContentItem,
+    ContinueWriting,
+    Decision,
+    DialogueRetrievalAgent,
+    ExpandWriting,
+    FnCallAgent,
+    FunctionCall,
+    GenerateConfig,
+    GroupChat,
+    GroupChatCreator,
+    Guard,
+    Library,
+    LLMConfig,
+    MCPClient,
+    MCPManager,
+    Memory,
+    Message,
+    ModelResponse,
+    ModelServiceError,
+    MultiAgentHub,
+    OutlineWriting,
+    OutputParser,
+    ParallelDocQA,
+    ParlourError,
+    Policy,
+    RAGConfig,
+    ReActChat,
+    Router,
+    Suite,
+    TIRMathAgent,
+    TokenBufferMemory,
+    ToolResult,
+    Usage,
+    UserAgent,
+    VirtualMemoryAgent,
+    WriteFromScratch,
+    aevaluate,
+    evaluate,
+    get_chat_model,
+    register_llm,
+    register_tool,
+    tool,
+)
+from parlour.webui import WebUI
+
+CONSTANTS: list[str] = [
+    *(SYSTEM, USER, ASSISTANT, FUNCTION, TEXT, IMAGE, FILE, AUDIO, VIDEO),
+    *(ROLE, CONTENT, NAME, REASONING_CONTENT, FUNCTION_CALL, EXTRA, PENDING_USER_INPUT),
+]
+
+
+def messages() -> list[Message]:
+    call = FunctionCall(name="add", arguments='{"a": 1}').add_argument("b", 2)
+    parsed: dict[str, Any] = call.get_parsed_arguments()
+    items = [ContentItem(text="Look:"), ContentItem(image="heron.png")]
+    told = Message(role=USER, content=items, name="Ann", extra={"parsed": parsed})
+    read: BaseModelCompatibleDict = told
+    text: str = told.get_text_content()
+    role: Any = read["role"]
+    return [told, Message(ASSISTANT, text, function_call=call), Message(role, reasoning_content="Hm.")]
+
+
+@register_llm("echo")
+class Echo(BaseChatModel):
+    """A model of the program's own."""
+
+    def _chat_no_stream(self, messages: list[Message], generate_cfg: dict[str, Any]) -> list[Message]:
+        return [Message(ASSISTANT, messages[-1].get_text_content())]
+
+
+def models() -> BaseChatModel:
+    model = get_chat_model({"model": "qwen-plus", "model_type": "qwen_dashscope", "generate_cfg": {"seed": 1}})
+    try:
+        for snapshot in model.chat(messages=messages(), functions=[{"name": "add"}]):
+            print(snapshot)
+        said: str = model.quick_chat("Hello")
+    except ModelServiceError as error:
+        said = f"{error.code}: {error.message} {error.hint}"
+    except ParlourError as error:
+        said = error.hint
+    answer = ModelResponse(messages=[Message(ASSISTANT, said)], usage=Usage(prompt_tokens=1) + Usage())
+    content: str = answer.get_content()
+    print(content, "echo" in LLM_REGISTRY)
+    return model
+
+
+@register_tool("heron")
+class Heron(BaseTool):
+    """A tool as a class."""
+
+    description = "Counts herons."
+    parameters = [{"name": "pond", "type": "string", "description": "Where", "required": True}]
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return str(self._verify_json_format_args(params)["pond"])
+
+
+class Reader(BaseToolWithFileAccess):
+    """A tool that is given files."""
+
+    name = "reader"
+
+    def call(self, params: str | dict[str, Any], files: list[str] | None = None, **kwargs: Any) -> str:
+        super().call(params, files, **kwargs)
+        return self.work_dir
+
+
+@tool
+def add(a: int, b: int = 2) -> ToolResult:
+    """Add two numbers.
+
+    Args:
+        a: One.
+        b: The other.
+    """
+    return ToolResult(text=str(a + b), items=(ContentItem(text="sum"),))
+
+
+@tool(name="subtract")
+async def minus(a: int, b: int) -> str:
+    """Subtract."""
+    return str(a - b)
+
+
+async def allowed(asking: Asking) -> Decision:
+    return Decision(allowed=asking.name == "heron")
+
+
+def agents(model: BaseChatModel) -> list[Agent]:
+    bot = Assistant(
+        function_list=["heron", {"name": "calculator"}, add, Reader(), Heron],
+        llm=model,
+        system_message="Be brief.",
+        name="bot",
+        files=["manual.pdf"],
+        rag_cfg=RAGConfig(retrieval_type="hybrid"),
+    )
+    guard = Guard(Policy(mode="writes", allow=("calculator",)), allowed)
+    for snapshot in bot.run(messages(), approval=guard):
+        print(snapshot[-1]["content"])
+    last: Any = bot.run_nonstream([{"role": "user", "content": "Hello"}])
+    print(last, "heron" in TOOL_REGISTRY)
+    pair: list[Agent] = [FnCallAgent(llm=model, name="a"), UserAgent(name="b")]
+    config = AgentConfig(type="Assistant", llm=LLMConfig(model="qwen-plus"), name="c")
+    return [
+        *(
+            BasicAgent(llm=model),
+            ReActChat(llm=model),
+            Router(llm=model, agents=pair),
+            GroupChat(agents=pair, llm=model),
+        ),
+        *(GroupChatCreator(llm=model), ParallelDocQA(llm=model), DialogueRetrievalAgent(llm=model)),
+        *(VirtualMemoryAgent(llm=model), TIRMathAgent(llm=model), ArticleAgent(llm=model), WriteFromScratch(llm=model)),
+        *(OutlineWriting(llm=model), ExpandWriting(llm=model), ContinueWriting(llm=model), Memory(llm=model)),
+        Agent.from_config(config),
+        Agent.from_config({"llm": {"model": "qwen-plus"}}),
+    ]
+
+
+class Own(Agent):
+    """An agent with a synchronous step of its own, which leads another."""
+
+    def _run(self, messages: list[Message], lang: str = "en", **kwargs: Any) -> Iterator[list[Message]]:
+        yield [Message(ASSISTANT, lang)]
+
+
+def remembered(model: BaseChatModel) -> str:
+    memory = TokenBufferMemory(model=model, max_tokens=100)
+    memory.add_message(Message(USER, "Hello"))
+    newest: list[Message] = memory.get_history_messages()
+    memory.clear()
+    step = AgentScratchpadUnit(AgentScratchpadUnit.Action("add", {"a": 1}, "first"), "first", "1", "add")
+    thought = AgentThought(
+        id="1", message_id="2", thought="a", tool_name=None, tool_input=None, observation=None, position=1
+    )
+    return f"{newest} {step.to_prompt_message()} {thought.to_dict()} {GenerateConfig(temperature=0.5).as_cfg()}"
+
+
+def found(folder: Path) -> list[str]:
+    with Library.open(folder, RAGConfig()) as library:
+        document = library.add("manual.pdf", name="Manual")
+        library.add_text("A heron stands still.", name="Heron")
+        passages = library.find("What stands still?", k=3, retrieval_type="keyword")
+        picture: bytes = library.page_picture(passages[0])
+        library.remove(document.id)
+    return [
+        f"{one.text} {one.score} {one.document} {one.page} {one.rectangles} {one.heading} {picture!r}"
+        for one in passages
+    ]
+
+
+async def followed(agent: Agent) -> None:
+    async for event in agent.stream(messages()):
+        if event.kind == "text_delta":
+            print(event.text)
+    client = MCPClient("files", {"command": "server"})
+    await client.connect()
+    result: ToolResult = await client.call("list", {"folder": "."})
+    print(result.text)
+    await client.aclose()
+    tools: list[BaseTool] = await MCPManager().connect({"mcpServers": {"files": {"command": "server"}}})
+    run = await aevaluate(Suite.of("suite.yaml"), agent=agent)
+    print(tools, run)
+
+
+def pieces(parser: OutputParser) -> list[str]:
+    return [repr(piece) for piece in [*parser.feed("Thought: hm"), *parser.close()]]
+
+
+def hub_of(agent: Agent) -> MultiAgentHub | None:
+    return agent if isinstance(agent, MultiAgentHub) else None
+
+
+def main() -> None:
+    model = models()
+    everyone = agents(model)
+    print(remembered(model), found(Path("library")), hub_of(everyone[0]), CONSTANTS)
+    asyncio.run(followed(everyone[0]))
+    print(evaluate("suite.yaml", agent=everyone[0]))
+    WebUI(everyone, chatbot_config={"prompt.suggestions": ["Hello"]}).run(server_port=7860)
+
+
+if __name__ == "__main__":
+    main()
