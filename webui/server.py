@@ -78,12 +78,17 @@ class Server(uvicorn.Server):
 
     Args:
         stopping: Called at once when a signal asks to stop, so that open streams end by themselves.
+        write_seconds: How long nothing of an answer may be taken before its connection is ended.
     """
 
-    def __init__(self, app: ASGIApp, stopping: Callable[[], None]) -> None:
+    def __init__(self, app: ASGIApp, stopping: Callable[[], None], *, write_seconds: float = 300.0) -> None:
+        class Protocol(PatientProtocol):
+            """As the settings have it."""
+
+        Protocol.write_seconds = write_seconds
         config = uvicorn.Config(
             app,
-            http=PatientProtocol,
+            http=Protocol,
             log_config=None,
             access_log=False,
             server_header=False,

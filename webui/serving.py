@@ -72,7 +72,7 @@ def serve(
         server.should_exit = True
 
     app = StartupApp(partial(open_house, settings, terminal.tell, engine=engine, look=look), failed)
-    server = Server(guarded(app, settings, secret, token), app.close)
+    server = Server(guarded(app, settings, secret, token), app.close, write_seconds=settings.write_seconds)
     with opened_at(settings.home, address) as beside, serving(port, secret):
         taken = settings.port if settings.port not in {0, port} else 0
         terminal.opening(instead_of=taken, beside=beside, open_to_all=settings.has_local_owner and settings.asks_nobody)

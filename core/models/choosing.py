@@ -10,7 +10,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from core.errors import ConflictError, ModelMisbehavedError, ModelRefusedError, ModelUnavailableError, SettingsError
+from core.errors import (
+    ConflictError,
+    ModelMisbehavedError,
+    ModelRefusedError,
+    ModelUnavailableError,
+    ParlourError,
+    SettingsError,
+    StorageError,
+)
 from core.llm.local_files import BUILT_IN, check_local_model
 from core.messages.events import CallStarted, ReasoningDelta, TextDelta
 from core.messages.message import USER, Message
@@ -168,6 +176,8 @@ class Choosing:
     async def test(self, owner: str, draft: Draft, *, patience: float = 1) -> tuple[str, float]:
         """Ask one tiny question, without a service the installation's model; `patience` lengthens how long it may take.
 
+        Where it is what answers the owner, the page knows from now on whether it works.
+
         Returns:
             What the page calls the model, and the seconds until it began to answer.
 
@@ -185,7 +195,16 @@ class Choosing:
                     return await _loaded_tried(self._models.default.loader)
                 choice = await self.checked(owner, draft)
                 tried = urlsplit(choice.address).netloc or choice.model or choice.service.label
-                return await self._tried(owner, choice)
+                answering = await self._answering(owner, draft.service, choice)
+                try:
+                    found = await self._tried(owner, choice)
+                except ParlourError as error:
+                    if answering is not None:
+                        answering.failed(error)
+                    raise
+                if answering is not None:
+                    answering.answered()
+                return found
         except TimeoutError:
             raise _slow(tried or self._models.default.loader.label) from None
         finally:
@@ -210,6 +229,17 @@ class Choosing:
     def _check_free(self) -> None:
         if self._models.fixed:
             raise ConflictError("The agents of this page bring their own model.", key="model_of_agent")
+
+    async def _answering(self, owner: str, service: str, choice: Choice) -> ModelLoader | None:
+        """What gets the owner's model ready, if that is exactly this choice."""
+        kept = await self._store.get(owner, service)
+        if kept is None or not kept.in_use or (kept.address, kept.model) != (choice.address, choice.model):
+            return None
+        try:
+            key = self._store.key_of(kept) or self._models.known_key(owner, kept.address)
+        except StorageError:  # nor can what answers read it
+            return None
+        return await self._models.loader(owner) if key == choice.key else None
 
     async def _kept_key(self, owner: str, service: str, address: str) -> str:
         """The key that the owner gave for this very server."""

@@ -100,6 +100,25 @@ async def test_a_choice_outlives_the_process_and_a_test_uses_the_kept_key(tmp_pa
             assert 0 <= seconds < 30
 
 
+async def test_what_answers_and_is_tested_is_known_to_work_or_not(engine: Engine) -> None:
+    answers = [Reply(text="Yes."), Reply(text="Yes."), Reply(text="Yes."), Reply(status=401), Reply(text="Yes.")]
+    with ModelServer(lambda _: answers.pop(0)) as server:
+        await engine.choosing.save(ME, draft(server), use=True)
+        chosen = await model_of(engine, ME)
+        await chosen.loader.ready()
+        part = chosen.readiness
+        assert (part["model"].state, part["model"].answered) == ("ready", False)
+        for other in (draft(server, "sk-other"), draft(server, model="other")):
+            await engine.choosing.test(ME, other)
+            assert not part["model"].answered, "that is not what answers"
+        await engine.choosing.test(ME, draft(server, None))
+        assert (part["model"].state, part["model"].answered) == ("ready", True)
+        await refusal_of(engine.choosing.test(ME, draft(server, None)))
+        assert (part["model"].state, part["model"].remedy_key) == ("failed", "model_key_wrong")
+        await engine.choosing.test(ME, draft(server))
+        assert (part["model"].state, part["model"].answered) == ("ready", True)
+
+
 async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> None:
     slow = Reply(text=" ".join(f"word{n}" for n in range(60)), pace=0.01)
     with ModelServer(slow) as old, ModelServer(Reply(text="New.")) as new:

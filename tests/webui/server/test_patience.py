@@ -14,6 +14,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn import Config
 from uvicorn.server import ServerState
 
+from core.settings import Settings
 from webui.server import PatientProtocol, Server
 
 pytestmark = pytest.mark.anyio
@@ -215,5 +216,10 @@ async def test_who_reads_slowly_gets_all_of_it(app: Any, seen: type[Seen]) -> No
         assert time.monotonic() - began > 2 * seen.write_seconds
 
 
-async def test_parlour_listens_so() -> None:
-    assert Server(answer, lambda: None).config.http is PatientProtocol
+async def test_parlour_listens_so_and_waits_for_readers_as_long_as_its_settings_say() -> None:
+    kinds = [Server(answer, lambda: None, **more).config.http for more in ({}, {"write_seconds": 7.0})]
+    for kind, seconds in zip(kinds, (Settings().write_seconds, 7.0), strict=True):
+        assert isinstance(kind, type)
+        assert issubclass(kind, PatientProtocol)
+        assert kind.write_seconds == seconds
+    assert PatientProtocol.write_seconds == 300
