@@ -26,7 +26,7 @@ PARAGRAPH = "{owner} keeps note {n}: bicycles stand in the shed, the bell rings 
 
 async def first_word(engine: Engine, owner: str) -> float:
     """Seconds from sending a plain question to the first text of its reply; the rest is waited for too."""
-    talk = await engine.conversations.create(owner)
+    talk = await engine.stores.of(owner).conversations.create()
     began, first = time.perf_counter(), 0.0
     run = await talk_of(engine, owner, talk.id).ask("hi")
     async with aclosing(run.follow()) as news:
@@ -46,8 +46,8 @@ async def chats(engine: Engine, name: str) -> list[float]:
 async def reads(engine: Engine, owner: str) -> None:
     """Give an owner a document of some hundred passages, and ask about it."""
     text = "\n\n".join(PARAGRAPH.format(owner=owner, n=n) * 6 for n in range(150))
-    file = await engine.files.put(owner, "notes.md", text.encode())
-    talk = await engine.conversations.create(owner)
+    file = await engine.stores.of(owner).files.put("notes.md", text.encode())
+    talk = await engine.stores.of(owner).conversations.create()
     await (await talk_of(engine, owner, talk.id).ask("When does the bell ring?", [file.id])).wait()
 
 

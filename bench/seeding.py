@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 
 from core.messages.message import Message
@@ -32,15 +33,15 @@ async def _seed(path: Path, messages: int) -> str:
     path.parent.mkdir(parents=True, exist_ok=True)
     database = await Database.open(path)
     try:
-        store = ConversationStore(database)
-        await store.ensure_owner(LOCAL_OWNER)
-        conversation = await store.create(LOCAL_OWNER, f"{messages} messages")
+        store = partial(ConversationStore, database)
+        await store(LOCAL_OWNER).ensure_owner()
+        conversation = await store(LOCAL_OWNER).create(f"{messages} messages")
         parent: str | None = None
         for number in range(messages // 2):
             question = [Message("user", f"Question {number + 1}?")]
-            asked = await store.add_message(LOCAL_OWNER, conversation.id, "user", question, parent)
+            asked = await store(LOCAL_OWNER).add_message(conversation.id, "user", question, parent)
             answer = [Message("assistant", REPLY)]
-            parent = (await store.add_message(LOCAL_OWNER, conversation.id, "assistant", answer, asked.id)).id
+            parent = (await store(LOCAL_OWNER).add_message(conversation.id, "assistant", answer, asked.id)).id
         return conversation.id
     finally:
         await database.aclose()

@@ -21,14 +21,10 @@ from core.resources import descriptors_check, disk_check
 from core.runs.claim_check import Checking
 from core.runs.history_summary import Remembering
 from core.runs.manager import Runs
-from core.storage.conversations import Allowances, ConversationStore, SummaryStore
 from core.storage.database import Database, count_opening
-from core.storage.documents import DocumentStore, LibraryStore
-from core.storage.files import FileStore
 from core.storage.model_services import ModelServiceStore
-from core.storage.owner_settings import OwnerSettings
-from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
+from core.storage.stores import Stores
 from core.toolbox.code_interpreter import GivenFiles, Interpreting
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
@@ -62,9 +58,7 @@ class Engine:
         program: A program's own agents, who answer in place of Parlour's assistant, with the model of the first.
     """
 
-    conversations: ConversationStore
-    files: FileStore
-    documents: DocumentStore
+    stores: Stores
     runs: Runs
     choosing: Choosing
     intake: Intake
@@ -154,19 +148,18 @@ class Engine:
     def _build(self, database: Database, home: Path) -> None:
         """Everything by its parts; nothing of it is begun yet."""
         settings, sealer = self.settings, Sealer(self.settings.signing_secret())
-        self.conversations, self.documents = ConversationStore(database), DocumentStore(database)
-        self.files = FileStore(database, home / "files", quota=settings.files_mb * _MIB or None)
+        stores = self.stores = Stores(database, home / "files", quota=settings.files_mb * _MIB or None)
         model_services = ModelServiceStore(database, sealer)
         models = OwnModels(settings, model_services, Chosen(self._loader, self.readiness), self._told)
         models.fixed = self.program is not None and self.program.brings_model
         self.choosing = Choosing(model_services, models)
-        given = GivenFiles(self.conversations, self.documents, self.files)
+        given = GivenFiles(stores)
         code = Interpreting(settings, given, self._sandbox_known)
-        self.toolbox = Toolbox.over(database, sealer, settings, code.interpreter, given)
-        self.intake = Intake(self.files, self.documents, self._index, self._changed)
+        self.toolbox = Toolbox.over(stores, sealer, settings, code.interpreter, given)
+        self.intake = Intake(stores, self._index, self._changed)
         self.checking = Checking(by_meaning=settings.retrieval == "hybrid", find=self._find)
         self.runs = Runs(
-            RunStore(database),
+            stores,
             check=self.checking if settings.check_claims else None,
             at_once=Slots(settings.replies_at_once),
             keep_events=settings.keep_events_days * 86_400.0 or None,
@@ -174,25 +167,20 @@ class Engine:
         self.runs.on_change(self._changed)
         self.services = Services(
             settings=settings,
-            conversations=self.conversations,
-            files=self.files,
-            documents=self.documents,
-            library_store=LibraryStore(database),
+            stores=stores,
             intake=self.intake,
             models=models,
             toolbox=self.toolbox,
             code=code,
             runs=self.runs,
-            remembering=Remembering(SummaryStore(database), on=settings.summarise),
-            choices=OwnerSettings(database),
-            allowances=Allowances(database),
+            remembering=Remembering(stores, on=settings.summarise),
             agents=self.program or Assistants(settings.max_iteration),
             index=self._index,
             changed=self._changed,
         )
         self.workspaces = Workspaces(self.services, home / "libraries", self.intake.opened)
         self.outward = Outward(
-            database,
+            stores,
             self.workspaces,
             agent=partial(self.services.agents.outside, self.services),
             policy=self.toolbox.choices.approval,
@@ -223,7 +211,7 @@ class Engine:
         if behind := await count_opening(database, self.settings.home):
             self.intake.keeps_unneeded = True
             self.readiness.note("database_behind", asdict(behind))
-        await self.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
+        await self.stores.files.delete_unused(time.time() - _UNUSED_FILES_STAY)
         await self.intake.resume()
         await self.runs.watch(self._resume)
 

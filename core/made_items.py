@@ -25,7 +25,7 @@ _LARGEST: Final = 48 * 1024 * 1024  # letters of a `data:` address
 _NAMES: Final = {"image": "picture", "audio": "recording", "video": "video", "file": "file"}
 
 
-async def kept(event: Event, owner: str, files: FileStore) -> Event:
+async def kept(event: Event, files: FileStore) -> Event:
     """The event; an item that holds the thing itself is stored and names it instead.
 
     What cannot be stored stays as it is: the text of the reply matters more. For what the owner has no room, a sentence
@@ -33,29 +33,28 @@ async def kept(event: Event, owner: str, files: FileStore) -> Event:
 
     Args:
         event: Any event of a reply.
-        owner: Who asked.
-        files: Where it is stored.
+        files: Those of whoever asked.
     """
     if isinstance(event, ToolFinished):
-        message = await _result(event.message, owner, files)
+        message = await _result(event.message, files)
         return event if message is event.message else replace(event, message=message)
     if not isinstance(event, ItemAdded) or not _is_whole(event.item) or event.item.type not in {"image", "audio"}:
         return event
     kind = event.item.type
     try:
-        record = await _stored(event.item, owner, files)
+        record = await _stored(event.item, files)
     except QuotaError:
         return TextDelta(_no_room(event.item))
     if record is None:
         return event
     if not record.media_type.startswith(f"{kind}/"):
         _LOG.warning("What the model made is no %s.", _NAMES[kind])
-        await files.delete(owner, record.id)
+        await files.delete(record.id)
         return event
     return ItemAdded(ContentItem(**{kind: record.address}))
 
 
-async def _result(message: Message, owner: str, files: FileStore) -> Message:
+async def _result(message: Message, files: FileStore) -> Message:
     """A tool's result with its things stored; `extra["files"]` has what the page shows of them.
 
     What calls itself a picture, recording or video and is none becomes a file. `extra["whole"]` names the file with a
@@ -70,7 +69,7 @@ async def _result(message: Message, owner: str, files: FileStore) -> Message:
     for item in message.items:
         whole = str(extra.get("whole") or "") if item is last else ""
         try:
-            record = await _stored(item, owner, files, whole) if _is_whole(item) else None
+            record = await _stored(item, files, whole) if _is_whole(item) else None
         except QuotaError:
             items.append(ContentItem(text=_no_room(item)))
             continue
@@ -94,14 +93,14 @@ def _no_room(item: ContentItem) -> str:
     return f"[A {_NAMES[item.type]} was made and is not kept: there is no room left for the user's files.]"
 
 
-async def _stored(item: ContentItem, owner: str, files: FileStore, name: str = "") -> FileRecord | None:
+async def _stored(item: ContentItem, files: FileStore, name: str = "") -> FileRecord | None:
     """The thing as a file; `None` where it cannot be one. Raises QuotaError."""
     address = str(item.value)
     if len(address) > _LARGEST:
         return None
     try:
         named, raw = await asyncio.to_thread(_unpacked, item.type, address)
-        return await files.put(owner, name or named, raw)
+        return await files.put(name or named, raw)
     except QuotaError:
         raise
     except (ValueError, StorageError) as error:

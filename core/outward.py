@@ -22,7 +22,6 @@ from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.approvals import RunGuard
 from core.storage.base import LOCAL_OWNER
-from core.storage.owner_settings import OwnerSettings
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
 
     from core.agents.assistant import Assistant
     from core.mcp.serving import Serving
-    from core.storage.database import Database
+    from core.storage.stores import Stores
     from core.tools.approval import Policy
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
@@ -60,7 +59,7 @@ class Outward:
     """The way in for other programs.
 
     Args:
-        database: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
+        stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
         workspaces: Those of the owners.
         agent: Makes who answers: given an owner and the documents within reach.
         policy: The rules of an owner about tools, read anew for each call of one.
@@ -69,14 +68,14 @@ class Outward:
 
     def __init__(
         self,
-        database: Database,
+        stores: Stores,
         workspaces: Workspaces,
         *,
         agent: Callable[[str, list[str]], AbstractAsyncContextManager[Assistant]],
         policy: Callable[[str], Awaitable[Policy]],
         seconds: float,
     ) -> None:
-        self._settings = OwnerSettings(database)
+        self._stores = stores
         self._workspaces = workspaces
         self._agent = agent
         self._policy = policy
@@ -114,12 +113,12 @@ class Outward:
         name = urlsafe_b64encode(owner.encode()).decode("ascii").rstrip("=")
         token = f"{_BEGINNING}.{name}.{secrets.token_urlsafe(32)}"
         kept = {"hash": _print(token), "made": time.time()}
-        await self._settings.change(owner, _KEPT, lambda _: kept)
+        await self._stores.of(owner).settings.change(_KEPT, lambda _: kept)
         return token
 
     async def revoke_token(self, owner: str) -> None:
         """Let no other program in any more. Raises StorageError."""
-        await self._settings.change(owner, _KEPT, lambda _: None)
+        await self._stores.of(owner).settings.change(_KEPT, lambda _: None)
 
     async def owner_of(self, token: str, visitor: bool = False) -> str | None:  # noqa: FBT001, FBT002 - Serving's
         """Whose token it is; `None` for nobody's.
@@ -203,7 +202,7 @@ class Outward:
             return [library.name for library in await workspace.libraries.list()]
 
     async def _kept(self, owner: str) -> dict[str, Any] | None:
-        kept: object = await self._settings.get(owner, _KEPT)
+        kept: object = await self._stores.of(owner).settings.get(_KEPT)
         return cast("dict[str, Any]", kept) if isinstance(kept, dict) and {"hash", "made"} <= kept.keys() else None
 
 

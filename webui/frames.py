@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from core.runs.reply import Reply
     from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, NamedLibrary, StoredMessage
-    from core.storage.conversations import ConversationStore
     from core.workspace.workspace import Workspace
     from webui.panels.top import Speakers, State
     from webui.views import View, Views
@@ -101,7 +100,7 @@ class Frames:
         self._engine = engine
         self._views = views
         self._rendered = Rendered(_KEPT)
-        self._histories = Histories(engine.conversations)
+        self._histories = Histories()
         self._drawn: WeakKeyDictionary[View, _Drawn] = WeakKeyDictionary()
         self._followers = 0
         # Of its own: the threads that everything shares may all be busy with documents.
@@ -157,7 +156,7 @@ class Frames:
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
         listed = view.listed + 1  # one more tells whether there are more
-        shown.conversations = await self._histories.of(view.owner, listed)
+        shown.conversations = await self._histories.of(workspace, listed)
         shown.readiness = (await workspace.model()).readiness
         shown.hears = await workspace.hears()
 
@@ -176,7 +175,7 @@ class Frames:
                 shown.libraries = [one for one in await workspace.libraries.list() if one.id in view.libraries]
             return shown
         try:
-            opened = await engine.documents.opened(owner, wanted)
+            opened = await workspace.documents.opened(wanted)
             shown.current, shown.thread, shown.documents = opened.conversation, opened.thread, opened.documents
             shown.libraries, shown.versions = opened.libraries, opened.versions
             for message in shown.thread[_anchor(view, shown.thread) :]:
@@ -385,34 +384,29 @@ _LENGTHS = 8  # of lists of one owner: each tab may show more of it
 
 
 class Histories:
-    """Lists of conversations, kept until they change.
+    """Lists of conversations, kept until they change."""
 
-    Args:
-        conversations: Where they are read.
-    """
-
-    def __init__(self, conversations: ConversationStore) -> None:
-        self._conversations = conversations
+    def __init__(self) -> None:
         self._lists: OrderedDict[str, dict[int, asyncio.Task[list[ConversationRecord]]]] = OrderedDict()
 
     def changed(self, owner: str) -> None:
         """Read the owner's list again when somebody wants it."""
         self._lists.pop(owner, None)
 
-    async def of(self, owner: str, limit: int) -> Sequence[ConversationRecord]:
+    async def of(self, workspace: Workspace, limit: int) -> Sequence[ConversationRecord]:
         """The owner's conversations, the one used last first; the same list for all who ask until it changes.
 
         Args:
-            owner: Whose they are.
+            workspace: The owner's.
             limit: How many at most.
 
         Raises:
             StorageError: The database failed.
         """
-        lists = self._lists.setdefault(owner, {})
+        lists = self._lists.setdefault(workspace.owner, {})
         reading = lists.get(limit)
         if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
-            reading = lists[limit] = asyncio.create_task(self._conversations.list(owner, limit))
+            reading = lists[limit] = asyncio.create_task(workspace.conversations.list(limit))
             if len(lists) > _LENGTHS:
                 del lists[next(iter(lists))]
             if len(self._lists) > _MOST_OWNERS:

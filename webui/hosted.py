@@ -88,12 +88,12 @@ class HostedDesk:
         """Let a tab that shows no conversation begin with what every conversation begins with."""
         program = self.desk.engine.program
         if program is not None and program.beginning and not view.conversation_id:
-            async with self.desk.engine.workspaces.open(view.owner) as workspace:
+            async with self.desk.workspace(view) as workspace:
                 view.show((await program.begun(workspace)).id)
 
     async def _choose(self, program: Program, view: View, number: object) -> None:
-        fresh = "" if view.conversation_id else (await self.desk.engine.conversations.create(view.owner)).id
-        async with self.desk.engine.workspaces.open(view.owner) as workspace:
+        async with self.desk.workspace(view) as workspace:
+            fresh = "" if view.conversation_id else (await workspace.conversations.create()).id
             conversation = workspace.conversation(view.conversation_id or fresh)
             await program.choose(conversation, number - 1 if isinstance(number, int) else -1)
         if not view.conversation_id:

@@ -84,7 +84,8 @@ class Routes:
         if owner is None:
             return self._refused(request, 401, NotFoundError("There is no such file."))
         try:
-            record, path = await self._engine.files.get(owner, request.path_params["file_id"])
+            async with self._engine.workspaces.open(owner) as workspace:
+                record, path = await workspace.files.get(request.path_params["file_id"])
         except NotFoundError as error:
             return self._refused(request, 404, error)
         shown = record.media_type in _SHOWN and "download" not in request.query_params
@@ -103,10 +104,11 @@ class Routes:
             return self._refused(request, 401, NotFoundError("There is no such page."))
         document, page = request.path_params["document_id"], request.path_params["page"]
         try:
-            # Asked first: a library is opened for whoever has documents in it, not for whoever knows an address.
-            if not await self._engine.documents.owns_library_document(owner, document):
-                raise NotFoundError("There is no such document.")
-            async with self._engine.workspaces.index(owner) as library:
+            async with self._engine.workspaces.open(owner) as workspace:
+                # Asked first: an index is opened for whoever has documents in it, not for whoever knows an address.
+                if not await workspace.documents.owns_library_document(document):
+                    raise NotFoundError("There is no such document.")
+                library = await workspace.index()
                 picture = await library.apage_image(document, page, _zoom(request.query_params.get("zoom")))
         except (NotFoundError, DocumentError) as error:
             return self._refused(request, 404, error)
@@ -117,8 +119,9 @@ class Routes:
         kind, upload_id = request.headers.get("content-type", ""), request.query_params.get("upload_id", "")
         owner = request.scope["owner"]
         try:
-            told, room = size_of(request), self._engine.files.check_room
-            uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id, told=told, room=room)
+            async with self._engine.workspaces.open(owner) as workspace:
+                told, room = size_of(request), workspace.files.check_room
+                uploads = await self._uploads.receive(owner, kind, request.stream(), upload_id, told=told, room=room)
         except TooLargeError as error:
             await self._uploads.drain(request.stream())
             error.details["size"] = self._uploads.size_told(request.headers.get("content-length", ""))

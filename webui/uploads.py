@@ -178,7 +178,7 @@ _MIB = 1024 * 1024
 _PATIENCE = 3.0
 _ASKED_FOR = 256 * 1024  # room is asked for in such steps where a request does not tell its length
 
-Room: TypeAlias = "Callable[[str, int], Awaitable[None]]"
+Room: TypeAlias = "Callable[[int], Awaitable[None]]"
 _FOR_THE_MODEL = ("image/", "audio/", "video/")
 
 
@@ -219,7 +219,7 @@ class _Place:
         self._size += size
         self._coming[self._owner] = self._coming.get(self._owner, 0) + size  # first: who asks meanwhile sees it
         if self._room is not None and size:
-            await self._room(self._owner, self._held(self._owner))
+            await self._room(self._held(self._owner))
 
     async def fill(self, size: int) -> None:
         """So many bytes are here. Raises QuotaError."""
@@ -278,7 +278,7 @@ class Uploads:
             body: What comes.
             upload_id: For `progress`.
             told: Bytes of the request as it tells them; what comes is counted all the same.
-            room: Raises `QuotaError` where an owner may not have so many bytes more than are stored.
+            room: Raises `QuotaError` where the owner may not have so many bytes more than are stored.
 
         Raises:
             BadUploadError: It is not a multipart request with files.

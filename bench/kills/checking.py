@@ -91,7 +91,7 @@ class Checking:
         query = "SELECT owner_id, id FROM messages WHERE status = 'running'"
         found: set[str] = set()
         for owner, message in self._rows(query):
-            stored = await self.engine.conversations.message(owner, message)
+            stored = await self.engine.stores.of(owner).conversations.message(message)
             if (await self.engine.runs.reply(owner, stored)).asking and stored.run_id:
                 found.add(stored.run_id)
         return found
@@ -128,7 +128,7 @@ class Checking:
             if message not in here:
                 self._say(f"reply {message} is gone")
                 continue
-            stored = await self.engine.conversations.message(owner, message)
+            stored = await self.engine.stores.of(owner).conversations.message(message)
             reply = await self.engine.runs.reply(owner, stored)
             last = stored.parts[-1].get_text_content() if stored.parts else ""
             if stored.status != "complete" or reply.text != text or not last or last not in text:
@@ -137,7 +137,7 @@ class Checking:
     async def _files(self) -> None:
         for file_id, (owner, digest) in self.known["files"].items():
             try:
-                _, path = await self.engine.files.get(owner, file_id)
+                _, path = await self.engine.stores.of(owner).files.get(file_id)
             except NotFoundError as error:
                 self._say(f"file {file_id}: {error}")
                 continue

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.runs.run import Run
-from core.storage.owner_settings import OwnerSettings
 from tests.core.talks import talk_of
 
 Tell = Callable[..., None]
@@ -35,7 +34,7 @@ class Doing:
 
     async def talk(self) -> str:
         """A new conversation."""
-        return (await self.engine.conversations.create(self.owner)).id
+        return (await self.engine.stores.of(self.owner).conversations.create()).id
 
     async def ask(self, talk: str, words: str, files: tuple[str, ...] = ()) -> Run:
         """Send a question, and tell when it is acknowledged."""
@@ -62,8 +61,8 @@ class Doing:
 
     async def tools(self) -> None:
         """Calls of a tool that changes something, unasked."""
-        chosen = OwnerSettings(self.engine.conversations.database)
-        await chosen.change(self.owner, "approval", lambda _: {"mode": "never"})
+        chosen = self.engine.stores.of(self.owner).settings
+        await chosen.change("approval", lambda _: {"mode": "never"})
         talk = await self.talk()
         for _ in range(3):
             await self.over(await self.ask(talk, "Use the tool."))
@@ -86,7 +85,7 @@ class Doing:
         """A file with a question."""
         talk = await self.talk()
         data = self.chance.randbytes(self.chance.randrange(1, 400_000))
-        file = await self.engine.files.put(self.owner, "random.bin", data)
+        file = await self.engine.stores.of(self.owner).files.put("random.bin", data)
         run = await self.ask(talk, "What is in it?", (file.id,))
         self.tell("files", file.id, [self.owner, hashlib.sha256(data).hexdigest()])
         await self.over(run)
@@ -97,7 +96,7 @@ class Doing:
         word = f"zebra{secrets.token_hex(6)}"
         parts = [f"## Part {number}\n\nThis part tells of {number} lighthouses and more.\n" for number in range(60)]
         parts.insert(self.chance.randrange(60), f"## The part\n\nThe {word} lives here and nowhere else.\n")
-        file = await self.engine.files.put(self.owner, "parts.md", "\n".join(parts).encode())
+        file = await self.engine.stores.of(self.owner).files.put("parts.md", "\n".join(parts).encode())
         document = await self.engine.intake.add(self.owner, talk, file)
         self.tell("documents", document.id, [self.owner, talk, word])
         await self.over(await self.ask(talk, f"Where does the {word} live?"))
@@ -105,7 +104,9 @@ class Doing:
     async def delete(self) -> None:
         """A conversation with a document, deleted while both are at work."""
         talk = await self.talk()
-        file = await self.engine.files.put(self.owner, "gone.md", f"# {secrets.token_hex(8)}\n\nSoon gone.".encode())
+        file = await self.engine.stores.of(self.owner).files.put(
+            "gone.md", f"# {secrets.token_hex(8)}\n\nSoon gone.".encode()
+        )
         await self.engine.intake.add(self.owner, talk, file)
         await self.over(await self.ask(talk, "Soon gone."))
         self.tell("deleting", talk)
@@ -117,7 +118,7 @@ class Doing:
         talk = await self.talk()
         run = await self.ask(talk, "Say something.")
         await self.over(run)
-        thread = await self.engine.conversations.thread(self.owner, talk)
+        thread = await self.engine.stores.of(self.owner).conversations.thread(talk)
         tag = secrets.token_hex(8)
         self.tell("begun", tag)
         conversation = talk_of(self.engine, self.owner, talk)

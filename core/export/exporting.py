@@ -18,12 +18,10 @@ from core.export.schema import ExportedConversation, ExportedDocument, ExportedF
 from core.export.turns import moment, turn_of
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
-from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.model_services import ModelServiceStore
-from core.storage.runs import RunStore
 from core.storage.sealing import Sealer
-from core.storage.whole_conversations import WholeConversations
+from core.storage.stores import Stores
 from core.toolbox.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -95,15 +93,13 @@ class Exporting:
     """Exports conversations of owners.
 
     Args:
-        conversations: Where they are.
+        stores: Where they are.
         runs: Knows how far a reply has come that is being written.
         secrets: What an owner's keys are, none of which may leave.
     """
 
-    def __init__(
-        self, conversations: ConversationStore, runs: Runs, secrets: Callable[[str], Awaitable[Iterable[str]]]
-    ) -> None:
-        self._whole = WholeConversations(conversations.database)
+    def __init__(self, stores: Stores, runs: Runs, secrets: Callable[[str], Awaitable[Iterable[str]]]) -> None:
+        self._stores = stores
         self._runs = runs
         self._secrets = secrets
 
@@ -122,7 +118,7 @@ class Exporting:
             NotFoundError: There is none such of this owner.
             StorageError: The database failed.
         """
-        outline = await self._whole.outline(owner, conversation_id)
+        outline = await self._stores.of(owner).whole.outline(conversation_id)
         redaction = Redaction(await self._secrets(owner))
         name = file_name(redaction.said(outline.conversation.title), form)
         made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
@@ -152,7 +148,9 @@ class Exporting:
     ) -> AsyncGenerator[list[ExportedTurn], None]:
         conversation, path = outline.conversation, frozenset(outline.path)
         for start in range(0, len(ids), _AT_ONCE):
-            found = await self._whole.turns(conversation.owner_id, conversation.id, ids[start : start + _AT_ONCE])
+            found = await self._stores.of(conversation.owner_id).whole.turns(
+                conversation.id, ids[start : start + _AT_ONCE]
+            )
             so_far = {one.message.id: await self._so_far(one) for one in found if one.message.status == "running"}
 
             def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
@@ -225,7 +223,7 @@ def _inside(redaction: Redaction) -> list[ExportedFile]:
 
 
 @asynccontextmanager
-async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[ConversationStore, Exporting], None]:
+async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[Stores, Exporting], None]:
     """The conversations of a data folder, and what exports them; no model is loaded and no server started.
 
     Raises:
@@ -239,10 +237,10 @@ async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[Conv
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.aclose)
         sealer = Sealer(settings.signing_secret())
-        toolbox = Toolbox.over(database, sealer, settings)
+        stores = Stores(database, settings.home / "files")
+        toolbox = Toolbox.over(stores, sealer, settings)
         opened.push_async_callback(toolbox.aclose)
-        runs = Runs(RunStore(database))
+        runs = Runs(stores)
         opened.push_async_callback(runs.aclose)
-        conversations = ConversationStore(database)
         secrets = KnownSecrets(settings, ModelServiceStore(database, sealer), toolbox)
-        yield conversations, Exporting(conversations, runs, secrets)
+        yield stores, Exporting(stores, runs, secrets)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.preparing import Made
     from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
-    from core.storage.documents import DocumentStore
-    from core.storage.files import FileStore
+    from core.storage.stores import Stores
 
 _LOG = logging.getLogger(__name__)
 
@@ -45,21 +44,18 @@ class Intake:
     """Reads documents in jobs of their own; each ends as `ready`, `failed` (with the reason) or `cancelled`.
 
     Args:
-        files: Where the bytes are.
-        documents: Where the states are kept.
+        stores: Where the bytes and the states are kept.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) after each change of a state; a named library's has none.
     """
 
     def __init__(
         self,
-        files: FileStore,
-        documents: DocumentStore,
+        stores: Stores,
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
     ) -> None:
-        self._files = files
-        self._documents = documents
+        self._stores = stores
         self._index = index
         self._changed = changed
         self._jobs: dict[str, ReadingJob] = {}
@@ -88,7 +84,9 @@ class Intake:
         Raises:
             NotFoundError: The conversation, library or file is not the owner's.
         """
-        record = await self._documents.add(owner, conversation_id, file.id, file.name, collection_id=collection_id)
+        record = await self._stores.of(owner).documents.add(
+            conversation_id, file.id, file.name, collection_id=collection_id
+        )
         again = record.status == "failed" and not is_locked(record)
         if again or (record.status == "cancelled" and collection_id is not None):
             return await self.retry(owner, record.id)
@@ -98,9 +96,9 @@ class Intake:
 
     async def resume(self) -> None:
         """Begin again what an earlier process did not finish; in the background, its vectors too."""
-        for record in await self._documents.unread():
+        for record in await self._stores.documents.unread():
             self._begin(record)
-        owners = await self._documents.owners(_PREPARED)
+        owners = await self._stores.documents.owners(_PREPARED)
         going_on = asyncio.create_task(self._preparing.go_on(owners), name="unfinished vectors")
         self._tasks.add(going_on)
         going_on.add_done_callback(self._tasks.discard)
@@ -116,11 +114,11 @@ class Intake:
         """
         known = {document.id for document in await asyncio.to_thread(library.documents)}
         if not self.keeps_unneeded:
-            await take_out(library, await self._documents.unneeded(owner, list(known)))
-        for record in await self._documents.found(owner):
+            await take_out(library, await self._stores.of(owner).documents.unneeded(list(known)))
+        for record in await self._stores.of(owner).documents.found():
             if record.library_id not in known:
                 await self._restore(record)
-        await self._preparing.resume(owner, library, await self._documents.read(owner))
+        await self._preparing.resume(owner, library, await self._stores.of(owner).documents.read())
 
     # ---- watching
 
@@ -196,7 +194,7 @@ class Intake:
 
         Of those within reach of the conversation. Raises NotFoundError.
         """
-        return await self._documents.known_in_part(owner, conversation_id, _NAMED)
+        return await self._stores.of(owner).documents.known_in_part(conversation_id, _NAMED)
 
     async def attached(self, owner: str, conversation_id: str) -> list[Attached]:
         """The files that a conversation may be answered from, as they stand now; the same text once.
@@ -204,13 +202,13 @@ class Intake:
         Raises:
             NotFoundError: The conversation is not the owner's.
         """
-        records = await self._documents.attached(owner, conversation_id)
+        records = await self._stores.of(owner).documents.attached(conversation_id)
         once = {record.library_id or record.id: record for record in reversed(records)}
         return [self._attached(record) for record in reversed(once.values())]
 
     async def shelved(self, owner: str, collection_id: str) -> list[Attached]:
         """The same of a named library."""
-        return [self._attached(record) for record in await self._documents.list_shelved(owner, collection_id)]
+        return [self._attached(record) for record in await self._stores.of(owner).documents.list_shelved(collection_id)]
 
     def _attached(self, record: DocumentRecord) -> Attached:
         progress, facts = self.progress(record.id), record.facts or {}
@@ -229,7 +227,7 @@ class Intake:
 
     async def records(self, owner: str, document_ids: Collection[str]) -> list[DocumentRecord]:
         """Documents as they are now. Raises NotFoundError."""
-        return [await self._documents.get(owner, document_id) for document_id in document_ids]
+        return [await self._stores.of(owner).documents.get(document_id) for document_id in document_ids]
 
     async def first_sign(self, owner: str, document_id: str, timeout: float) -> DocumentRecord:
         """Wait until some of a document was read or its reading is over, `timeout` seconds at most.
@@ -244,7 +242,7 @@ class Intake:
                 await asyncio.wait({opened, job.task}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 opened.cancel()
-        return await self._documents.get(owner, document_id)
+        return await self._stores.of(owner).documents.get(document_id)
 
     # ---- steering
 
@@ -259,15 +257,15 @@ class Intake:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        record = await self._documents.get(owner, document_id)
+        record = await self._stores.of(owner).documents.get(document_id)
         job = self._jobs.get(document_id)
         if job is not None and job.task is not None:
             job.stop()
             await asyncio.wait({job.task})
         elif record.status == "reading":
-            record = await self._documents.update(owner, document_id, "cancelled", only_if=("reading",))
+            record = await self._stores.of(owner).documents.update(document_id, "cancelled", only_if=("reading",))
             self._changed(owner, record.conversation_id)
-        return await self._documents.get(owner, document_id)
+        return await self._stores.of(owner).documents.get(document_id)
 
     async def retry(self, owner: str, document_id: str, password: str = "") -> DocumentRecord:
         """Read a document that failed or was called off once more, of one that was stopped the rest; no other.
@@ -275,12 +273,12 @@ class Intake:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        before = await self._documents.get(owner, document_id)
+        before = await self._stores.of(owner).documents.get(document_id)
         if before.status not in _UNREAD:
             return before
         there = before.library_id
-        record = await self._documents.update(
-            owner, document_id, "reading", library_id=there, facts=before.facts, only_if=_UNREAD
+        record = await self._stores.of(owner).documents.update(
+            document_id, "reading", library_id=there, facts=before.facts, only_if=_UNREAD
         )
         if record.status == "reading":
             self._begin(record, password, before if there is not None else None)
@@ -288,10 +286,10 @@ class Intake:
 
     async def forget(self, owner: str, document_id: str) -> DocumentRecord:
         """Let go of what was read of a document that was stopped; any other stays as it is. Raises NotFoundError."""
-        before = await self._documents.get(owner, document_id)
+        before = await self._stores.of(owner).documents.get(document_id)
         if before.status != "cancelled" or before.library_id is None:
             return before
-        record = await self._documents.update(owner, document_id, "cancelled", only_if=("cancelled",))
+        record = await self._stores.of(owner).documents.update(document_id, "cancelled", only_if=("cancelled",))
         await self.take_out(owner, [before.library_id])
         self._changed(owner, record.conversation_id)
         return record
@@ -305,11 +303,11 @@ class Intake:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        before = await self._documents.get(owner, document_id)
+        before = await self._stores.of(owner).documents.get(document_id)
         if before.status != "ready":
             return await self.retry(owner, document_id, password)
-        record = await self._documents.update(
-            owner, document_id, "reading", library_id=before.library_id, facts=before.facts, only_if=("ready",)
+        record = await self._stores.of(owner).documents.update(
+            document_id, "reading", library_id=before.library_id, facts=before.facts, only_if=("ready",)
         )
         if record.status == "reading":
             self._begin(record, password, before)
@@ -341,14 +339,14 @@ class Intake:
 
     async def put_out(self, owner: str, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
         """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
-        self._files.discard(freed)
+        self._stores.of(owner).files.discard(freed)
         await self.take_out(owner, unneeded)
 
     async def take_out(self, owner: str, library_ids: Sequence[str]) -> None:
         """Take texts out of the owner's index that nobody needs; one that cannot be is logged, and stays."""
         try:
             async with self._undisturbed(owner):
-                needless = await self._documents.unneeded(owner, library_ids)
+                needless = await self._stores.of(owner).documents.unneeded(library_ids)
                 if needless:
                     async with self._index(owner) as library:
                         await take_out(library, needless)
@@ -370,8 +368,7 @@ class Intake:
         """Read a document again that the index has lost; it counts as being read until then."""
         _LOG.warning("Document %s is missing in its index; it is read again.", record.id)
         try:
-            again = await self._documents.update(
-                record.owner_id,
+            again = await self._stores.of(record.owner_id).documents.update(
                 record.id,
                 "reading",
                 library_id=record.library_id,
@@ -412,9 +409,9 @@ class Intake:
             if "library_id" not in state and await self._is_still_there(job):
                 state = job.kept(state)
             is_needless = state.get("library_id") is None
-            record = await self._documents.update(owner, document_id, **state)
+            record = await self._stores.of(owner).documents.update(document_id, **state)
             if not is_needless and (job.before is not None or not (record.facts or {}).get("known")):
-                for conversation_id in await self._documents.renewed(record):
+                for conversation_id in await self._stores.of(owner).documents.renewed(record):
                     self._changed(owner, conversation_id)
         except NotFoundError:  # the conversation was deleted while its document was read
             is_needless = True
@@ -449,7 +446,7 @@ class Intake:
         if not reading.done() and job.progress is not None:
             record, begun = job.record, job.progress.document_id
             try:
-                await self._documents.update(record.owner_id, record.id, "reading", library_id=begun)
+                await self._stores.of(record.owner_id).documents.update(record.id, "reading", library_id=begun)
             except NotFoundError:  # it was deleted meanwhile: what is read of it goes with it
                 job.cancel()
             except StorageError as error:  # only the end matters: reading goes on
@@ -461,7 +458,7 @@ class Intake:
         record, password = job.record, job.password
         job.password = ""
         async with self._lanes.lane(record.owner_id):
-            file, path = await self._files.get(record.owner_id, record.file_id)
+            file, path = await self._stores.of(record.owner_id).files.get(record.file_id)
             if file.media_type == LINK:
                 record, file, path = await self._fetched(job, path)
             job.progress = ReadingProgress(file.sha256)
@@ -493,10 +490,10 @@ class Intake:
         job.progress = ReadingProgress("", fetching=True)
         self._changed(owner, job.record.conversation_id)
         data, name = await fetched(await asyncio.to_thread(link.read_text, "utf-8"), self.reach)
-        file = await self._files.refill(owner, file_id, name, data)
-        job.record = await self._documents.rename(owner, job.record.id, file.name)
+        file = await self._stores.of(owner).files.refill(file_id, name, data)
+        job.record = await self._stores.of(owner).documents.rename(job.record.id, file.name)
         self._changed(owner, job.record.conversation_id)
-        return job.record, file, self._files.path_of(file)
+        return job.record, file, self._stores.of(owner).files.path_of(file)
 
 
 async def take_out(library: Library, library_ids: Iterable[str]) -> None:

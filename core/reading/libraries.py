@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.intake import Intake
     from core.storage.base import DocumentRecord, NamedLibrary
-    from core.storage.documents import DocumentStore, LibraryStore
-    from core.storage.files import FileStore
+    from core.storage.stores import OwnerStores
 
 _LONGEST_NAME = 80
 _LONGEST_QUESTION = 2_000
@@ -44,30 +43,24 @@ class Libraries:
     All documents of an owner are in one index, each text once; a named library is a choice of them.
 
     Args:
-        owner: Whose they are.
-        store: Where the libraries are kept.
-        documents: Where the states of documents are kept.
-        files: Where their bytes are.
+        stores: Of the owner.
         intake: Reads them.
         index: Opens an owner's index.
         changed: Called with (owner, conversation) when a conversation uses other libraries than before.
     """
 
-    def __init__(  # noqa: PLR0913 - what libraries are made of
+    def __init__(
         self,
-        owner: str,
-        store: LibraryStore,
-        documents: DocumentStore,
-        files: FileStore,
+        stores: OwnerStores,
         *,
         intake: Intake,
         index: Callable[[str], AbstractAsyncContextManager[Library]],
         changed: Callable[[str, str | None], None],
     ) -> None:
-        self._owner = owner
-        self._store = store
-        self._documents = documents
-        self._files = files
+        self._owner = stores.owner
+        self._store = stores.libraries
+        self._documents = stores.documents
+        self._files = stores.files
         self._intake = intake
         self._index = index
         self._changed = changed
@@ -76,12 +69,12 @@ class Libraries:
 
     async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
-        return await self._store.list(self._owner)
+        return await self._store.list()
 
     async def opened(self, library_id: str) -> OpenedLibrary:
         """A library with its documents. Raises NotFoundError."""
-        library = await self._store.get(self._owner, library_id)
-        return OpenedLibrary(library, await self._documents.list_shelved(self._owner, library_id))
+        library = await self._store.get(library_id)
+        return OpenedLibrary(library, await self._documents.list_shelved(library_id))
 
     async def create(self, name: str) -> NamedLibrary:
         """A new, empty library.
@@ -90,19 +83,19 @@ class Libraries:
             ParlourError: key `library_unnamed`: the name is empty.
             ConflictError: key `library_name_taken`.
         """
-        return await self._store.create(self._owner, checked_name(name))
+        return await self._store.create(checked_name(name))
 
     async def rename(self, library_id: str, name: str) -> None:
         """Give it another name. Raises NotFoundError, and as `create`."""
-        await self._store.rename(self._owner, library_id, checked_name(name))
-        self._tell(await self._store.users(self._owner, library_id))
+        await self._store.rename(library_id, checked_name(name))
+        self._tell(await self._store.users(library_id))
 
     async def delete(self, library_id: str) -> None:
         """Delete it with its documents; conversations use it no more. Raises NotFoundError."""
-        users = await self._store.users(self._owner, library_id)
-        for record in await self._documents.list_shelved(self._owner, library_id):
+        users = await self._store.users(library_id)
+        for record in await self._documents.list_shelved(library_id):
             await self._call_off(record)
-        freed, unneeded = await self._store.delete(self._owner, library_id)
+        freed, unneeded = await self._store.delete(library_id)
         await self._intake.put_out(self._owner, freed, unneeded)
         self._tell(users)
 
@@ -115,8 +108,8 @@ class Libraries:
             NotFoundError: The library is not the owner's.
             NoSpaceError: The disk is full; nothing of the file is kept.
         """
-        await self._store.get(self._owner, library_id)
-        file = await self._files.put(self._owner, name, source)
+        await self._store.get(library_id)
+        file = await self._files.put(name, source)
         kept = ""
         try:
             record = await self._intake.add(self._owner, None, file, collection_id=library_id)
@@ -124,13 +117,13 @@ class Libraries:
         finally:
             if kept != file.id:  # its bytes were there already, or nothing needs them
                 with suppress(StorageError):
-                    await self._files.delete(self._owner, file.id)
+                    await self._files.delete(file.id)
         return record
 
     async def remove(self, document_id: str) -> None:
         """Take a document out of its library; its reading ends. Raises NotFoundError."""
         await self._call_off(await self._shelved(document_id))
-        await self._intake.put_out(self._owner, *await self._store.remove_document(self._owner, document_id))
+        await self._intake.put_out(self._owner, *await self._store.remove_document(document_id))
 
     async def cancel(self, document_id: str) -> None:
         """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""
@@ -171,17 +164,17 @@ class Libraries:
 
     async def used_by(self, conversation_id: str) -> list[NamedLibrary]:
         """The libraries that a conversation uses, by name. Raises NotFoundError."""
-        return await self._store.used_by(self._owner, conversation_id)
+        return await self._store.used_by(conversation_id)
 
     async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
         """Let a conversation use a library, or no more. Raises NotFoundError."""
-        await self._store.use(self._owner, conversation_id, library_id, on=on)
+        await self._store.use(conversation_id, library_id, on=on)
         self._tell([conversation_id])
 
     # ---- inside
 
     async def _shelved(self, document_id: str) -> DocumentRecord:
-        record = await self._documents.get(self._owner, document_id)
+        record = await self._documents.get(document_id)
         if record.collection_id is None:
             raise NotFoundError("There is no such document in a library.", kind="document")
         return record

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.llm.request import Lang
     from core.messages.message import Message
     from core.storage.base import StoredMessage
-    from core.storage.conversations import SummaryStore
+    from core.storage.stores import Stores
 
 
 _LOG = logging.getLogger(__name__)
@@ -39,12 +39,12 @@ class Remembering:
     A model on this machine that is small makes none, and neither does one that fails: then the turns are cut.
 
     Args:
-        store: Where summaries are kept.
+        stores: Where summaries are kept.
         on: Whether there are any.
     """
 
-    def __init__(self, store: SummaryStore, *, on: bool = True) -> None:
-        self._store = store
+    def __init__(self, stores: Stores, *, on: bool = True) -> None:
+        self._stores = stores
         self._on = on
         self._beside: dict[str, asyncio.Task[None]] = {}
 
@@ -120,14 +120,14 @@ class Remembering:
 
     async def _known(self, owner: str, conversation_id: str) -> dict[str, str]:
         try:
-            return await self._store.list(owner, conversation_id)
+            return await self._stores.of(owner).summaries.list(conversation_id)
         except StorageError as error:
             _LOG.warning("The summaries of a conversation cannot be read: %s", error)
             return {}
 
     async def _keep(self, owner: str, last: StoredMessage, text: str) -> None:
         try:
-            await self._store.keep(owner, last.conversation_id, last.id, text)
+            await self._stores.of(owner).summaries.keep(last.conversation_id, last.id, text)
         except StorageError as error:  # it is made again, when it is needed again
             _LOG.warning("A summary could not be kept: %s", error)
 

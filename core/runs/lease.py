@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from core.storage.base import Lease, RunRecord
-    from core.storage.runs import RunStore
+    from core.storage.runs import AllRuns
 
 
 Standing: TypeAlias = Literal["alive", "dead", "unknown"]
@@ -99,7 +99,7 @@ class Renewing:
 
     def __init__(
         self,
-        store: RunStore,
+        store: AllRuns,
         held: Callable[[], Mapping[str, int]],
         lost: Callable[[Iterable[str]], None],
         *,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from core.runs.log import ApprovalAsked
     from core.runs.run import Check
     from core.storage.base import AgentThought, Lease, RunRecord, StoredMessage
-    from core.storage.runs import RunStore
+    from core.storage.stores import Stores
     from core.tools.approval import Decision
 
 Resume: TypeAlias = "Callable[[Left], Awaitable[object]]"
@@ -44,7 +44,7 @@ class Runs:
     """One live run per conversation.
 
     Args:
-        store: Where runs and events are kept.
+        stores: Where runs and events are kept.
         limit: Seconds that one run may take.
         worker: Who this process is, for other processes on the same data.
         check: Looks at each reply that is complete.
@@ -57,7 +57,7 @@ class Runs:
 
     def __init__(
         self,
-        store: RunStore,
+        stores: Stores,
         *,
         limit: float = 600.0,
         worker: str | None = None,
@@ -65,7 +65,7 @@ class Runs:
         at_once: ConcurrencyLimiter | None = None,
         keep_events: float | None = None,
     ) -> None:
-        self._store = store
+        self._stores = stores
         self._at_once = at_once or Slots()
         self._check = check
         self._limit = limit
@@ -75,7 +75,7 @@ class Runs:
         self._callbacks: list[Callable[[str, str], None]] = []
         self._past: OrderedDict[str, Reply] = OrderedDict()
         self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
-        self._renewing = Renewing(store, self._held, self._lost)
+        self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
         self._keep_events = keep_events
         self._chores: list[asyncio.Task[None]] = []
@@ -131,8 +131,7 @@ class Runs:
         async def begin() -> Run:
             with self._being_stored(conversation_id):
                 try:
-                    record, _ = await self._store.create(
-                        owner,
+                    record, _ = await self._stores.of(owner).runs.create(
                         conversation_id,
                         user=asked,
                         parent_id=parent_id,
@@ -254,15 +253,17 @@ class Runs:
 
     async def thoughts(self, owner: str, message_id: str) -> list[AgentThought]:
         """The steps of a reply that is over, the first one first. Raises NotFoundError."""
-        return await self._store.thoughts.list(owner, message_id)
+        return await self._stores.of(owner).runs.thoughts.list(message_id)
 
     async def events(self, owner: str, run_id: str) -> list[LoggedEvent]:
         """What has happened in a run: of one whose end could not be stored all the same. Raises NotFoundError."""
         for run in (*self._live.values(), *self._unsettled.values()):
             if run.id == run_id and run.owner == owner:
                 return list(run.log.since())
-        logged = logged_of(await self._store.events(owner, run_id))
-        return restored((await self._store.place(owner, run_id)).parts, logged) if is_pruned(logged) else logged
+        logged = logged_of(await self._stores.of(owner).runs.events(run_id))
+        return (
+            restored((await self._stores.of(owner).runs.place(run_id)).parts, logged) if is_pruned(logged) else logged
+        )
 
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.
@@ -274,7 +275,7 @@ class Runs:
         Args:
             resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
         """
-        running = await self._store.running()
+        running = await self._stores.runs.running()
         here = {conversation for runs in list(Runs._open) for conversation in runs.held_conversations()}
         mine = [one for one in running if one[1].worker == self._worker and one[0].conversation_id not in here]
         others = [one for one in running if one[1].worker != self._worker]
@@ -295,7 +296,7 @@ class Runs:
         await self.recover(resume)
         self._chores.append(asyncio.create_task(self._watch(resume, every), name="watch leases"))
         if self._keep_events is not None:
-            pruning = prune_daily(self._store, self._keep_events)
+            pruning = prune_daily(self._stores.runs, self._keep_events)
             self._chores.append(asyncio.create_task(pruning, name="prune events"))
 
     def held_conversations(self) -> set[str]:
@@ -327,7 +328,7 @@ class Runs:
         slot = self._at_once.take(record.owner_id)
         with self._being_stored(record.conversation_id):
             try:
-                taken = await self._store.take_over(record, left.lease, self._worker, rows_of(left.logged))
+                taken = await self._stores.runs.take_over(record, left.lease, self._worker, rows_of(left.logged))
             except BaseException:
                 slot.release()
                 raise
@@ -368,7 +369,7 @@ class Runs:
         terms = terms or Terms(seconds=self._limit)
         run = Run(
             record,
-            self._store,
+            self._stores.of(owner).runs,
             beginning=beginning,
             terms=terms,
             check=self._check,
@@ -422,7 +423,7 @@ class Runs:
         events: list[LoggedEvent] = []
         error, model = None, ""
         if message.run_id is not None:
-            record = await self._store.get(owner, message.run_id)
+            record = await self._stores.of(owner).runs.get(message.run_id)
             events, error, model = await self.events(owner, message.run_id), record.error, record.model
         if not events:
             events = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(message.parts), start=1)]
@@ -459,13 +460,12 @@ class Runs:
         return True
 
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
-        taken = await self._store.take_over(record, lease, self._worker)
+        taken = await self._stores.runs.take_over(record, lease, self._worker)
         logged = await self.events(record.owner_id, record.id)  # all of them: the one before can add none any more
         transcript = Transcript(spoken(logged))
         parts = whole(transcript, "interrupted")
         steps = ended_steps(parts, logged)
-        await self._store.finish(
-            record.owner_id,
+        await self._stores.of(record.owner_id).runs.finish(
             record.id,
             "interrupted",
             epoch=taken.epoch,

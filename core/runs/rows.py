@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from core.rag.attribution import Verdict
     from core.runs.log import RunEvent, RunLog
     from core.storage.base import RunRecord
-    from core.storage.runs import RunStore
+    from core.storage.runs import AllRuns, RunStore
 
 
 _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
@@ -291,7 +291,7 @@ _FIRST_AFTER: Final = 60.0  # seconds; a start has other things to do
 _PRUNED_EVERY: Final = 24 * 3600.0
 
 
-async def prune_daily(store: RunStore, older_than: float) -> None:
+async def prune_daily(store: AllRuns, older_than: float) -> None:
     """Drop what replies do not need that ended so many seconds ago; once a day, for ever."""
     pause = _FIRST_AFTER
     while True:

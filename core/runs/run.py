@@ -496,7 +496,6 @@ class Run:
                 self._note_steps(parts)
                 rows, thoughts = self._checkpoint.pending(), thoughts_of(self._record, parts, self.log.since())
                 await self._store.finish(
-                    self.owner,
                     self.id,
                     status,
                     epoch=self.epoch,
@@ -512,7 +511,7 @@ class Run:
                 # Something in the reply is no JSON. Left as it is, the conversation would count as busy for ever.
                 _LOG.exception("The end of run %s cannot be stored as it is.", self.id)
                 reason = as_dict(_unforeseen())
-                await self._store.finish(self.owner, self.id, "error", epoch=self.epoch, parts=(), error=reason)
+                await self._store.finish(self.id, "error", epoch=self.epoch, parts=(), error=reason)
         except LeaseLostError:
             _LOG.warning("The end of run %s is not stored: another process has taken it over, or ended it.", self.id)
         except NotFoundError:

@@ -99,32 +99,27 @@ def tree_of(connection: Connection, conversation_id: str) -> Sequence[Row[Any, A
 
 
 class ConversationStore:
-    """Conversations of owners. What is somebody else's does not exist."""
+    """The conversations of one owner. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    @property
-    def database(self) -> Database:
-        """Where they are kept, for stores that stand beside this one."""
-        return self._database
-
-    async def ensure_owner(self, owner: str) -> None:
+    async def ensure_owner(self) -> None:
         """Make the owner known, if this is the first time."""
-        await self._database.write(lambda c: know_owner(c, owner))
+        await self._database.write(lambda c: know_owner(c, self._owner))
 
-    async def list(self, owner: str, limit: int | None = None) -> list[ConversationRecord]:
+    async def list(self, limit: int | None = None) -> list[ConversationRecord]:
         """The owner's conversations, the one used last first; at most `limit` of them."""
-        query = select(conversations).where(conversations.c.owner_id == owner)
+        query = select(conversations).where(conversations.c.owner_id == self._owner)
         query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id).limit(limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_conversation(row) for row in rows]
 
-    async def create(self, owner: str, title: str = "", *, wanted: str = "") -> ConversationRecord:
+    async def create(self, title: str = "", *, wanted: str = "") -> ConversationRecord:
         """A new, empty conversation; the owner need not be known yet.
 
         Args:
-            owner: Whose it is.
             title: Its title.
             wanted: The id it shall have, in the form that `new_id` gives; one that is taken, or none, is not used.
         """
@@ -132,11 +127,11 @@ class ConversationStore:
         made: list[str] = []
 
         def begin(connection: Connection) -> ConversationRecord:
-            know_owner(connection, owner)
+            know_owner(connection, self._owner)
             is_free = (
                 is_id(wanted) and connection.execute(select(conversations.c.id).where(_is(wanted))).first() is None
             )
-            fresh = ConversationRecord(wanted if is_free else new_id(), owner, clean(title), now, now)
+            fresh = ConversationRecord(wanted if is_free else new_id(), self._owner, clean(title), now, now)
             values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
             connection.execute(insert(conversations).values(values))
             made.append(fresh.id)
@@ -153,30 +148,30 @@ class ConversationStore:
             await self._database.write(undo, durable=False)
             raise
 
-    async def get(self, owner: str, conversation_id: str) -> ConversationRecord:
+    async def get(self, conversation_id: str) -> ConversationRecord:
         """One conversation.
 
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        return await self._database.read(lambda c: conversation_of(c, owner, conversation_id))
+        return await self._database.read(lambda c: conversation_of(c, self._owner, conversation_id))
 
-    async def rename(self, owner: str, conversation_id: str, title: str) -> None:
+    async def rename(self, conversation_id: str, title: str) -> None:
         """Give it another title. Raises NotFoundError."""
-        await self._change(owner, conversation_id, title=plain_line(clean(title)))
+        await self._change(conversation_id, title=plain_line(clean(title)))
 
-    async def set_leaf(self, owner: str, conversation_id: str, leaf_id: str | None) -> None:
+    async def set_leaf(self, conversation_id: str, leaf_id: str | None) -> None:
         """Choose the branch that is shown, by its newest turn. Raises NotFoundError."""
 
         def choose(connection: Connection) -> None:
             if leaf_id is not None:
-                message_of(connection, owner, leaf_id, conversation_id)
-            conversation_of(connection, owner, conversation_id)
+                message_of(connection, self._owner, leaf_id, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(leaf_id=leaf_id))
 
         await self._database.write(choose)
 
-    async def turn_to(self, owner: str, conversation_id: str, message_id: str) -> None:
+    async def turn_to(self, conversation_id: str, message_id: str) -> None:
         """Show another version of a turn, with the newest branch under it.
 
         Raises:
@@ -185,8 +180,8 @@ class ConversationStore:
         """
 
         def turn(connection: Connection) -> None:
-            conversation_of(connection, owner, conversation_id)
-            message_of(connection, owner, message_id, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
+            message_of(connection, self._owner, message_id, conversation_id)
             live = select(runs.c.id).where(runs.c.conversation_id == conversation_id, runs.c.status == "running")
             if connection.execute(live).first() is not None:
                 raise busy()
@@ -195,7 +190,7 @@ class ConversationStore:
 
         await self._database.write(turn)
 
-    async def delete(self, owner: str, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
+    async def delete(self, conversation_id: str) -> tuple[list[FileRecord], list[str]]:
         """Delete it with its messages, runs, events and documents.
 
         Returns:
@@ -205,11 +200,10 @@ class ConversationStore:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        return await self._database.write(lambda c: _delete(c, owner, conversation_id))
+        return await self._database.write(lambda c: _delete(c, self._owner, conversation_id))
 
-    async def add_message(  # noqa: PLR0913 - the columns of a turn
+    async def add_message(
         self,
-        owner: str,
         conversation_id: str,
         role: Role,
         parts: Sequence[Message],
@@ -222,32 +216,32 @@ class ConversationStore:
         fresh = StoredMessage(
             message_id or new_id(), conversation_id, parent_id, role, tuple(parts), run_id, "complete", time.time()
         )
-        await self._database.write(lambda c: insert_message(c, owner, fresh))
+        await self._database.write(lambda c: insert_message(c, self._owner, fresh))
         return fresh
 
-    async def update_message(self, owner: str, message_id: str, parts: Sequence[Message], status: RunStatus) -> None:
+    async def update_message(self, message_id: str, parts: Sequence[Message], status: RunStatus) -> None:
         """Replace what a turn says, and its status. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
-            message_of(connection, owner, message_id)
+            message_of(connection, self._owner, message_id)
             values = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == message_id).values(values))
 
         await self._database.write(change)
 
-    async def message(self, owner: str, message_id: str) -> StoredMessage:
+    async def message(self, message_id: str) -> StoredMessage:
         """One turn. Raises NotFoundError."""
-        return await self._database.read(lambda c: message_of(c, owner, message_id))
+        return await self._database.read(lambda c: message_of(c, self._owner, message_id))
 
-    async def thread(self, owner: str, conversation_id: str, leaf_id: str | None = None) -> list[StoredMessage]:
+    async def thread(self, conversation_id: str, leaf_id: str | None = None) -> list[StoredMessage]:
         """The turns from the root to `leaf_id`, or to the leaf that is shown. Raises NotFoundError."""
-        return await self._database.read(lambda c: thread_of(c, owner, conversation_id, leaf_id)[1])
+        return await self._database.read(lambda c: thread_of(c, self._owner, conversation_id, leaf_id)[1])
 
-    async def siblings(self, owner: str, message_id: str) -> list[StoredMessage]:
+    async def siblings(self, message_id: str) -> list[StoredMessage]:
         """The turns under the same parent with the same role, the oldest first, itself included."""
 
         def beside(connection: Connection) -> list[StoredMessage]:
-            one = message_of(connection, owner, message_id)
+            one = message_of(connection, self._owner, message_id)
             same = (messages.c.conversation_id == one.conversation_id) & (messages.c.role == one.role)
             query = select(messages).where(same & messages.c.parent_id.is_not_distinct_from(one.parent_id))
             rows = connection.execute(query.order_by(messages.c.created_at, messages.c.id)).all()
@@ -255,9 +249,9 @@ class ConversationStore:
 
         return await self._database.read(beside)
 
-    async def _change(self, owner: str, conversation_id: str, **values: Any) -> None:
+    async def _change(self, conversation_id: str, **values: Any) -> None:
         def change(connection: Connection) -> None:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
 
         await self._database.write(change)
@@ -376,44 +370,45 @@ def _missing(kind: str) -> NotFoundError:
 
 
 class Allowances:
-    """Tools by their full names, for one conversation each. What is somebody else's does not exist."""
+    """Tools by their full names, for one conversation of an owner each. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def list(self, owner: str, conversation_id: str) -> list[str]:
+    async def list(self, conversation_id: str) -> list[str]:
         """The conversation's, by name. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[str]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             query = select(allowances.c.tool).where(allowances.c.conversation_id == conversation_id)
             return [str(tool) for tool in connection.execute(query.order_by(allowances.c.tool)).scalars()]
 
         return await self._database.read(load)
 
-    async def add(self, owner: str, conversation_id: str, tool: str) -> None:
+    async def add(self, conversation_id: str, tool: str) -> None:
         """Let a tool run unasked in the conversation from now on. Raises NotFoundError."""
 
         def keep(connection: Connection) -> None:
-            conversation_of(connection, owner, conversation_id)
-            row = {"conversation_id": conversation_id, "tool": tool, "owner_id": owner}
+            conversation_of(connection, self._owner, conversation_id)
+            row = {"conversation_id": conversation_id, "tool": tool, "owner_id": self._owner}
             connection.execute(insert_or(allowances).values(row).on_conflict_do_nothing())
 
         await self._database.write(keep)
 
-    async def remove(self, owner: str, conversation_id: str, tool: str) -> None:
+    async def remove(self, conversation_id: str, tool: str) -> None:
         """Ask for the tool again. Raises NotFoundError."""
 
         def forget(connection: Connection) -> None:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             this = (allowances.c.conversation_id == conversation_id) & (allowances.c.tool == tool)
             connection.execute(delete(allowances).where(this))
 
         await self._database.write(forget)
 
-    async def forget(self, owner: str, beginning: str) -> None:
+    async def forget(self, beginning: str) -> None:
         """Ask again for all tools whose names begin so, in all conversations of the owner."""
-        these = (allowances.c.owner_id == owner) & allowances.c.tool.startswith(beginning, autoescape=True)
+        these = (allowances.c.owner_id == self._owner) & allowances.c.tool.startswith(beginning, autoescape=True)
 
         def forget(connection: Connection) -> None:
             connection.execute(delete(allowances).where(these))
@@ -422,23 +417,24 @@ class Allowances:
 
 
 class SummaryStore:
-    """Summaries by the last turn that they are of. What is somebody else's does not exist."""
+    """Summaries of one owner's conversations, by the last turn of each. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def list(self, owner: str, conversation_id: str) -> dict[str, str]:
+    async def list(self, conversation_id: str) -> dict[str, str]:
         """The conversation's, by the id of the last turn that each is of. Raises NotFoundError."""
 
         def load(connection: Connection) -> dict[str, str]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             query = select(summaries.c.message_id, summaries.c.text)
             rows = connection.execute(query.where(summaries.c.conversation_id == conversation_id)).all()
             return {str(row.message_id): str(row.text) for row in rows}
 
         return await self._database.read(load)
 
-    async def keep(self, owner: str, conversation_id: str, message_id: str, text: str) -> None:
+    async def keep(self, conversation_id: str, message_id: str, text: str) -> None:
         """Keep a summary of all turns up to one of the conversation's, in place of the one before.
 
         Raises:
@@ -446,8 +442,8 @@ class SummaryStore:
         """
 
         def store(connection: Connection) -> None:
-            message_of(connection, owner, message_id, conversation_id)
-            row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": owner}
+            message_of(connection, self._owner, message_id, conversation_id)
+            row = {"message_id": message_id, "conversation_id": conversation_id, "owner_id": self._owner}
             values = {"text": clean(text), "created_at": time.time()}
             adding = insert_or(summaries).values(**row, **values)
             connection.execute(adding.on_conflict_do_update(index_elements=["message_id"], set_=values))

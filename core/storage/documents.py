@@ -30,47 +30,48 @@ if TYPE_CHECKING:
 
 
 class LibraryStore:
-    """Named libraries of owners. What is somebody else's does not exist."""
+    """The named libraries of one owner. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def list(self, owner: str) -> list[NamedLibrary]:
+    async def list(self) -> list[NamedLibrary]:
         """The owner's libraries, by name."""
-        return await self._database.read(lambda c: _listed(c, libraries.c.owner_id == owner))
+        return await self._database.read(lambda c: _listed(c, libraries.c.owner_id == self._owner))
 
-    async def get(self, owner: str, library_id: str) -> NamedLibrary:
+    async def get(self, library_id: str) -> NamedLibrary:
         """One library. Raises NotFoundError."""
-        return await self._database.read(lambda c: collection_of(c, owner, library_id))
+        return await self._database.read(lambda c: collection_of(c, self._owner, library_id))
 
-    async def create(self, owner: str, name: str) -> NamedLibrary:
+    async def create(self, name: str) -> NamedLibrary:
         """A new, empty library; the owner need not be known yet.
 
         Raises:
             ConflictError: key `library_name_taken`: another one of the owner has the name.
         """
-        fresh = NamedLibrary(new_id(), owner, name, time.time())
+        fresh = NamedLibrary(new_id(), self._owner, name, time.time())
 
         def begin(connection: Connection) -> None:
-            know_owner(connection, owner)
-            _refuse_taken(connection, owner, name)
-            values = {"id": fresh.id, "owner_id": owner, "name": name, "created_at": fresh.created_at}
+            know_owner(connection, self._owner)
+            _refuse_taken(connection, self._owner, name)
+            values = {"id": fresh.id, "owner_id": self._owner, "name": name, "created_at": fresh.created_at}
             connection.execute(insert(libraries).values(values))
 
         await self._database.write(begin)
         return fresh
 
-    async def rename(self, owner: str, library_id: str, name: str) -> None:
+    async def rename(self, library_id: str, name: str) -> None:
         """Give it another name. Raises NotFoundError, and ConflictError as `create`."""
 
         def change(connection: Connection) -> None:
-            collection_of(connection, owner, library_id)
-            _refuse_taken(connection, owner, name, but=library_id)
+            collection_of(connection, self._owner, library_id)
+            _refuse_taken(connection, self._owner, name, but=library_id)
             connection.execute(update(libraries).where(libraries.c.id == library_id).values(name=name))
 
         await self._database.write(change)
 
-    async def delete(self, owner: str, library_id: str) -> tuple[list[FileRecord], list[str]]:
+    async def delete(self, library_id: str) -> tuple[list[FileRecord], list[str]]:
         """Delete it with its documents; conversations use it no more.
 
         Returns:
@@ -82,59 +83,59 @@ class LibraryStore:
         """
 
         def remove(connection: Connection) -> tuple[list[FileRecord], list[str]]:
-            collection_of(connection, owner, library_id)
+            collection_of(connection, self._owner, library_id)
             where = documents.c.collection_id == library_id
             used, read = _files_of(connection, where), library_ids(connection, where)
             connection.execute(delete(libraries).where(libraries.c.id == library_id))
-            return freed_files(connection, used), unneeded(connection, owner, read)
+            return freed_files(connection, used), unneeded(connection, self._owner, read)
 
         return await self._database.write(remove)
 
-    async def remove_document(self, owner: str, document_id: str) -> tuple[list[FileRecord], list[str]]:
+    async def remove_document(self, document_id: str) -> tuple[list[FileRecord], list[str]]:
         """Take a document out of its library; returns as `delete`. Raises NotFoundError."""
 
         def remove(connection: Connection) -> tuple[list[FileRecord], list[str]]:
-            where = (documents.c.id == document_id) & (documents.c.owner_id == owner)
+            where = (documents.c.id == document_id) & (documents.c.owner_id == self._owner)
             where &= documents.c.collection_id.is_not(None)
             used, read = _files_of(connection, where), library_ids(connection, where)
             if not used:
                 raise NotFoundError("There is no such document.", kind="document")
             connection.execute(delete(documents).where(where))
-            return freed_files(connection, used), unneeded(connection, owner, read)
+            return freed_files(connection, used), unneeded(connection, self._owner, read)
 
         return await self._database.write(remove)
 
     # ---- which conversations use them
 
-    async def used_by(self, owner: str, conversation_id: str) -> list[NamedLibrary]:
+    async def used_by(self, conversation_id: str) -> list[NamedLibrary]:
         """The libraries that a conversation uses, by name. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[NamedLibrary]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             return libraries_used(connection, conversation_id)
 
         return await self._database.read(load)
 
-    async def users(self, owner: str, library_id: str) -> list[str]:
+    async def users(self, library_id: str) -> list[str]:
         """The conversations that use a library. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[str]:
-            collection_of(connection, owner, library_id)
+            collection_of(connection, self._owner, library_id)
             query = select(conversation_libraries.c.conversation_id)
             rows = connection.execute(query.where(conversation_libraries.c.library_id == library_id)).all()
             return [str(conversation_id) for (conversation_id,) in rows]
 
         return await self._database.read(load)
 
-    async def use(self, owner: str, conversation_id: str, library_id: str, *, on: bool) -> None:
+    async def use(self, conversation_id: str, library_id: str, *, on: bool) -> None:
         """Let a conversation use a library, or no more. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
-            conversation_of(connection, owner, conversation_id)
-            collection_of(connection, owner, library_id)
+            conversation_of(connection, self._owner, conversation_id)
+            collection_of(connection, self._owner, library_id)
             row = {"conversation_id": conversation_id, "library_id": library_id}
             if on:
-                adding = insert_or(conversation_libraries).values({**row, "owner_id": owner})
+                adding = insert_or(conversation_libraries).values({**row, "owner_id": self._owner})
                 connection.execute(adding.on_conflict_do_nothing())
             else:
                 same = [conversation_libraries.c[name] == value for name, value in row.items()]
@@ -183,18 +184,18 @@ _AT_ONCE = 500  # values that a query may name
 
 
 class DocumentStore:
-    """Documents of owners. What is somebody else's does not exist."""
+    """The documents of one owner. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
     async def add(
-        self, owner: str, conversation_id: str | None, file_id: str, name: str, *, collection_id: str | None = None
+        self, conversation_id: str | None, file_id: str, name: str, *, collection_id: str | None = None
     ) -> DocumentRecord:
         """Note that a file became a document, still to be read; the same is noted once.
 
         Args:
-            owner: Whose all of it is.
             conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
             file_id: The file. In a conversation the same file is the same document, in a named library the same bytes.
             name: What to call it.
@@ -206,10 +207,10 @@ class DocumentStore:
 
         def note(connection: Connection) -> DocumentRecord:
             if collection_id is None:
-                conversation_of(connection, owner, conversation_id or "")
+                conversation_of(connection, self._owner, conversation_id or "")
             else:
-                collection_of(connection, owner, collection_id)
-            mine = select(files.c.sha256).where(files.c.id == file_id, files.c.owner_id == owner)
+                collection_of(connection, self._owner, collection_id)
+            mine = select(files.c.sha256).where(files.c.id == file_id, files.c.owner_id == self._owner)
             digest = connection.execute(mine).scalar()
             if digest is None:
                 raise NotFoundError("There is no such file.", kind="file")
@@ -218,7 +219,7 @@ class DocumentStore:
                 return _record(known)
             fresh = DocumentRecord(
                 new_id(),
-                owner,
+                self._owner,
                 conversation_id,
                 file_id,
                 name,
@@ -232,14 +233,13 @@ class DocumentStore:
             values = {column: getattr(fresh, column) for column in DocumentRecord.__slots__}
             connection.execute(insert(documents).values(values))
             if conversation_id is not None:
-                use_files(connection, owner, conversation_id, [file_id])
+                use_files(connection, self._owner, conversation_id, [file_id])
             return fresh
 
         return await self._database.write(note)
 
     async def update(  # noqa: PLR0913 - the columns of a row
         self,
-        owner: str,
         document_id: str,
         status: DocumentStatus,
         *,
@@ -258,13 +258,13 @@ class DocumentStore:
         """
 
         def note(connection: Connection) -> DocumentRecord:
-            _document_of(connection, owner, document_id)
+            _document_of(connection, self._owner, document_id)
             values = {"status": status, "library_id": library_id, "pages": pages, "error": error, "facts": facts}
             change = update(documents).where(documents.c.id == document_id)
             if only_if:
                 change = change.where(documents.c.status.in_(only_if))
             connection.execute(change.values(values))
-            return _document_of(connection, owner, document_id)
+            return _document_of(connection, self._owner, document_id)
 
         return await self._database.write(note)
 
@@ -276,7 +276,7 @@ class DocumentStore:
         """
 
         def note(connection: Connection) -> list[str | None]:
-            same = (documents.c.owner_id == record.owner_id) & (documents.c.library_id == record.library_id)
+            same = (documents.c.owner_id == self._owner) & (documents.c.library_id == record.library_id)
             is_over = documents.c.status.in_(("ready", "cancelled"))
             others = documents_where(connection, same & (documents.c.id != record.id) & is_over)
             for other in others:
@@ -295,39 +295,39 @@ class DocumentStore:
 
         return await self._database.write(note)
 
-    async def rename(self, owner: str, document_id: str, name: str) -> DocumentRecord:
+    async def rename(self, document_id: str, name: str) -> DocumentRecord:
         """Call a document something else. Raises NotFoundError."""
 
         def note(connection: Connection) -> DocumentRecord:
-            _document_of(connection, owner, document_id)
+            _document_of(connection, self._owner, document_id)
             connection.execute(update(documents).where(documents.c.id == document_id).values(name=name))
-            return _document_of(connection, owner, document_id)
+            return _document_of(connection, self._owner, document_id)
 
         return await self._database.write(note)
 
-    async def get(self, owner: str, document_id: str) -> DocumentRecord:
+    async def get(self, document_id: str) -> DocumentRecord:
         """One document. Raises NotFoundError."""
-        return await self._database.read(lambda c: _document_of(c, owner, document_id))
+        return await self._database.read(lambda c: _document_of(c, self._owner, document_id))
 
-    async def list(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+    async def list(self, conversation_id: str) -> list[DocumentRecord]:
         """The conversation's documents, the oldest first. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[DocumentRecord]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             return documents_where(connection, documents.c.conversation_id == conversation_id)
 
         return await self._database.read(load)
 
-    async def list_shelved(self, owner: str, collection_id: str) -> list[DocumentRecord]:
+    async def list_shelved(self, collection_id: str) -> list[DocumentRecord]:
         """The documents of a named library, the oldest first. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[DocumentRecord]:
-            collection_of(connection, owner, collection_id)
+            collection_of(connection, self._owner, collection_id)
             return documents_where(connection, documents.c.collection_id == collection_id)
 
         return await self._database.read(load)
 
-    async def within_reach(self, owner: str, conversation_id: str) -> list[str]:
+    async def within_reach(self, conversation_id: str) -> list[str]:
         """What a conversation is answered from: its documents and those of the libraries that it uses.
 
         Returns:
@@ -338,13 +338,13 @@ class DocumentStore:
         """
 
         def load(connection: Connection) -> list[str]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             own = library_ids(connection, documents.c.conversation_id == conversation_id)
             return list(dict.fromkeys([*own, *library_ids(connection, _is_shelved_for(conversation_id))]))
 
         return await self._database.read(load)
 
-    async def attached(self, owner: str, conversation_id: str) -> list[DocumentRecord]:
+    async def attached(self, conversation_id: str) -> list[DocumentRecord]:
         """The documents of a conversation, and after them those of the libraries that it uses, however reading went.
 
         Raises:
@@ -352,13 +352,13 @@ class DocumentStore:
         """
 
         def load(connection: Connection) -> list[DocumentRecord]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             return [*own, *documents_where(connection, _is_shelved_for(conversation_id))]
 
         return await self._database.read(load)
 
-    async def known_in_part(self, owner: str, conversation_id: str, most: int) -> list[DocumentRecord]:
+    async def known_in_part(self, conversation_id: str, most: int) -> list[DocumentRecord]:
         """Documents of a conversation or its libraries that were stopped, or of its libraries and still being read.
 
         The oldest `most` of them.
@@ -368,7 +368,7 @@ class DocumentStore:
         """
 
         def load(connection: Connection) -> list[DocumentRecord]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             is_shelved, is_own = _is_shelved_for(conversation_id), documents.c.conversation_id == conversation_id
             is_stopped = (documents.c.status == "cancelled") & documents.c.library_id.is_not(None)
             is_read = (documents.c.status == "reading") & is_shelved
@@ -376,38 +376,56 @@ class DocumentStore:
 
         return await self._database.read(load)
 
-    async def opened(self, owner: str, conversation_id: str) -> Opened:
+    async def opened(self, conversation_id: str) -> Opened:
         """A conversation with its turns, documents and libraries, all of the same moment. Raises NotFoundError."""
 
         def load(connection: Connection) -> Opened:
-            conversation, thread = thread_of(connection, owner, conversation_id)
+            conversation, thread = thread_of(connection, self._owner, conversation_id)
             own = documents_where(connection, documents.c.conversation_id == conversation_id)
             versions = versions_of(connection, conversation_id, thread)
             return Opened(conversation, thread, own, libraries_used(connection, conversation_id), versions)
 
         return await self._database.read(load)
 
-    async def owns_library_document(self, owner: str, library_id: str) -> bool:
+    async def owns_library_document(self, library_id: str) -> bool:
         """Whether any conversation or named library of the owner has the document of this library id."""
         query = (
-            select(documents.c.id).where(documents.c.owner_id == owner, documents.c.library_id == library_id).limit(1)
+            select(documents.c.id)
+            .where(documents.c.owner_id == self._owner, documents.c.library_id == library_id)
+            .limit(1)
         )
         return await self._database.read(lambda c: c.execute(query).first()) is not None
 
-    async def read(self, owner: str) -> dict[str, str]:
+    async def read(self) -> dict[str, str]:
         """The owner's documents that were read, all or some of it: their ids in the owner's index, by their own."""
         query = select(documents.c.id, documents.c.library_id).where(
-            documents.c.owner_id == owner, documents.c.status != "reading", documents.c.library_id.is_not(None)
+            documents.c.owner_id == self._owner, documents.c.status != "reading", documents.c.library_id.is_not(None)
         )
         rows = await self._database.read(lambda c: c.execute(query).all())
         return {row.id: row.library_id for row in rows}
 
-    async def found(self, owner: str) -> list[DocumentRecord]:
+    async def found(self) -> list[DocumentRecord]:
         """The owner's documents that were read, all or some of it: the index has to know them. The oldest first."""
         is_read = (documents.c.status != "reading") & documents.c.library_id.is_not(None)
         return await self._database.read(
-            lambda connection: documents_where(connection, (documents.c.owner_id == owner) & is_read)
+            lambda connection: documents_where(connection, (documents.c.owner_id == self._owner) & is_read)
         )
+
+    async def unneeded(self, library_ids: Sequence[str]) -> list[str]:
+        """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""
+
+        def load(connection: Connection) -> list[str]:
+            parts = (library_ids[start : start + _AT_ONCE] for start in range(0, len(library_ids), _AT_ONCE))
+            return [found for part in parts for found in unneeded(connection, self._owner, part)]
+
+        return await self._database.read(load)
+
+
+class AllDocuments:
+    """The documents of all owners, for the start of a process."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
     async def owners(self, most: int) -> list[str]:
         """Who has documents that were read, all or some of it: those with the latest first, `most` at most."""
@@ -415,17 +433,8 @@ class DocumentStore:
         query = query.order_by(func.max(documents.c.created_at).desc()).limit(most)
         return list(await self._database.read(lambda c: c.execute(query).scalars().all()))
 
-    async def unneeded(self, owner: str, library_ids: Sequence[str]) -> list[str]:
-        """Those of these ids in the owner's index that no document of the owner has, nor will have once it is read."""
-
-        def load(connection: Connection) -> list[str]:
-            parts = (library_ids[start : start + _AT_ONCE] for start in range(0, len(library_ids), _AT_ONCE))
-            return [found for part in parts for found in unneeded(connection, owner, part)]
-
-        return await self._database.read(load)
-
     async def unread(self) -> list[DocumentRecord]:
-        """Every document still to be read, of all owners: for the start of a process."""
+        """Every document still to be read."""
         query = select(documents).where(documents.c.status == "reading").order_by(documents.c.created_at)
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_record(row) for row in rows]

@@ -159,24 +159,25 @@ _BATCH = 500  # files that are deleted in one transaction
 
 
 class FileStore:
-    """Files of owners in `folder`. What is somebody else's does not exist.
+    """The files of one owner. What is somebody else's does not exist.
 
     Args:
         database: Has their rows.
-        folder: Has their bytes.
-        quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
+        owner: Whose they are.
+        folder: Has a folder for the bytes of each owner.
+        quota: Bytes that they may take, those of the local owner excepted; no limit if left out.
     """
 
-    def __init__(self, database: Database, folder: Path, *, quota: int | None = None) -> None:
+    def __init__(self, database: Database, owner: str, folder: Path, *, quota: int | None = None) -> None:
         self._database = database
-        self._folder = folder
+        self._owner = owner
+        self._folder = folder / folder_name(owner)
         self._quota = quota
 
-    async def put(self, owner: str, name: str, source: Path | bytes, *, media_type: str = "") -> FileRecord:
+    async def put(self, name: str, source: Path | bytes, *, media_type: str = "") -> FileRecord:
         """Copy a file in.
 
         Args:
-            owner: Whose it is.
             name: What it is called; only its last part is kept, without control characters, at most 120 letters.
             source: The file to copy, or its bytes.
             media_type: What kind it is; found in its content by default.
@@ -187,18 +188,18 @@ class FileStore:
             StorageError: The source or the store cannot be used.
         """
         file_id, shown = new_id(), shown_name(name)
-        draft = self._folder_of(owner) / f".{file_id}.part"
+        draft = self._folder / f".{file_id}.part"
         path = None
         try:
             size, digest, found = await whole(asyncio.to_thread(_take_in, source, draft, shown))
-            fresh = FileRecord(file_id, owner, shown, media_type or found, size, digest, time.time())
+            fresh = FileRecord(file_id, self._owner, shown, media_type or found, size, digest, time.time())
             path = self.path_of(fresh)
             await whole(asyncio.to_thread(put_in_place, draft, path))
             values = {column: getattr(fresh, column) for column in FileRecord.__slots__}
 
             def note(connection: Connection) -> None:
-                self._check_room(connection, owner, size)
-                know_owner(connection, owner)
+                self._check_room(connection, size)
+                know_owner(connection, self._owner)
                 connection.execute(insert(files).values(values))
 
             await self._database.write(note)
@@ -206,7 +207,7 @@ class FileStore:
             for one in (draft, path):
                 if one is not None:
                     one.unlink(missing_ok=True)
-            raise translated(error, self._folder) from error
+            raise translated(error, self._folder.parent) from error
         except BaseException:  # a file without a row would be lost in the folder for ever
             draft.unlink(missing_ok=True)
             if path is not None:  # whoever was cancelled may have stored the row
@@ -216,7 +217,7 @@ class FileStore:
             raise
         return fresh
 
-    async def refill(self, owner: str, file_id: str, name: str, data: bytes) -> FileRecord:
+    async def refill(self, file_id: str, name: str, data: bytes) -> FileRecord:
         """Put other bytes into a file, under another name: whoever names it means these from now on.
 
         Raises:
@@ -224,19 +225,19 @@ class FileStore:
             NoSpaceError: The disk is full; the file is as it was.
             QuotaError: The owner's files take too much room with them; the file is as it was.
         """
-        before = await self.record(owner, file_id)
-        await self.check_room(owner, len(data) - before.size)
+        before = await self.record(file_id)
+        await self.check_room(len(data) - before.size)
         return await whole(self._refilled(before, shown_name(name), data))  # whoever asks may leave in the midst of it
 
     async def _refilled(self, before: FileRecord, name: str, data: bytes) -> FileRecord:
-        draft = self._folder_of(before.owner_id) / f".{before.id}.part"
+        draft = self._folder / f".{before.id}.part"
         try:
             size, digest, media_type = await asyncio.to_thread(_take_in, data, draft, name)
             fresh = replace(before, name=name, media_type=media_type, size=size, sha256=digest)
             await asyncio.to_thread(put_in_place, draft, self.path_of(fresh))
         except OSError as error:
             draft.unlink(missing_ok=True)
-            raise translated(error, self._folder) from error
+            raise translated(error, self._folder.parent) from error
         changed = {"name": name, "media_type": media_type, "size": size, "sha256": digest}
         change = update(files).where(files.c.id == before.id).values(changed)
         if not await self._database.write(lambda c: c.execute(change).rowcount):
@@ -246,39 +247,81 @@ class FileStore:
             self.discard([before])
         return fresh
 
-    async def get(self, owner: str, file_id: str) -> tuple[FileRecord, Path]:
+    async def get(self, file_id: str) -> tuple[FileRecord, Path]:
         """A file and where its bytes are.
 
         Raises:
             NotFoundError: There is none such of this owner, or its bytes are gone.
         """
-        record = await self.record(owner, file_id)
+        record = await self.record(file_id)
         path = self.path_of(record)
         if not path.is_file():
             raise NotFoundError("The file is gone from the data folder.", kind="file")
         return record, path
 
-    async def record(self, owner: str, file_id: str) -> FileRecord:
+    async def record(self, file_id: str) -> FileRecord:
         """What is known about a file. Raises NotFoundError."""
-        query = select(files).where(files.c.id == file_id, files.c.owner_id == owner)
+        query = select(files).where(files.c.id == file_id, files.c.owner_id == self._owner)
         row = await self._database.read(lambda c: c.execute(query).first())
         if row is None:
             raise NotFoundError("There is no such file.", kind="file")
         return file_record(row)
 
-    async def check_room(self, owner: str, more: int) -> None:
+    async def check_room(self, more: int) -> None:
         """Nothing, where the owner's files may take `more` bytes.
 
         Raises:
             QuotaError: They may not.
         """
-        await self._database.read(lambda c: self._check_room(c, owner, more))
+        await self._database.read(lambda c: self._check_room(c, more))
 
-    async def delete(self, owner: str, file_id: str) -> None:
+    async def delete(self, file_id: str) -> None:
         """Delete a file, its row and bytes. Raises NotFoundError."""
-        record = await self.record(owner, file_id)
+        record = await self.record(file_id)
         await self._database.write(lambda c: c.execute(delete(files).where(files.c.id == file_id)))
         self.discard([record])
+
+    def discard(self, records: Iterable[FileRecord]) -> None:
+        """Delete the bytes of files whose rows are gone already."""
+        for record in records:
+            with suppress(OSError):  # in use on Windows, or gone: the row is what counts
+                self.path_of(record).unlink(missing_ok=True)
+
+    def path_of(self, record: FileRecord) -> Path:
+        """Where a file's bytes are; the suffix is the one of what was found in it."""
+        return self._folder / (record.id + suffix_for(record.media_type))
+
+    def _check_room(self, connection: Connection, more: int) -> None:
+        if self._quota is None or self._owner == LOCAL_OWNER:
+            return
+        query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == self._owner)
+        used = int(connection.execute(query).scalar_one())
+        if used + more > self._quota:
+            raise QuotaError(
+                "There is no room left for this owner's files.",
+                hint="Delete conversations or libraries with files that are no longer needed.",
+                used=round(used / _BLOCK),
+                limit=round(self._quota / _BLOCK),
+            )
+
+
+class AllFiles:
+    """The files of all owners.
+
+    Args:
+        database: Has their rows.
+        folder: Has a folder for the bytes of each owner.
+        quota: As of `FileStore`.
+    """
+
+    def __init__(self, database: Database, folder: Path, *, quota: int | None = None) -> None:
+        self._database = database
+        self._folder = folder
+        self._quota = quota
+
+    def of(self, owner: str) -> FileStore:
+        """Those of one owner."""
+        return FileStore(self._database, owner, self._folder, quota=self._quota)
 
     async def delete_unused(self, older_than: float) -> int:
         """Delete uploads that nothing came to need and that were stored before this time (Unix seconds)."""
@@ -289,36 +332,11 @@ class FileStore:
         deleted = 0
         while True:
             rows = await self._database.write(lambda c: c.execute(deletion).all())
-            self.discard(file_record(row) for row in rows)
+            for record in map(file_record, rows):
+                self.of(record.owner_id).discard([record])
             deleted += len(rows)
             if len(rows) < _BATCH:
                 return deleted
-
-    def discard(self, records: Iterable[FileRecord]) -> None:
-        """Delete the bytes of files whose rows are gone already."""
-        for record in records:
-            with suppress(OSError):  # in use on Windows, or gone: the row is what counts
-                self.path_of(record).unlink(missing_ok=True)
-
-    def path_of(self, record: FileRecord) -> Path:
-        """Where a file's bytes are; the suffix is the one of what was found in it."""
-        return self._folder_of(record.owner_id) / (record.id + suffix_for(record.media_type))
-
-    def _check_room(self, connection: Connection, owner: str, more: int) -> None:
-        if self._quota is None or owner == LOCAL_OWNER:
-            return
-        query = select(func.coalesce(func.sum(files.c.size), 0)).where(files.c.owner_id == owner)
-        used = int(connection.execute(query).scalar_one())
-        if used + more > self._quota:
-            raise QuotaError(
-                "There is no room left for this owner's files.",
-                hint="Delete conversations or libraries with files that are no longer needed.",
-                used=round(used / _BLOCK),
-                limit=round(self._quota / _BLOCK),
-            )
-
-    def _folder_of(self, owner: str) -> Path:
-        return self._folder / folder_name(owner)
 
 
 def shown_name(name: str) -> str:

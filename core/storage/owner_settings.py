@@ -19,26 +19,26 @@ T = TypeVar("T")
 
 
 class OwnerSettings:
-    """Settings of owners. What is somebody else's does not exist.
+    """The settings of one owner. What is somebody else's does not exist.
 
     The names in use: `approval` ({"mode", "allow", "ask", "deny"}), `tools` ({"off", "on"}), `web_search`.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def get(self, owner: str, name: str, default: Any = None) -> Any:
+    async def get(self, name: str, default: Any = None) -> Any:
         """What the owner chose; `default` where nothing was chosen."""
         found = await self._database.read(
-            lambda c: c.execute(select(owner_settings.c.value).where(*_is(owner, name))).first()
+            lambda c: c.execute(select(owner_settings.c.value).where(*_is(self._owner, name))).first()
         )
         return default if found is None else found.value
 
-    async def change(self, owner: str, name: str, change: Callable[[Any], Any]) -> Any:
+    async def change(self, name: str, change: Callable[[Any], Any]) -> Any:
         """Change a choice: it is read and written in one transaction, so that no other change is lost.
 
         Args:
-            owner: Whose it is; need not be known yet.
             name: What was chosen.
             change: Given the choice so far (`None` where nothing was chosen), returns the one that replaces it:
                 anything that is JSON, `None` to forget it. It runs in the thread of the database: quick, and free of
@@ -56,19 +56,18 @@ class OwnerSettings:
             choices.put(name, value)
             return value
 
-        return await self.change_together(owner, changed)
+        return await self.change_together(changed)
 
-    async def change_together(self, owner: str, change: Callable[[Choices], T]) -> T:
-        """Change several choices of an owner in one transaction; as `change` otherwise.
+    async def change_together(self, change: Callable[[Choices], T]) -> T:
+        """Change several choices in one transaction; as `change` otherwise.
 
         Args:
-            owner: Whose they are.
             change: Given all of the owner's choices, to read and write; what it returns is returned.
 
         Raises:
             StorageError: The database failed.
         """
-        return await self._database.write(lambda connection: change(Choices(connection, owner)))
+        return await self._database.write(lambda connection: change(Choices(connection, self._owner)))
 
 
 class Choices:

@@ -31,25 +31,26 @@ _LONGEST_NAME = 255
 
 
 class ThoughtStore:
-    """Steps of replies of owners. What is somebody else's does not exist."""
+    """The steps of one owner's replies. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def list(self, owner: str, message_id: str) -> list[AgentThought]:
+    async def list(self, message_id: str) -> list[AgentThought]:
         """The steps of a reply, the first one first. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[AgentThought]:
-            message_of(connection, owner, message_id)
+            message_of(connection, self._owner, message_id)
             return _found(connection, _all().where(message_agent_thoughts.c.message_id == message_id))
 
         return await self._database.read(load)
 
-    async def of_conversation(self, owner: str, conversation_id: str) -> dict[str, list[AgentThought]]:
+    async def of_conversation(self, conversation_id: str) -> dict[str, list[AgentThought]]:
         """The steps of all replies of a conversation, in all its branches, by reply. Raises NotFoundError."""
 
         def load(connection: Connection) -> dict[str, list[AgentThought]]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             joined = _all().join(messages, messages.c.id == message_agent_thoughts.c.message_id)
             steps: dict[str, list[AgentThought]] = {}
             for step in _found(connection, joined.where(messages.c.conversation_id == conversation_id)):
@@ -58,14 +59,14 @@ class ThoughtStore:
 
         return await self._database.read(load)
 
-    async def add(self, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
+    async def add(self, message_id: str, thoughts: Sequence[AgentThought]) -> None:
         """Store the steps of a reply; those that are there already are passed over.
 
         Raises:
             ConflictError: The positions have a gap; nothing was stored.
             NotFoundError: The reply is not the owner's.
         """
-        await self._database.write(lambda c: insert_thoughts(c, owner, message_id, thoughts))
+        await self._database.write(lambda c: insert_thoughts(c, self._owner, message_id, thoughts))
 
 
 def insert_thoughts(connection: Connection, owner: str, message_id: str, thoughts: Sequence[AgentThought]) -> None:
@@ -132,13 +133,14 @@ _RUNNING = text("runs.status = 'running'")  # as the partial index has it, which
 class _Checkpoint:
     """Events of one run that wait to be stored; `done` gets its error, if any."""
 
+    owner: str
     run_id: str
     rows: Sequence[EventRow]
     epoch: int
     done: asyncio.Future[None] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
 
 
-class _Together:
+class Checkpoints:
     """Stores checkpoints of many runs in one transaction: those of one tick, or that come while another is written.
 
     Each has its own outcome: a run that was taken over, or is gone, takes no other along.
@@ -193,7 +195,8 @@ def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Ch
     values: list[dict[str, Any]] = []
     for one in batch:
         try:
-            values += _event_values(_owner_of(held.get(one.run_id), one.epoch), one.run_id, one.rows)
+            _check_held(held.get(one.run_id), one.owner, one.epoch)
+            values += _event_values(one.owner, one.run_id, one.rows)
         except (LeaseLostError, NotFoundError) as error:
             failed[one] = error
     if values:
@@ -202,16 +205,22 @@ def _store_all(batch: Sequence[_Checkpoint], connection: Connection) -> dict[_Ch
 
 
 class RunStore:
-    """Runs of owners. What is somebody else's does not exist."""
+    """The runs of one owner. What is somebody else's does not exist.
 
-    def __init__(self, database: Database) -> None:
+    Args:
+        database: Where they are.
+        owner: Whose they are.
+        together: Stores checkpoints, those of other owners' runs along with them.
+    """
+
+    def __init__(self, database: Database, owner: str, together: Checkpoints) -> None:
         self._database = database
-        self._together = _Together(database)
-        self.thoughts = ThoughtStore(database)
+        self._owner = owner
+        self._together = together
+        self.thoughts = ThoughtStore(database, owner)
 
     async def create(  # noqa: PLR0913 - the columns of a turn
         self,
-        owner: str,
         conversation_id: str,
         *,
         user: Sequence[Message] | None,
@@ -224,7 +233,6 @@ class RunStore:
         """Store a user's message (where there is one), the reply's empty place and the run, all or nothing.
 
         Args:
-            owner: Whose conversation it is.
             conversation_id: The conversation.
             user: The user's turn.
             parent_id: The turn before it.
@@ -244,15 +252,15 @@ class RunStore:
         now, run_id = time.time(), new_id()
         # A moment later, so that the reply is the newest turn by its time too.
         place = StoredMessage(new_id(), conversation_id, parent_id, "assistant", (), run_id, "running", now + 1e-3)
-        record = RunRecord(run_id, owner, conversation_id, place.id, "running", None, model, None, now, None)
+        record = RunRecord(run_id, self._owner, conversation_id, place.id, "running", None, model, None, now, None)
 
         def begin(connection: Connection) -> StoredMessage:
             reply = place
             if user is not None:
                 asked = StoredMessage(new_id(), conversation_id, parent_id, "user", tuple(user), None, "complete", now)
-                insert_message(connection, owner, asked)
+                insert_message(connection, self._owner, asked)
                 reply = replace(place, parent_id=asked.id)
-            insert_message(connection, owner, reply)
+            insert_message(connection, self._owner, reply)
             _insert_run(connection, record, lease)
             made = conversations.c.title.in_(["", *map(clean, retitled)])
             untitled = (conversations.c.id == conversation_id) & made
@@ -261,9 +269,9 @@ class RunStore:
 
         return record, await self._database.write(begin)
 
-    async def get(self, owner: str, run_id: str) -> RunRecord:
+    async def get(self, run_id: str) -> RunRecord:
         """One run. Raises NotFoundError."""
-        return await self._database.read(lambda c: _run_of(c, owner, run_id))
+        return await self._database.read(lambda c: _run_of(c, self._owner, run_id))
 
     async def append(
         self, run_id: str, rows: Sequence[EventRow], *, epoch: int, durable: bool = False, leave: bool = False
@@ -279,32 +287,31 @@ class RunStore:
 
         Raises:
             LeaseLostError: Another process has taken the run over; nothing was stored.
-            NotFoundError: The run is gone, with its conversation.
+            NotFoundError: The run is gone, with its conversation, or is not the owner's.
         """
 
         def store(connection: Connection) -> None:
-            owner = _held(connection, run_id, epoch)
-            _append(connection, owner, run_id, rows)
+            _refuse_unheld(connection, self._owner, run_id, epoch)
+            _append(connection, self._owner, run_id, rows)
             if leave:
                 connection.execute(update(runs).where(runs.c.id == run_id).values(lease_until=None))
 
         if durable or leave:
             await self._database.write(store, durable=durable)
         elif rows:
-            await self._together.append(_Checkpoint(run_id, rows, epoch))
+            await self._together.append(_Checkpoint(self._owner, run_id, rows, epoch))
 
-    async def events(self, owner: str, run_id: str, after: int = 0) -> list[EventRow]:
+    async def events(self, run_id: str, after: int = 0) -> list[EventRow]:
         """The run's events after number `after`. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[EventRow]:
-            _run_of(connection, owner, run_id)
+            _run_of(connection, self._owner, run_id)
             return _events(connection, run_id, after)
 
         return await self._database.read(load)
 
     async def finish(  # noqa: PLR0913 - what is known at the end
         self,
-        owner: str,
         run_id: str,
         status: RunStatus,
         *,
@@ -323,18 +330,36 @@ class RunStore:
         """
 
         def end(connection: Connection) -> None:
-            record = _run_of(connection, owner, run_id)
-            _held(connection, run_id, epoch)
-            _append(connection, owner, run_id, rows)
+            record = _run_of(connection, self._owner, run_id)
+            _refuse_unheld(connection, self._owner, run_id, epoch)
+            _append(connection, self._owner, run_id, rows)
             spent = usage.model_dump() if usage is not None else None
             values = {"status": status, "error": error, "usage": spent, "finished_at": time.time()}
             connection.execute(update(runs).where(runs.c.id == run_id).values(values))
             reply = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == record.message_id).values(reply))
-            insert_thoughts(connection, owner, record.message_id, thoughts)
-            use_files(connection, owner, record.conversation_id, file_ids(parts))  # what the model made
+            insert_thoughts(connection, self._owner, record.message_id, thoughts)
+            use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
 
         await self._database.write(end)
+
+    async def place(self, run_id: str) -> StoredMessage:
+        """The message that the run writes. Raises NotFoundError."""
+        return await self._database.read(
+            lambda c: message_of(c, self._owner, _run_of(c, self._owner, run_id).message_id)
+        )
+
+
+class AllRuns:
+    """The runs of all owners: for whoever renews their leases, and picks up what a dead process left."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._together = Checkpoints(database)
+
+    def of(self, owner: str) -> RunStore:
+        """Those of one owner."""
+        return RunStore(self._database, owner, self._together)
 
     async def running(self) -> list[tuple[RunRecord, Lease]]:
         """Every run that is marked as running, of all owners, each with who holds it: to find what was left behind."""
@@ -413,10 +438,6 @@ class RunStore:
             await self._database.write(lambda c, deletion=deletion: c.execute(deletion).rowcount, durable=False)
         return len(found)
 
-    async def place(self, owner: str, run_id: str) -> StoredMessage:
-        """The message that the run writes. Raises NotFoundError."""
-        return await self._database.read(lambda c: message_of(c, owner, _run_of(c, owner, run_id).message_id))
-
 
 def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None:
     values = {name: getattr(record, name) for name in RunRecord.__slots__}
@@ -426,18 +447,17 @@ def _insert_run(connection: Connection, record: RunRecord, lease: Lease) -> None
         raise busy() from error
 
 
-def _held(connection: Connection, run_id: str, epoch: int) -> str:
-    """The owner of a run that its writer still holds. Raises LeaseLostError, NotFoundError."""
+def _refuse_unheld(connection: Connection, owner: str, run_id: str, epoch: int) -> None:
+    """Nothing, where the writer still holds the owner's run. Raises LeaseLostError, NotFoundError."""
     row = connection.execute(select(runs.c.owner_id, runs.c.epoch, runs.c.status).where(runs.c.id == run_id)).first()
-    return _owner_of(row, epoch)
+    _check_held(row, owner, epoch)
 
 
-def _owner_of(row: Row[*tuple[Any, ...]] | None, epoch: int) -> str:
-    if row is None:
+def _check_held(row: Row[*tuple[Any, ...]] | None, owner: str, epoch: int) -> None:
+    if row is None or row.owner_id != owner:
         raise _missing()
     if row.epoch != epoch or row.status != "running":
         raise LeaseLostError("Another process has taken this run over, or ended it.", kind="run")
-    return str(row.owner_id)
 
 
 def _append(connection: Connection, owner: str, run_id: str, rows: Sequence[EventRow]) -> None:

@@ -62,16 +62,17 @@ class WholeTurn:
 
 
 class WholeConversations:
-    """Conversations of owners, to be handed out. What is somebody else's does not exist."""
+    """The conversations of one owner, to be handed out. What is somebody else's does not exist."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str) -> None:
         self._database = database
+        self._owner = owner
 
-    async def outline(self, owner: str, conversation_id: str) -> Outline:
+    async def outline(self, conversation_id: str) -> Outline:
         """What is in a conversation. Raises NotFoundError."""
 
         def load(connection: Connection) -> Outline:
-            conversation = conversation_of(connection, owner, conversation_id)
+            conversation = conversation_of(connection, self._owner, conversation_id)
             tree = {str(row.id): row.parent_id for row in tree_of(connection, conversation_id)}
             used = select(file_uses.c.file_id).where(file_uses.c.conversation_id == conversation_id)
             needed = connection.execute(select(files).where(files.c.id.in_(used)).order_by(files.c.created_at)).all()
@@ -81,11 +82,11 @@ class WholeConversations:
 
         return await self._database.read(load)
 
-    async def turns(self, owner: str, conversation_id: str, ids: Sequence[str]) -> list[WholeTurn]:
+    async def turns(self, conversation_id: str, ids: Sequence[str]) -> list[WholeTurn]:
         """Some turns, in the order of `ids`; one that is gone is left out. Raises NotFoundError."""
 
         def load(connection: Connection) -> list[WholeTurn]:
-            conversation_of(connection, owner, conversation_id)
+            conversation_of(connection, self._owner, conversation_id)
             wanted = (messages.c.conversation_id == conversation_id) & messages.c.id.in_(ids)
             found = {str(row.id): stored(row) for row in connection.execute(select(messages).where(wanted)).all()}
             work = connection.execute(select(runs).where(runs.c.message_id.in_(list(found)))).all()

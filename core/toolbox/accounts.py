@@ -11,8 +11,8 @@ from core.storage.sealing import end_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
+    from core.storage.stores import Stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class ToolAccounts:
         sealer: Seals their keys.
     """
 
-    def __init__(self, choices: OwnerSettings, sealer: Sealer) -> None:
-        self._choices = choices
+    def __init__(self, stores: Stores, sealer: Sealer) -> None:
+        self._stores = stores
         self._sealer = sealer
 
     async def of(self, owner: str, tool: str) -> ToolAccount:
         """The owner's account for a tool. One whose key cannot be read any more has none. Raises StorageError."""
-        return self._of(owner, tool, await self._choices.get(owner, _place(tool)))
+        return self._of(owner, tool, await self._stores.of(owner).settings.get(_place(tool)))
 
     def _of(self, owner: str, tool: str, chosen: object) -> ToolAccount:
         kept = cast("dict[str, Any]", chosen) if isinstance(chosen, dict) else {}
@@ -125,11 +125,11 @@ class ToolAccounts:
                 "end": end_of(whole),
             }
 
-        await self._choices.change(owner, _place(tool), changed)
+        await self._stores.of(owner).settings.change(_place(tool), changed)
 
     async def forget(self, owner: str, tool: str) -> None:
         """Forget an account with its key. Raises StorageError."""
-        await self._choices.change(owner, _place(tool), lambda _: None)
+        await self._stores.of(owner).settings.change(_place(tool), lambda _: None)
 
     def _opened(self, owner: str, tool: str, kept: Mapping[str, Any]) -> str:
         sealed = str(kept.get("key") or "")

@@ -13,8 +13,8 @@ from core.tools.approval import Mode, Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
+    from core.storage.stores import Stores
     from core.tools.web.base import SearchService
 
 _LOG = logging.getLogger(__name__)
@@ -49,15 +49,15 @@ class ToolChoices:
         sealer: Seals the keys of search services.
     """
 
-    def __init__(self, choices: OwnerSettings, sealer: Sealer) -> None:
-        self._choices = choices
+    def __init__(self, stores: Stores, sealer: Sealer) -> None:
+        self._stores = stores
         self._sealer = sealer
 
     # ---- which are on
 
     async def switched(self, owner: str) -> tuple[set[str], set[str]]:
         """What the owner switched off, and what on. Raises StorageError."""
-        return _switched(await self._choices.get(owner, "tools"))
+        return _switched(await self._stores.of(owner).settings.get("tools"))
 
     async def switch(self, owner: str, name: str, *, on: bool) -> None:
         """Offer a tool from the next question on, or no more. Raises StorageError."""
@@ -69,13 +69,13 @@ class ToolChoices:
                 "on": sorted(was_on | {name} if on else was_on - {name}),
             }
 
-        await self._choices.change(owner, "tools", switched)
+        await self._stores.of(owner).settings.change("tools", switched)
 
     # ---- who is asked
 
     async def approval(self, owner: str) -> Policy:
         """When the owner wants to be asked. Raises StorageError."""
-        return policy_of(await self._choices.get(owner, "approval"))
+        return policy_of(await self._stores.of(owner).settings.get("approval"))
 
     async def set_approval(
         self, owner: str, *, mode: str = "", lists: Mapping[str, Sequence[str]] | None = None
@@ -94,13 +94,13 @@ class ToolChoices:
             so_far: dict[str, tuple[str, ...]] = {"allow": after.allow, "ask": after.ask, "deny": after.deny}
             return {"mode": after.mode, **{name: list(given.get(name, rules)) for name, rules in so_far.items()}}
 
-        await self._choices.change(owner, "approval", changed)
+        await self._stores.of(owner).settings.change("approval", changed)
 
     # ---- searching the web
 
     async def engine(self, owner: str) -> SearchEngine:
         """Which engine searches for the owner. Raises StorageError, key `key_unreadable`."""
-        return self._engine(owner, await self._choices.get(owner, SEARCH))
+        return self._engine(owner, await self._stores.of(owner).settings.get(SEARCH))
 
     def _engine(self, owner: str, chosen: object) -> SearchEngine:
         from core.tools.web.catalog import DEFAULT
@@ -113,7 +113,7 @@ class ToolChoices:
 
     async def shown_engine(self, owner: str) -> SearchEngine:
         """The same, to be shown: a key that cannot be read any more is none. Raises StorageError."""
-        return self._shown_engine(owner, await self._choices.get(owner, SEARCH))
+        return self._shown_engine(owner, await self._stores.of(owner).settings.get(SEARCH))
 
     def _shown_engine(self, owner: str, chosen: object) -> SearchEngine:
         try:
@@ -156,11 +156,11 @@ class ToolChoices:
                 "end": end_of(whole),
             }
 
-        await self._choices.change(owner, SEARCH, changed)
+        await self._stores.of(owner).settings.change(SEARCH, changed)
 
     async def forget_engine(self, owner: str) -> None:
         """Search with the usual engine, and forget the key. Raises StorageError."""
-        await self._choices.change(owner, SEARCH, lambda _: None)
+        await self._stores.of(owner).settings.change(SEARCH, lambda _: None)
 
 
 def policy_of(chosen: object) -> Policy:

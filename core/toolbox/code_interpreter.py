@@ -17,9 +17,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from core.settings import Settings
-    from core.storage.conversations import ConversationStore
-    from core.storage.documents import DocumentStore
-    from core.storage.files import FileStore
+    from core.storage.stores import Stores
     from core.tools.base import BaseTool
     from core.tools.builtin.code_interpreter import CodeInterpreter
 
@@ -46,26 +44,25 @@ class GivenFiles:
     """Files by owner and conversation. What is somebody else's does not exist.
 
     Args:
-        conversations: Whose messages name files.
-        documents: Those of the conversations.
-        files: Where the files are.
+        stores: What is kept of owners.
     """
 
-    def __init__(self, conversations: ConversationStore, documents: DocumentStore, files: FileStore) -> None:
-        self._conversations, self._documents, self._files = conversations, documents, files
+    def __init__(self, stores: Stores) -> None:
+        self._stores = stores
 
     async def of(self, owner: str, conversation_id: str) -> dict[str, GivenFile]:
         """What the user added to the conversation, by name; of two with one name, the later. Raises StorageError."""
+        stores = self._stores.of(owner)
         try:
-            thread = await self._conversations.thread(owner, conversation_id)
+            thread = await stores.conversations.thread(conversation_id)
         except NotFoundError:
             return {}
-        wanted = [record.file_id for record in await self._documents.list(owner, conversation_id)]
+        wanted = [record.file_id for record in await stores.documents.list(conversation_id)]
         wanted += file_ids(part for message in thread if message.role == "user" for part in message.parts)
         found: dict[str, GivenFile] = {}
         for file_id in dict.fromkeys(wanted):
             try:
-                record, path = await self._files.get(owner, file_id)
+                record, path = await stores.files.get(file_id)
             except NotFoundError:
                 continue
             found[record.name] = GivenFile(record.name, record.media_type, record.size, path)

@@ -10,9 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from core.errors import NotFoundError, ParlourError, StorageError
-from core.storage.conversations import Allowances
 from core.storage.mcp_servers import McpServerStore
-from core.storage.owner_settings import OwnerSettings
 from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
 from core.toolbox.choices import SEARCH, ToolChoices
 from core.toolbox.code_interpreter import Interpreter
@@ -27,8 +25,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.settings import Settings
-    from core.storage.database import Database
     from core.storage.sealing import Sealer
+    from core.storage.stores import Stores
     from core.toolbox.code_interpreter import GivenFiles
     from core.tools.base import BaseTool
 
@@ -118,17 +116,17 @@ class Toolbox:
     @classmethod
     def over(
         cls,
-        database: Database,
+        stores: Stores,
         sealer: Sealer,
         settings: Settings,
         interpreter: Callable[[], Interpreter] = Interpreter,
         given: GivenFiles | None = None,
     ) -> Self:
         """The tools of an installation."""
-        choices = ToolChoices(OwnerSettings(database), sealer)
-        servers = OwnServers(settings, McpServerStore(database, sealer), Allowances(database))
-        services = OwnServices(OwnerSettings(database), sealer, servers.may_start_programs, given)
-        accounts = ToolAccounts(OwnerSettings(database), sealer)
+        choices = ToolChoices(stores, sealer)
+        servers = OwnServers(settings, McpServerStore(stores.database, sealer), stores)
+        services = OwnServices(stores, sealer, servers.may_start_programs, given)
+        accounts = ToolAccounts(stores, sealer)
         return cls(choices, servers, settings.home, interpreter, services, accounts=accounts)
 
     @property

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from core.mcp.servers import Server, Servers
     from core.mcp.sign_in import Ask
     from core.settings import Settings
-    from core.storage.conversations import Allowances
     from core.storage.mcp_servers import McpServer, McpServerStore
+    from core.storage.stores import Stores
     from core.toolbox.server_form import ServerDraft, State, Trouble
     from core.tools.base import BaseTool
 
@@ -203,10 +203,10 @@ class OwnServers:
         allowances: Which tools run unasked in conversations; left out, there are none.
     """
 
-    def __init__(self, settings: Settings, store: McpServerStore, allowances: Allowances | None = None) -> None:
+    def __init__(self, settings: Settings, store: McpServerStore, stores: Stores | None = None) -> None:
         self._settings = settings
         self._store = store
-        self._allowances = allowances
+        self._stores = stores
         self._sign_ins = SignIns(store)
         self._turn = 0  # how often a server was set up otherwise: what was read before that is not what is
         self._running: Servers | None = None
@@ -456,8 +456,8 @@ class OwnServers:
         self._turn += 1
         self._failing.pop(kept.id, None)
         await self._servers.end(kept.owner_id, kept.name)
-        if forget and self._allowances is not None:
-            await self._allowances.forget(kept.owner_id, rule_name(kept.name, ""))
+        if forget and self._stores is not None:
+            await self._stores.of(kept.owner_id).allowances.forget(rule_name(kept.name, ""))
 
     async def _standing(self, kept: McpServer, *, start: bool, turn: int = -1) -> OwnServer:
         """A server as it stands. It is started only where it is used, allowed, and `start` says so.

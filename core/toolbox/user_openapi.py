@@ -24,8 +24,9 @@ from core.tools.openapi.operations import servers_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from core.storage.owner_settings import Choices, OwnerSettings
+    from core.storage.owner_settings import Choices
     from core.storage.sealing import Sealer
+    from core.storage.stores import Stores
     from core.toolbox.code_interpreter import GivenFiles
 
 
@@ -199,13 +200,13 @@ class OwnServices:
 
     def __init__(
         self,
-        choices: OwnerSettings,
+        stores: Stores,
         sealer: Sealer,
         at_home: Callable[[str], bool],
         given: GivenFiles | None = None,
     ) -> None:
         self._given = given
-        self._choices = choices
+        self._stores = stores
         self._sealer = sealer
         self._at_home = at_home
         self._known: dict[tuple[str, str, str], _Made] = {}
@@ -328,7 +329,7 @@ class OwnServices:
             choices.put(_place(service_id), row)
             choices.put(_ALL, [*ids, service_id])
 
-        await self._choices.change_together(owner, added)
+        await self._stores.of(owner).settings.change_together(added)
         self._keep(_known_as(owner, service_id, row), made)
         return self._standing_as(service_id, row, made)
 
@@ -365,7 +366,7 @@ class OwnServices:
             choices.put(_ALL, [one for one in ids if one != service_id] or None)
             choices.put(_place(service_id), None)
 
-        await self._choices.change_together(owner, removed)
+        await self._stores.of(owner).settings.change_together(removed)
 
     # ---- inside
 
@@ -393,13 +394,13 @@ class OwnServices:
         return changed, made
 
     async def _ids(self, owner: str) -> list[str]:
-        return _ids(await self._choices.get(owner, _ALL))
+        return _ids(await self._stores.of(owner).settings.get(_ALL))
 
     async def _row(self, owner: str, service_id: str) -> dict[str, Any]:
-        return _row(await self._choices.get(owner, _place(service_id)))
+        return _row(await self._stores.of(owner).settings.get(_place(service_id)))
 
     async def _change(self, owner: str, service_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        await self._choices.change(owner, _place(service_id), lambda kept: change(_row(kept)))
+        await self._stores.of(owner).settings.change(_place(service_id), lambda kept: change(_row(kept)))
 
     async def _standing(self, owner: str, service_id: str) -> OwnService | None:
         try:

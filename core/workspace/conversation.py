@@ -49,6 +49,7 @@ class Conversation:
     def __init__(self, services: Services, owner: str, conversation_id: str) -> None:
         self.services = services
         self.owner = owner
+        self.stores = services.stores.of(owner)
         self.id = conversation_id
 
     # ---- questions and replies
@@ -63,14 +64,14 @@ class Conversation:
             NoSpaceError: The disk is full; nothing was stored.
         """
         plain, removed = _readable(text, len(file_ids))
-        thread = await self.services.conversations.thread(self.owner, self.id)
+        thread = await self.stores.conversations.thread(self.id)
         self._refuse_if_busy()
-        files = [await self.services.files.record(self.owner, file_id) for file_id in file_ids]
+        files = [await self.stores.files.record(file_id) for file_id in file_ids]
         pasted: FileRecord | None = None
         if len(plain) > LONGEST_SHOWN:
             # A small model cannot cope with so much at once; as a document all of it stays within reach.
             name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
-            pasted = await self.services.files.put(self.owner, name, plain.encode())
+            pasted = await self.stores.files.put(name, plain.encode())
             files.append(pasted)
             plain = excerpt(plain)
         message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
@@ -79,7 +80,7 @@ class Conversation:
         except BaseException:
             if pasted is not None:  # no message names it
                 with suppress(StorageError):
-                    await self.services.files.delete(self.owner, pasted.id)
+                    await self.stores.files.delete(pasted.id)
             raise
 
     async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Run:
@@ -133,7 +134,7 @@ class Conversation:
 
     async def resume(self, left: Left) -> Run:
         """Let a reply that a dead process left in the middle of its calls go on. Raises as `Runs.resume`."""
-        place = await self.services.conversations.message(self.owner, left.record.message_id)
+        place = await self.stores.conversations.message(left.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
         loader = await self.services.models.loader(self.owner)
@@ -155,7 +156,7 @@ class Conversation:
         await self.stop()
         await self.services.intake.leave(self.owner, self.id)
         await self.services.code.forget(self.owner, self.id)
-        freed, unread = await self.services.conversations.delete(self.owner, self.id)
+        freed, unread = await self.stores.conversations.delete(self.id)
         await self.services.intake.put_out(self.owner, freed, unread)
         self.services.changed(self.owner, self.id)
 
@@ -173,11 +174,11 @@ class Conversation:
 
     async def allowed(self) -> list[str]:
         """The tools, by their full names, that the owner let run unasked here. Raises NotFoundError."""
-        return await self.services.allowances.list(self.owner, self.id)
+        return await self.stores.allowances.list(self.id)
 
     async def take_back(self, tool: str) -> None:
         """Ask for the tool again, from its next call on. Raises NotFoundError."""
-        await self.services.allowances.remove(self.owner, self.id, tool)
+        await self.stores.allowances.remove(self.id, tool)
         self.services.runs.ask_again(self.id, tool)
 
     async def decide(
@@ -205,19 +206,19 @@ class Conversation:
         decision = Decision(allowed is True, arguments if allowed is True else None)
         asked = await self.services.runs.decide(self.owner, self.id, call_id, decision, always=always)
         if allowed is True and always and asked.may_be_always:
-            await self.services.allowances.add(self.owner, self.id, asked.name)
+            await self.stores.allowances.add(self.id, asked.name)
 
     # ---- documents
 
     async def find(self, sentence: str) -> Sequence[Passage]:
         """What the documents within the conversation's reach say to a sentence. Raises StorageError."""
-        documents = await self.services.documents.within_reach(self.owner, self.id)
+        documents = await self.stores.documents.within_reach(self.id)
         async with self.services.index(self.owner) as library:
             return await library.afind(sentence, documents=tuple(documents))
 
     async def answer_after_all(self, record: DocumentRecord, lang: Lang) -> None:
         """Answer the last question, if it failed for a document that is being read once more."""
-        thread = await self.services.conversations.thread(self.owner, self.id)
+        thread = await self.stores.conversations.thread(self.id)
         if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
             return
         error = (await self.services.runs.reply(self.owner, thread[-1])).error or {}
@@ -246,7 +247,7 @@ class Conversation:
 
     async def _titles_beside(self, question: StoredMessage) -> list[str]:
         """What the title may be if it was made from a version of the question, and nobody wrote it."""
-        versions = await self.services.conversations.siblings(self.owner, question.id)
+        versions = await self.stores.conversations.siblings(question.id)
         return [title_of(one.parts[0]) for one in versions]
 
     async def _answered(
@@ -286,11 +287,11 @@ class Conversation:
         found: list[FileRecord] = []
         for about in (message.extra or {}).get("files") or ():
             with suppress(NotFoundError):
-                found.append(await self.services.files.record(self.owner, str(about["id"])))
+                found.append(await self.stores.files.record(str(about["id"])))
         return found
 
     async def _message(self, message_id: str) -> StoredMessage:
-        message = await self.services.conversations.message(self.owner, message_id)
+        message = await self.stores.conversations.message(message_id)
         if message.conversation_id != self.id:
             raise NotFoundError("This message is in another conversation.", kind="message")
         return message
@@ -301,7 +302,7 @@ class Conversation:
         return logged or [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(reply.parts), start=1)]
 
     async def _thread_to(self, leaf_id: str | None) -> list[StoredMessage]:
-        return await self.services.conversations.thread(self.owner, self.id, leaf_id) if leaf_id is not None else []
+        return await self.stores.conversations.thread(self.id, leaf_id) if leaf_id is not None else []
 
     def _refuse_if_busy(self) -> None:
         if self.services.runs.live(self.id) is not None:

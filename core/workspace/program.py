@@ -119,7 +119,7 @@ class Program:
 
     async def chosen(self, conversation: Conversation) -> int:
         """The place of the agent that answers a conversation, from 0."""
-        chosen = await conversation.services.choices.get(conversation.owner, _CHOSEN, {})
+        chosen = await conversation.stores.settings.get(_CHOSEN, {})
         name = cast("dict[str, Any]", chosen).get(conversation.id) if isinstance(chosen, dict) else None
         return self.names.index(name) if name in self.names else 0
 
@@ -132,7 +132,7 @@ class Program:
         if not 0 <= place < len(self.names):
             raise NotFoundError("There is no such agent.", kind="agent")
         services = conversation.services
-        await services.conversations.get(conversation.owner, conversation.id)
+        await conversation.stores.conversations.get(conversation.id)
 
         def changed(chosen: object) -> dict[str, str]:
             kept = dict(cast("dict[str, str]", chosen)) if isinstance(chosen, dict) else {}
@@ -140,19 +140,19 @@ class Program:
             kept[conversation.id] = self.names[place]
             return dict(list(kept.items())[-_REMEMBERED:])
 
-        await services.choices.change(conversation.owner, _CHOSEN, changed)
+        await conversation.stores.settings.change(_CHOSEN, changed)
         services.changed(conversation.owner, conversation.id)
 
     # ---- what every conversation begins with
 
     async def begun(self, workspace: Workspace) -> Conversation:
         """A conversation that only has what every one begins with; an untouched one is given again."""
-        owner, conversations = workspace.owner, workspace.services.conversations
+        owner, conversations = workspace.owner, workspace.stores.conversations
         waiting = self._begun.get(owner, "")
         with suppress(NotFoundError):
-            if waiting and len(await conversations.thread(owner, waiting)) == len(self.beginning):
+            if waiting and len(await conversations.thread(waiting)) == len(self.beginning):
                 return workspace.conversation(waiting)
-        fresh = workspace.conversation((await conversations.create(owner)).id)
+        fresh = workspace.conversation((await conversations.create()).id)
         await self.begin(fresh)
         self._begun[owner] = fresh.id
         return fresh
@@ -162,9 +162,7 @@ class Program:
         parent: str | None = None
         for message in self.beginning:
             role = "user" if message.role == USER else "assistant"
-            stored = await conversation.services.conversations.add_message(
-                conversation.owner, conversation.id, role, [message], parent
-            )
+            stored = await conversation.stores.conversations.add_message(conversation.id, role, [message], parent)
             parent = stored.id
 
     # ---- what the agents have
@@ -192,7 +190,7 @@ class Program:
     async def path_of(self, conversation: Conversation, file_id: str, name: str) -> Path | None:
         """A file of the conversation's owner under its own name; `None` where it is gone."""
         try:
-            _, path = await conversation.services.files.get(conversation.owner, file_id)
+            _, path = await conversation.stores.files.get(file_id)
         except NotFoundError:
             return None
         return await asyncio.to_thread(_named_copy, path, self._folder / file_id, name)

@@ -17,10 +17,7 @@ if TYPE_CHECKING:
     from core.runs.history_summary import Remembering
     from core.runs.manager import Runs
     from core.settings import Settings
-    from core.storage.conversations import Allowances, ConversationStore
-    from core.storage.documents import DocumentStore, LibraryStore
-    from core.storage.files import FileStore
-    from core.storage.owner_settings import OwnerSettings
+    from core.storage.stores import Stores
     from core.toolbox.code_interpreter import Interpreting
     from core.toolbox.toolbox import Toolbox
 
@@ -45,36 +42,26 @@ class Services:
 
     Args:
         settings: What a reply may take.
-        conversations: Where turns are kept.
-        files: Where attachments are kept.
-        documents: Where the states of documents are kept.
-        library_store: Where named libraries are kept.
+        stores: What is kept of owners.
         intake: Where documents are read.
         models: The models of owners.
         toolbox: The tools of owners.
         code: Runs the code of conversations.
         runs: Where replies are made.
         remembering: Sums up what a model cannot read any more.
-        choices: What owners chose.
-        allowances: What runs unasked in single conversations.
         agents: Who answers.
         index: Opens the index of an owner's documents, for an `async with` block.
         changed: Called with (owner, conversation) when something of it changes.
     """
 
     settings: Settings
-    conversations: ConversationStore
-    files: FileStore
-    documents: DocumentStore
-    library_store: LibraryStore
+    stores: Stores
     intake: Intake
     models: OwnModels
     toolbox: Toolbox
     code: Interpreting
     runs: Runs
     remembering: Remembering
-    choices: OwnerSettings
-    allowances: Allowances
     agents: Agents
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
@@ -97,8 +84,8 @@ class Services:
         Raises:
             StorageError: The index cannot be opened.
         """
-        documents = await self.documents.within_reach(owner, conversation_id)
+        documents = await self.stores.of(owner).documents.within_reach(conversation_id)
         async with self.index_for(owner, documents) as library:
             if await self.intake.restored(owner, conversation_id, documents):
-                documents = await self.documents.within_reach(owner, conversation_id)
+                documents = await self.stores.of(owner).documents.within_reach(conversation_id)
             yield library, documents

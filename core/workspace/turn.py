@@ -54,6 +54,7 @@ class Turn:
     ) -> None:
         self._services = services
         self._owner = owner
+        self._stores = services.stores.of(owner)
         self._conversation_id = conversation_id
         self._intake = services.intake
         self._loader = loader
@@ -87,7 +88,7 @@ class Turn:
         try:
             async with inside as agent, aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:
-                    yield await kept(_telling(event, missing), self._owner, self._services.files)
+                    yield await kept(_telling(event, missing), self._stores.files)
         except ModelServiceError as error:
             self._loader.failed(error)
             raise
@@ -120,7 +121,7 @@ class Turn:
         found: dict[str, tuple[FileRecord, Path]] = {}
         for file_id in file_ids(messages):
             try:
-                found[file_id] = await self._services.files.get(self._owner, file_id)
+                found[file_id] = await self._stores.files.get(file_id)
             except NotFoundError:
                 continue
         return found

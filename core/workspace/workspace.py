@@ -33,6 +33,10 @@ class Workspace:
         close_index: Closes it.
 
     Attributes:
+        conversations: The owner's conversations, with their turns.
+        documents: Of conversations and libraries, and how far reading them is.
+        files: Attachments, and what models and tools made.
+        settings: What the owner chose.
         libraries: The owner's named libraries.
     """
 
@@ -46,11 +50,13 @@ class Workspace:
     ) -> None:
         self.services = services
         self.owner = owner
+        self.stores = services.stores.of(owner)
+        self.conversations = self.stores.conversations
+        self.documents = self.stores.documents
+        self.files = self.stores.files
+        self.settings = self.stores.settings
         self.libraries = Libraries(
-            owner,
-            services.library_store,
-            services.documents,
-            services.files,
+            self.stores,
             intake=services.intake,
             index=services.index,
             changed=services.changed,

@@ -45,10 +45,10 @@ async def engine(tmp_path: Path, model: ScriptedModel, anyio_backend: str) -> As
 
 async def asked(engine: Engine, text: str, talk_id: str = "", files: tuple[str, ...] = ()) -> list[StoredMessage]:
     """Ask, wait for the reply, and return the thread."""
-    conversation_id = talk_id or (await engine.conversations.create("alice")).id
+    conversation_id = talk_id or (await engine.stores.of("alice").conversations.create()).id
     run = await talk_of(engine, "alice", conversation_id).ask(text, files)
     assert await run.wait() == "complete", run.error
-    return await engine.conversations.thread("alice", conversation_id)
+    return await engine.stores.of("alice").conversations.thread(conversation_id)
 
 
 async def read(engine: Engine, document_id: str) -> None:
@@ -56,7 +56,7 @@ async def read(engine: Engine, document_id: str) -> None:
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):
-        while (await engine.documents.get("alice", document_id)).status == "reading":
+        while (await engine.stores.of("alice").documents.get(document_id)).status == "reading":
             await change.wait()
             change.clear()
     leave()
@@ -81,25 +81,25 @@ async def test_a_question_is_answered_and_gives_the_conversation_its_title(engin
     question, reply = await asked(engine, "  What is up?\nTell me more.")
     assert text_of(question) == "What is up?\nTell me more."
     assert text_of(reply).startswith("You said: What is up?")
-    talk = await engine.conversations.get("alice", question.conversation_id)
+    talk = await engine.stores.of("alice").conversations.get(question.conversation_id)
     assert talk.title == "What is up?"
-    await engine.conversations.rename("alice", talk.id, "Mine")
+    await engine.stores.of("alice").conversations.rename(talk.id, "Mine")
     await asked(engine, "And now?", talk.id)
-    assert (await engine.conversations.get("alice", talk.id)).title == "Mine"
+    assert (await engine.stores.of("alice").conversations.get(talk.id)).title == "Mine"
 
 
 async def test_a_title_that_was_made_from_the_first_question_changes_with_it(engine: Engine) -> None:
     async def edited(message_id: str, text: str) -> str:
         run = await talk_of(engine, "alice", first.conversation_id).edit(message_id, text)
         assert await run.wait() == "complete", run.error
-        return (await engine.conversations.get("alice", first.conversation_id)).title
+        return (await engine.stores.of("alice").conversations.get(first.conversation_id)).title
 
     first, _ = await asked(engine, "one")
     thread = await asked(engine, "and then?", first.conversation_id)
     assert await edited(thread[2].id, "a later question") == "one"
     assert await edited(first.id, "two") == "two"
     assert await edited(first.id, "three, beside the other two") == "three, beside the other two"
-    await engine.conversations.rename("alice", first.conversation_id, "Mine")
+    await engine.stores.of("alice").conversations.rename(first.conversation_id, "Mine")
     assert await edited(first.id, "four") == "Mine"
 
 
@@ -111,11 +111,11 @@ async def test_the_model_hears_the_conversation_so_far(engine: Engine, model: Sc
 
 @pytest.mark.parametrize(("text", "key"), [(" \n\0 ", "empty_message"), ("x" * 2_000_001, "message_too_long")])
 async def test_what_cannot_be_sent_is_refused_and_nothing_is_stored(engine: Engine, text: str, key: str) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     with pytest.raises(ParlourError) as caught:
         await talk_of(engine, "alice", talk.id).ask(text)
     assert caught.value.words_key == key
-    assert await engine.conversations.thread("alice", talk.id) == []
+    assert await engine.stores.of("alice").conversations.thread(talk.id) == []
 
 
 async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, model: ScriptedModel) -> None:
@@ -127,34 +127,34 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
     assert extra["note"] == "pasted_as_document"
     assert len(text_of(question)) < 2000
     assert text_of(question).startswith("Where does the heron nest?")
-    _, path = await engine.files.get("alice", extra["files"][0]["id"])
+    _, path = await engine.stores.of("alice").files.get(extra["files"][0]["id"])
     assert path.read_text() == text
-    (document,) = await engine.documents.list("alice", question.conversation_id)
+    (document,) = await engine.stores.of("alice").documents.list(question.conversation_id)
     assert document.status == "ready"
     assert (await engine.runs.reply("alice", reply)).passages
 
 
 async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedModel(Say(hang=True))) as one:
-        talk = await one.conversations.create("alice")
+        talk = await one.stores.of("alice").conversations.create()
         run = await talk_of(one, "alice", talk.id).ask("first")
         async with opened(tmp_path, ScriptedModel()) as other:
             assert run.status == "running"
-            assert [turn.status for turn in await other.conversations.thread("alice", talk.id)] == [
+            assert [turn.status for turn in await other.stores.of("alice").conversations.thread(talk.id)] == [
                 "complete",
                 "running",
             ]
             with pytest.raises(ConflictError) as refused:
                 await talk_of(other, "alice", talk.id).ask("second " * 10_000)
             assert refused.value.words_key == "busy"
-            assert await other.documents.list("alice", talk.id) == []  # nothing of it is kept
+            assert await other.stores.of("alice").documents.list(talk.id) == []  # nothing of it is kept
             await run.stop()
             again = await talk_of(other, "alice", talk.id).ask("third")
             assert await again.wait() == "complete"
 
 
 async def test_a_document_sent_with_a_question_is_read_before_the_model_is_asked(engine: Engine) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     question, reply = await asked(engine, "How tall is the tower?", files=(file.id,))
     (passage, *_) = (await engine.runs.reply("alice", reply)).passages
     assert (passage["document"], passage["number"]) == ("tower.md", 1)
@@ -163,10 +163,10 @@ async def test_a_document_sent_with_a_question_is_read_before_the_model_is_asked
 
 
 async def test_a_document_alone_is_a_question(engine: Engine, model: ScriptedModel) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     question, _ = await asked(engine, "", files=(file.id,))
     assert "What is in tower.md?" in said_to(model)[0].get_text_content()
-    assert (await engine.conversations.get("alice", question.conversation_id)).title == "tower.md"
+    assert (await engine.stores.of("alice").conversations.get(question.conversation_id)).title == "tower.md"
 
 
 @pytest.mark.parametrize(
@@ -181,8 +181,8 @@ async def test_a_document_alone_is_a_question(engine: Engine, model: ScriptedMod
 async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works(
     engine: Engine, name: str, content: bytes, key: str
 ) -> None:
-    talk = await engine.conversations.create("alice")
-    file = await engine.files.put("alice", name, content)
+    talk = await engine.stores.of("alice").conversations.create()
+    file = await engine.stores.of("alice").files.put(name, content)
     run = await talk_of(engine, "alice", talk.id).ask("What does it say?", [file.id])
     assert await run.wait() == "error"
     assert run.error is not None
@@ -194,7 +194,7 @@ async def test_a_bad_document_is_told_in_one_sentence_and_the_next_message_works
 async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does_not(
     engine: Engine, model: ScriptedModel
 ) -> None:
-    file = await engine.files.put("alice", "cat.png", PNG)
+    file = await engine.stores.of("alice").files.put("cat.png", PNG)
     async with engine.workspaces.open("alice") as alice:
         (warning,) = await alice.not_taken([file])
     assert (warning.words_key, warning.details) == ("picture_not_taken", {"name": "cat.png", "model": "scripted"})
@@ -206,15 +206,18 @@ async def test_a_picture_reaches_a_model_that_sees_and_is_named_to_one_that_does
         assert await alice.not_taken([file]) == []
     await asked(engine, "Look again.", thread[0].conversation_id)
     seen = [item.image for message in said_to(model) for item in message.items if item.type == "image"]
-    assert seen == [str((await engine.files.get("alice", file.id))[1])]
+    assert seen == [str((await engine.stores.of("alice").files.get(file.id))[1])]
 
 
 async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:
     question, first = await asked(engine, "one")
     again = await talk_of(engine, "alice", first.conversation_id).regenerate(first.id)
     await again.wait()
-    assert [turn.id for turn in await engine.conversations.siblings("alice", first.id)] == [first.id, again.message_id]
-    assert [turn.id for turn in await engine.conversations.thread("alice", question.conversation_id)] == [
+    assert [turn.id for turn in await engine.stores.of("alice").conversations.siblings(first.id)] == [
+        first.id,
+        again.message_id,
+    ]
+    assert [turn.id for turn in await engine.stores.of("alice").conversations.thread(question.conversation_id)] == [
         question.id,
         again.message_id,
     ]
@@ -223,15 +226,15 @@ async def test_another_reply_stands_beside_the_first(engine: Engine) -> None:
 async def test_a_changed_question_stands_beside_the_old_one_with_its_files(
     engine: Engine, model: ScriptedModel
 ) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     thread = await asked(engine, "zero")
     thread = await asked(engine, "How tall is the tower?", thread[0].conversation_id, (file.id,))
     run = await talk_of(engine, "alice", thread[2].conversation_id).edit(thread[2].id, "Is the tower of iron?")
     await run.wait()
-    shown = await engine.conversations.thread("alice", thread[0].conversation_id)
+    shown = await engine.stores.of("alice").conversations.thread(thread[0].conversation_id)
     assert [text_of(turn) for turn in shown[:3]] == ["zero", "You said: zero", "Is the tower of iron?"]
     assert shown[2].parts[0].items[-1].file == f"/files/{file.id}"
-    assert len(await engine.conversations.siblings("alice", thread[2].id)) == 2
+    assert len(await engine.stores.of("alice").conversations.siblings(thread[2].id)) == 2
     assert (await engine.runs.reply("alice", shown[3])).passages
     assert "How tall" not in str(said_to(model))
 
@@ -250,7 +253,7 @@ async def test_the_first_question_can_be_changed_and_replies_cannot(engine: Engi
 async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
     model = ScriptedModel(Say(text="one two three", pace=0.2), Say(text=" and four"))
     async with opened(tmp_path / "home", model) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("Count.")
         await says(run, "two")
         await talk_of(engine, "alice", talk.id).stop()
@@ -264,9 +267,9 @@ async def test_a_stopped_reply_goes_on_where_it_stopped(tmp_path: Path) -> None:
 
 async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("one")
-        question = (await engine.conversations.thread("alice", talk.id))[0]
+        question = (await engine.stores.of("alice").conversations.thread(talk.id))[0]
         for again in (
             talk_of(engine, "alice", talk.id).ask("two"),
             talk_of(engine, "alice", question.conversation_id).edit(question.id, "two"),
@@ -277,16 +280,16 @@ async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> 
                 await again
             assert caught.value.words_key == "busy"
         await talk_of(engine, "alice", talk.id).stop()
-        assert len(await engine.conversations.thread("alice", talk.id)) == 2
+        assert len(await engine.stores.of("alice").conversations.thread(talk.id)) == 2
 
 
 async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tmp_path: Path) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
-    other = await engine.files.put("alice", "other.md", FACTS + b" And painted red.")
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
+    other = await engine.stores.of("alice").files.put("other.md", FACTS + b" And painted red.")
     keeps = (await asked(engine, "?", files=(other.id,)))[0].conversation_id
     gone = (await asked(engine, "?", files=(file.id, other.id)))[0].conversation_id
     await talk_of(engine, "alice", gone).delete()
-    assert [talk.id for talk in await engine.conversations.list("alice")] == [keeps]
+    assert [talk.id for talk in await engine.stores.of("alice").conversations.list()] == [keeps]
     kept = [path.name for path in (tmp_path / "home" / "files").rglob("*") if path.is_file()]
     assert kept == [f"{other.id}.md"]
     library = await index_of(engine, "alice")
@@ -295,17 +298,17 @@ async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tm
 
 async def test_a_running_conversation_can_be_deleted(tmp_path: Path) -> None:
     async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("one")
         await talk_of(engine, "alice", talk.id).delete()
         assert run.status == "stopped"
-        assert await engine.conversations.list("alice") == []
+        assert await engine.stores.of("alice").conversations.list() == []
 
 
 async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     question, reply = await asked(engine, "one", files=(file.id,))
-    mine = await engine.conversations.create("bob")
+    mine = await engine.stores.of("bob").conversations.create()
     for attempt in (
         talk_of(engine, "bob", question.conversation_id).ask("me"),
         talk_of(engine, "bob", mine.id).ask("me", [file.id]),
@@ -324,30 +327,30 @@ async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
 async def test_after_a_restart_everything_is_there_and_what_was_unread_is_read(tmp_path: Path) -> None:
     home = tmp_path / "home"
     async with opened(home, ScriptedModel(Say(text="one two three", pace=0.2))) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("Count.")
         await says(run, "one")
-        file = await engine.files.put("alice", "tower.md", FACTS)
-        unread = await engine.documents.add("alice", talk.id, file.id, file.name)
+        file = await engine.stores.of("alice").files.put("tower.md", FACTS)
+        unread = await engine.stores.of("alice").documents.add(talk.id, file.id, file.name)
     async with opened(home, ScriptedModel("Done.")) as engine:
-        question, reply = await engine.conversations.thread("alice", talk.id)
+        question, reply = await engine.stores.of("alice").conversations.thread(talk.id)
         assert (text_of(question), reply.status) == ("Count.", "interrupted")
         assert text_of(reply).startswith("one")
         await read(engine, unread.id)
-        assert (await engine.documents.get("alice", unread.id)).status == "ready"
+        assert (await engine.stores.of("alice").documents.get(unread.id)).status == "ready"
         again = await talk_of(engine, "alice", reply.conversation_id).regenerate(reply.id)
         assert await again.wait() == "complete"
 
 
 async def test_what_the_model_is_asked_says_nothing_of_addresses(engine: Engine, model: ScriptedModel) -> None:
-    file = await engine.files.put("alice", "tower.md", FACTS)
+    file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     await asked(engine, "How tall?", files=(file.id,))
     asked_of: ChatRequest = model.requests[-1]
     assert "/files/" not in str(asked_of.messages)
 
 
 async def test_the_last_word_of_readiness_is_the_pages(engine: Engine) -> None:
-    run: Any = await talk_of(engine, "alice", (await engine.conversations.create("alice")).id).ask("Hi")
+    run: Any = await talk_of(engine, "alice", (await engine.stores.of("alice").conversations.create()).id).ask("Hi")
     await run.wait()
     assert not engine.readiness.ready
     engine.readiness.mark("page", "ready")

@@ -18,7 +18,6 @@ from core.messages.message import Usage
 from core.runs.rows import logged_of
 from core.runs.run import Run
 from core.settings import Settings
-from core.storage.conversations import ConversationStore
 from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -67,18 +66,12 @@ def priced(cost: float, text: str) -> list[Event]:
 
 
 async def ask(engine: Engine, talk_id: str = "") -> Run:
-    talk_id = talk_id or (await engine.conversations.create("alice")).id
+    talk_id = talk_id or (await engine.stores.of("alice").conversations.create()).id
     return await talk_of(engine, "alice", talk_id).ask("Write it down.")
 
 
 def choices(engine: Engine) -> OwnerSettings:
-    return OwnerSettings(database_of(engine))
-
-
-def database_of(engine: Engine) -> Any:
-    store: Any = engine.conversations
-    assert isinstance(store, ConversationStore)
-    return store._database  # pyright: ignore[reportPrivateUsage] - the engine hands out no database
+    return engine.stores.of("alice").settings
 
 
 async def test_always_in_this_chat_holds_in_this_chat_alone(open_engine: Any, note: Note) -> None:
@@ -110,11 +103,9 @@ async def test_for_what_may_destroy_always_is_not_kept(open_engine: Any, note: N
 
 async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, note: Note) -> None:
     engine = await open_engine(writes("a"), "1", writes("b"), "2")
-    await choices(engine).change("alice", "approval", lambda _: {"mode": "never"})
+    await choices(engine).change("approval", lambda _: {"mode": "never"})
     assert await (await ask(engine)).wait() == "complete"
-    await choices(engine).change(
-        "alice", "approval", lambda _: {"mode": "never", "deny": ["write_*"], "ask": "nonsense"}
-    )
+    await choices(engine).change("approval", lambda _: {"mode": "never", "deny": ["write_*"], "ask": "nonsense"})
     run = await ask(engine)
     assert await run.wait() == "complete"
     assert (note.written, calls(run)[0].state) == (["a"], "refused")
@@ -123,14 +114,14 @@ async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, 
 @pytest.mark.parametrize("nonsense", [{"mode": "whatever"}, "never", ["never"], {"mode": None}])
 async def test_rules_that_make_no_sense_ask_about_everything(open_engine: Any, nonsense: Any) -> None:
     engine = await open_engine("x")
-    await choices(engine).change("alice", "approval", lambda _: nonsense)
+    await choices(engine).change("approval", lambda _: nonsense)
     assert (await engine.toolbox.choices.approval("alice")).mode == "always"
     assert (await engine.toolbox.choices.approval("bob")).mode == "writes"
 
 
 async def test_a_rule_that_forbids_holds_where_it_is_no_list(open_engine: Any) -> None:
     engine = await open_engine("x")
-    await choices(engine).change("alice", "approval", lambda _: {"deny": "mcp:*", "ask": "storage", "allow": "*"})
+    await choices(engine).change("approval", lambda _: {"deny": "mcp:*", "ask": "storage", "allow": "*"})
     assert await engine.toolbox.choices.approval("alice") == Policy(deny=("mcp:*",), ask=("storage",))
 
 
@@ -164,9 +155,9 @@ async def test_a_conversation_that_asks_can_be_deleted(open_engine: Any, note: N
 
 async def killed_copy(engine: Engine, run: Run, tmp_path: Path) -> None:
     """The data folder as a kill at this moment would leave it, in `copy`."""
-    table = engine.runs._store  # pyright: ignore[reportPrivateUsage] - what a live run remembers besides is lost
+    table = engine.stores.of("alice").runs
     async with asyncio.timeout(10):
-        while "approval_asked" not in [one.event.kind for one in logged_of(await table.events("alice", run.id))]:
+        while "approval_asked" not in [one.event.kind for one in logged_of(await table.events(run.id))]:
             await asyncio.sleep(0.01)
     shutil.copytree(tmp_path / "home", tmp_path / "copy")
 
@@ -187,7 +178,7 @@ async def test_after_a_restart_the_engine_asks_on_in_the_same_message(
     talk = talk_of(restarted, "alice", run.conversation_id)
     await talk.decide(call.call_id, True, {"text": "b"})
     assert await again.wait() == "complete"
-    question, reply = await restarted.conversations.thread("alice", run.conversation_id)
+    question, reply = await restarted.stores.of("alice").conversations.thread(run.conversation_id)
     assert (note.written, reply.status, reply.id) == (["b"], "complete", run.message_id)
     assert [part.role for part in reply.parts] == ["assistant", "function", "assistant"]
     heard = restarted.model.requests[0].messages
@@ -221,9 +212,9 @@ async def test_a_call_is_made_again_with_other_arguments_and_earlier_results_are
     shown = [(json.loads(call.arguments)["text"], call.state) for call in calls(again)]
     assert shown == [("one", "done"), ("2", "done"), ("three", "done")]
     assert again.reply().text == "Other."
-    (_, reply) = await engine.conversations.thread("alice", run.conversation_id)
+    (_, reply) = await engine.stores.of("alice").conversations.thread(run.conversation_id)
     assert reply.id == again.message_id
-    siblings = await engine.conversations.siblings("alice", reply.id)
+    siblings = await engine.stores.of("alice").conversations.siblings(reply.id)
     assert [turn.id for turn in siblings] == [run.message_id, again.message_id]
     texts = [message.get_text_content() for message in engine.model.requests[-1].messages if message.role == "function"]
     assert sorted(texts) == ["written: 2", "written: one", "written: three"]
@@ -269,7 +260,7 @@ async def test_a_reply_that_has_used_its_model_calls_pauses_and_goes_on_with_as_
     assert await run.wait() == "paused"
     assert run.error is not None
     assert (run.error["key"], run.error["details"], note.written) == ("call_limit", {"calls": 3}, ["0", "1", "2"])
-    stored = (await engine.conversations.thread("alice", run.conversation_id))[-1]
+    stored = (await engine.stores.of("alice").conversations.thread(run.conversation_id))[-1]
     assert (stored.status, (await engine.runs.reply("alice", stored)).status) == ("paused", "paused")
     again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
     assert await again.wait() == "complete"

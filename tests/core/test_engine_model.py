@@ -58,7 +58,7 @@ async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) ->
     async with opened(tmp_path / "home", Loading("Here I am.")) as engine:
         told: list[object] = []
         engine.on_change(lambda owner, talk_id: told.append((owner, talk_id)))
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("Are you there?")
         await becomes(engine, lambda: engine.readiness["model"].total == 100)
         assert (engine.readiness["model"].state, run.status) == ("loading", "running")
@@ -72,7 +72,7 @@ async def test_a_question_asked_too_early_waits_for_the_model(tmp_path: Path) ->
 async def test_a_model_that_cannot_be_had_says_what_to_do_and_is_tried_again(tmp_path: Path) -> None:
     model = Unreachable("Hello.")
     async with opened(tmp_path / "home", model) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         run = await talk_of(engine, "alice", talk.id).ask("Hello?")
         assert await run.wait() == "error"
         assert run.error is not None

@@ -20,6 +20,7 @@ from core.messages.events import ItemAdded, TextDelta, ToolFinished
 from core.messages.message import Message
 from core.settings import Settings
 from core.storage.base import FILE_ADDRESS, file_ids
+from core.storage.files import FileStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.base import ToolResult
@@ -56,33 +57,33 @@ async def ask(engine: Engine, talk_id: str, text: str) -> None:
 
 
 async def test_the_reply_names_files_and_only_their_owner_has_them(engine: Engine) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     await ask(engine, talk.id, "Draw and speak")
-    thread = await engine.conversations.thread("alice", talk.id)
+    thread = await engine.stores.of("alice").conversations.thread(talk.id)
     items = [item for part in thread[-1].parts for item in part.items]
     assert [item.type for item in items] == ["text", "image", "audio"]
     for item, name, raw in zip(items[1:], ("picture.png", "recording.wav"), (png(), wav()), strict=True):
         file_id = str(item.value).removeprefix(FILE_ADDRESS)
-        record, path = await engine.files.get("alice", file_id)
+        record, path = await engine.stores.of("alice").files.get(file_id)
         assert (record.name, path.read_bytes()) == (name, raw)
         with pytest.raises(NotFoundError):
-            await engine.files.get("bob", file_id)
+            await engine.stores.of("bob").files.get(file_id)
 
 
 async def test_they_stay_as_long_as_the_conversation_and_go_with_it(engine: Engine) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     await ask(engine, talk.id, "Draw and speak")
-    assert await engine.files.delete_unused(time.time() + 60) == 0
-    thread = await engine.conversations.thread("alice", talk.id)
+    assert await engine.stores.files.delete_unused(time.time() + 60) == 0
+    thread = await engine.stores.of("alice").conversations.thread(talk.id)
     made = file_ids(thread[-1].parts)
-    paths = [(await engine.files.get("alice", file_id))[1] for file_id in made]
+    paths = [(await engine.stores.of("alice").files.get(file_id))[1] for file_id in made]
     assert len(paths) == 2
     await talk_of(engine, "alice", talk.id).delete()
     assert not [path for path in paths if path.exists()]
 
 
 async def test_the_model_is_told_its_words_alone_the_next_time(engine: Engine) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     await ask(engine, talk.id, "Draw and speak")
     await ask(engine, talk.id, "Again?")
     model = engine.model
@@ -104,18 +105,18 @@ async def test_the_model_is_told_its_words_alone_the_next_time(engine: Engine) -
 )
 async def test_what_is_none_of_these_is_not_kept(engine: Engine, item: ContentItem) -> None:
     event = ItemAdded(item)
-    assert await kept(event, "alice", engine.files) is event
+    assert await kept(event, engine.stores.of("alice").files) is event
 
 
 async def test_a_full_disk_costs_the_picture_and_not_the_reply(engine: Engine, monkeypatch) -> None:
     async def full(*_: object) -> None:
         raise StorageError("full")
 
-    monkeypatch.setattr(engine.files, "put", full)
+    monkeypatch.setattr(FileStore, "put", full)
     event = ItemAdded(ContentItem(audio="data:audio/wav;base64,AAAA"))
-    assert await kept(event, "alice", engine.files) is event
+    assert await kept(event, engine.stores.of("alice").files) is event
     text = TextDelta("a")
-    assert await kept(text, "alice", engine.files) is text
+    assert await kept(text, engine.stores.of("alice").files) is text
 
 
 def result(*items: ContentItem, **extra: object) -> ToolFinished:
@@ -133,10 +134,10 @@ async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine)
         ContentItem(file=data("text/csv", b"a,b\n1,2\n", "%E8%A1%A8.csv")),
         ContentItem(image=data("image/svg+xml", b"<svg onload='x()'></svg>")),
     )
-    after = await kept(event, "alice", engine.files)
+    after = await kept(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     assert [item.type for item in after.message.items] == ["text", "image", "file", "file"]
-    records = [(await engine.files.get("alice", file_id))[0] for file_id in file_ids([after.message])]
+    records = [(await engine.stores.of("alice").files.get(file_id))[0] for file_id in file_ids([after.message])]
     assert [record.name for record in records] == ["picture.png", "表.csv", "picture.svg"]
     assert [about["name"] for about in (after.message.extra or {})["files"]] == [record.name for record in records]
     assert event.message.items[1].value != after.message.items[1].value  # the tool's own message is as it was
@@ -145,10 +146,10 @@ async def test_what_a_tool_makes_becomes_files_under_their_names(engine: Engine)
 async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine: Engine) -> None:
     long = "头" + "x" * 200_000 + "尾"
     event = ToolFinished("c1", as_message("my tool", ToolResult(long), 64 * 1024, function_id="c1"))
-    after = await kept(event, "alice", engine.files)
+    after = await kept(event, engine.stores.of("alice").files)
     assert isinstance(after, ToolFinished)
     address = (after.message.extra or {})["whole"]
-    record, path = await engine.files.get("alice", str(address).removeprefix(FILE_ADDRESS))
+    record, path = await engine.stores.of("alice").files.get(str(address).removeprefix(FILE_ADDRESS))
     assert (record.name, path.read_text("utf-8")) == ("my_tool.txt", long)
     assert len(after.message.get_text_content().encode()) <= 64 * 1024
 
@@ -158,4 +159,4 @@ async def test_a_long_result_is_there_whole_as_a_file_of_the_conversation(engine
 )
 async def test_a_result_that_names_a_place_is_never_read_from_there(engine: Engine, value: str) -> None:
     event = result(ContentItem(file=value))
-    assert await kept(event, "alice", engine.files) is event
+    assert await kept(event, engine.stores.of("alice").files) is event

@@ -60,22 +60,22 @@ def is_clean(text: str) -> bool:
 
 @anyio
 async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: ScriptedModel) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     run = await talk_of(engine, "alice", talk.id).ask(f"Hello{HIDDEN} there")
     assert await run.wait() == "complete"
-    question = (await engine.conversations.thread("alice", talk.id))[0]
+    question = (await engine.stores.of("alice").conversations.thread(talk.id))[0]
     assert question.parts[0].get_text_content() == "Hello there"
     for lang, said in (("en", f"{COUNT} invisible characters removed"), ("zh", f"已去除 {COUNT} 个不可见字符")):
         assert said in str(question_entry(question, Words(cast("Any", lang)), {}))
-    assert (await engine.conversations.get("alice", talk.id)).title == "Hello there"
+    assert (await engine.stores.of("alice").conversations.get(talk.id)).title == "Hello there"
 
     run = await talk_of(engine, "alice", question.conversation_id).edit(question.id, f"Hi{HIDDEN[:1]}")
     assert await run.wait() == "complete"
-    question = (await engine.conversations.thread("alice", talk.id))[0]
+    question = (await engine.stores.of("alice").conversations.thread(talk.id))[0]
     assert "1 invisible character removed" in str(question_entry(question, Words("en"), {}))
     run = await talk_of(engine, "alice", question.conversation_id).edit(question.id, "Hi 👩‍👧 می‌خواهم")
     assert await run.wait() == "complete"
-    question = (await engine.conversations.thread("alice", talk.id))[0]
+    question = (await engine.stores.of("alice").conversations.thread(talk.id))[0]
     assert question.parts[0].get_text_content() == "Hi 👩‍👧 می‌خواهم"
     assert "invisible" not in str(question_entry(question, Words("en"), {}))
     assert all(is_clean(repr(request.messages)) for request in model.requests)
@@ -83,7 +83,7 @@ async def test_of_a_message_and_of_a_changed_one(engine: Engine, model: Scripted
 
 @anyio
 async def test_a_message_of_nothing_else_is_an_empty_one(engine: Engine) -> None:
-    talk = await engine.conversations.create("alice")
+    talk = await engine.stores.of("alice").conversations.create()
     with pytest.raises(ParlourError) as error:
         await talk_of(engine, "alice", talk.id).ask(HIDDEN)
     assert error.value.words_key == "empty_message"
@@ -132,11 +132,11 @@ def test_of_documents_whatever_their_format(tmp_path: Path, name: str, parser: s
 
 @anyio
 async def test_the_reader_of_a_document_is_told(engine: Engine, tmp_path: Path, model: ScriptedModel) -> None:
-    talk = await engine.conversations.create("alice")
-    file = await engine.files.put("alice", "mill.md", f"The mill{HIDDEN} stands.".encode())
+    talk = await engine.stores.of("alice").conversations.create()
+    file = await engine.stores.of("alice").files.put("mill.md", f"The mill{HIDDEN} stands.".encode())
     run = await talk_of(engine, "alice", talk.id).ask("What stands?", [file.id])
     assert await run.wait() == "complete", run.error
-    [document] = await engine.documents.list("alice", talk.id)
+    [document] = await engine.stores.of("alice").documents.list(talk.id)
     assert (document.facts or {})["invisible"] == COUNT
     assert "The mill stands." in repr(model.requests[-1].messages)
     assert is_clean(repr(model.requests[-1].messages))
@@ -144,14 +144,14 @@ async def test_the_reader_of_a_document_is_told(engine: Engine, tmp_path: Path, 
 
 @anyio
 async def test_of_names_and_titles(engine: Engine, model: ScriptedModel) -> None:
-    talk = await engine.conversations.create("alice")
-    await engine.conversations.rename("alice", talk.id, f"My{HIDDEN} trip\u202e")
-    file = await engine.files.put("alice", f"mill{HIDDEN}\ufe00\ufe01.md", b"The mill stands.")
+    talk = await engine.stores.of("alice").conversations.create()
+    await engine.stores.of("alice").conversations.rename(talk.id, f"My{HIDDEN} trip\u202e")
+    file = await engine.stores.of("alice").files.put(f"mill{HIDDEN}\ufe00\ufe01.md", b"The mill stands.")
     run = await talk_of(engine, "alice", talk.id).ask("What stands?", [file.id])
     assert await run.wait() == "complete", run.error
-    [document] = await engine.documents.list("alice", talk.id)
+    [document] = await engine.stores.of("alice").documents.list(talk.id)
     library = await libraries_of(engine, "alice").create(f"Mills{HIDDEN}")
-    assert (await engine.conversations.get("alice", talk.id)).title == "My trip"
+    assert (await engine.stores.of("alice").conversations.get(talk.id)).title == "My trip"
     assert (file.name, document.name, library.name) == ("mill.md", "mill.md", "Mills")
     assert {display_name(f"a{HIDDEN}.md"), harmless_name(f"a{HIDDEN}\u202e.md")} == {"a.md"}
     assert link_name("https://example.org/a%E2%80%AEb") == "example.org · ab"

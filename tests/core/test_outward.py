@@ -17,6 +17,7 @@ from core.outward import Outward
 from core.storage.database import Database
 from core.tools.approval import Policy
 from tests.core.runs.note_tools import Held, agent_of, writes
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -55,7 +56,7 @@ async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Outward]:
     """Where other programs come in, over a database of its own."""
     database = await Database.open(tmp_path / "parlour.db")
     nothing: Any = None
-    yield Outward(database, nothing, agent=nothing, policy=nothing, seconds=20)
+    yield Outward(stores_over(database), nothing, agent=nothing, policy=nothing, seconds=20)
     await database.aclose()
 
 
@@ -98,10 +99,12 @@ async def test_a_new_token_ends_the_one_before(door: Outward) -> None:
 @given(st.text(max_size=80))
 def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
     class Empty:
+        path = Path()
+
         async def read(self, work: Any) -> None:
             return None
 
     nothing: Any = None
     database: Any = Empty()
-    door = Outward(database, nothing, agent=nothing, policy=nothing, seconds=20)
+    door = Outward(stores_over(database), nothing, agent=nothing, policy=nothing, seconds=20)
     assert asyncio.run(door.owner_of(token)) is None

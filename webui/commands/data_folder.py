@@ -99,15 +99,15 @@ def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tupl
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
     from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
-    async with conversations_at_rest(settings) as (conversations, exporting):
+    async with conversations_at_rest(settings) as (stores, exporting):
         if given.conversation is None:
-            await _list_conversations(conversations, given.owner, words)
+            await _list_conversations(stores.of(given.owner).conversations, words)
         else:
             await _write_conversation(exporting, given, words)
 
 
-async def _list_conversations(conversations: ConversationStore, owner: str, words: Words) -> None:
-    for one in await conversations.list(owner):
+async def _list_conversations(conversations: ConversationStore, words: Words) -> None:
+    for one in await conversations.list():
         when = datetime.fromtimestamp(one.updated_at, UTC).strftime("%Y-%m-%d %H:%M")
         title = "".join(sign if sign.isprintable() else " " for sign in one.title) or words("top.untitled")
         _print(f"{one.id}  {when}  {title}\n")

@@ -61,7 +61,8 @@ async def _open(desk: Desk, view: View, asked: Asked) -> None:
     conversation = _text(asked, "id")
     if conversation:
         try:
-            await desk.engine.conversations.get(view.owner, conversation)
+            async with desk.workspace(view) as workspace:
+                await workspace.conversations.get(conversation)
         except NotFoundError:
             view.show("")
             raise
@@ -78,13 +79,14 @@ async def _new(desk: Desk, view: View, asked: Asked) -> None:
 async def _rename(desk: Desk, view: View, asked: Asked) -> None:
     title = " ".join(_text(asked, "title").split())[:_TITLE]
     if title:
-        await desk.engine.conversations.rename(view.owner, _text(asked, "id"), title)
+        async with desk.workspace(view) as workspace:
+            await workspace.conversations.rename(_text(asked, "id"), title)
     desk.views.changed(view.owner, _text(asked, "id"))
 
 
 async def _delete(desk: Desk, view: View, asked: Asked) -> None:
     conversation = _text(asked, "id")
-    async with desk.engine.workspaces.open(view.owner) as workspace:
+    async with desk.workspace(view) as workspace:
         await workspace.conversation(conversation).delete()
     desk.views.deleted(view.owner, conversation)
 
@@ -158,7 +160,8 @@ async def _continue(desk: Desk, view: View, asked: Asked) -> None:
 async def _version(desk: Desk, view: View, asked: Asked) -> None:
     """Show another version of a turn, in every tab that shows the conversation."""
     _attended(view)
-    await desk.engine.conversations.turn_to(view.owner, view.conversation_id, _text(asked, "id"))
+    async with desk.workspace(view) as workspace:
+        await workspace.conversations.turn_to(view.conversation_id, _text(asked, "id"))
     desk.views.changed(view.owner, view.conversation_id)
 
 
@@ -188,7 +191,7 @@ async def _drop(desk: Desk, view: View, asked: Asked) -> None:
 async def _use(desk: Desk, view: View, asked: Asked) -> None:
     """Let the conversation use a library, or no more; a new one remembers it until its first question."""
     library, on = _text(asked, "id"), asked.get("on") is True
-    async with desk.engine.workspaces.open(view.owner) as workspace:
+    async with desk.workspace(view) as workspace:
         if view.conversation_id:
             await workspace.libraries.use(view.conversation_id, library, on=on)
             return
@@ -200,7 +203,7 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
 
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     del asked
-    async with desk.engine.workspaces.open(view.owner) as workspace:
+    async with desk.workspace(view) as workspace:
         (await workspace.model()).loader.retry()
 
 

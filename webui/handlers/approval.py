@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from core.runs.log import ApprovalAsked
     from core.runs.reply import CallBlock, Reply
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.handlers.desk import Desk
     from webui.views import View
@@ -90,11 +91,12 @@ async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: ob
         ConflictError: key `busy`.
         ParlourError: key `wrong_arguments`.
     """
-    message = await desk.engine.conversations.message(view.owner, message_id)
-    call = call_of(await desk.engine.runs.reply(view.owner, message), call_id)
-    given = arguments_of(call)
-    arguments = edited_arguments(given, edits) or given
-    async with desk.conversation(view) as conversation:
+    async with desk.workspace(view) as workspace:
+        message = await workspace.conversations.message(message_id)
+        call = call_of(await desk.engine.runs.reply(view.owner, message), call_id)
+        given = arguments_of(call)
+        arguments = edited_arguments(given, edits) or given
+        conversation = workspace.conversation(view.conversation_id)
         await conversation.run_again(message_id, call_id, arguments, view.words.lang)
 
 
@@ -158,24 +160,26 @@ class CallRoutes:
             Route("/calls/item", self._answering(self.item), methods=["GET"]),
         ]
 
-    async def given(self, request: Request, call: CallBlock) -> Response:
+    async def given(self, request: Request, workspace: Workspace, call: CallBlock) -> Response:
         """The call's arguments as fields that can be changed."""
+        del workspace
         words = self._words(request.headers.get("accept-language", ""))
         shown = [field._asdict() for field in argument_fields(arguments_of(call))]
         about = {"name": call.name, "label": label_of(call.name, words), "fields": shown}
         return JSONResponse(about, headers=_PRIVATE)
 
-    async def text(self, request: Request, call: CallBlock) -> Response:
+    async def text(self, request: Request, workspace: Workspace, call: CallBlock) -> Response:
         """All that went in (`of=given`), or all that came back."""
         if request.query_params.get("of") == "given":
             text = _written(call)
         else:
-            text = await self._whole(request.scope["owner"], call)
+            text = await _whole(workspace, call)
         headers = {**_PRIVATE, "content-disposition": 'attachment; filename="result.txt"'}
         return PlainTextResponse(text, headers=headers)
 
-    async def item(self, request: Request, call: CallBlock) -> Response:
+    async def item(self, request: Request, workspace: Workspace, call: CallBlock) -> Response:
         """A picture or file that stands in the result; what a browser cannot show safely is saved instead."""
+        del workspace
         asked = request.query_params.get("n", "")
         number = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 6 else -1
         items = call.result.items if call.result is not None else []
@@ -189,20 +193,8 @@ class CallRoutes:
         name = {"content-disposition": 'attachment; filename="result"'}
         return Response(raw, media_type="application/octet-stream", headers={**_LONG, **name})
 
-    async def _whole(self, owner: str, call: CallBlock) -> str:
-        """All of the text that came back; what the model was not shown stands in the last item."""
-        if call.result is None:
-            return ""
-        if not (call.result.extra or {}).get("whole") or not call.result.items:
-            return call.result.get_text_content()
-        last = call.result.items[-1]
-        if not (stored := file_id(last)):
-            return _decoded(last.value).decode("utf-8", "replace")
-        _, path = await self._engine.files.get(owner, stored)
-        return await to_thread.run_sync(partial(path.read_text, "utf-8", "replace"))
-
     def _answering(
-        self, work: Callable[[Request, CallBlock], Awaitable[Response]]
+        self, work: Callable[[Request, Workspace, CallBlock], Awaitable[Response]]
     ) -> Callable[[Request], Awaitable[Response]]:
         """Finds the call; whoever it does not belong to is told that there is none."""
 
@@ -211,14 +203,28 @@ class CallRoutes:
             if owner is None:
                 return PlainTextResponse("", 401, headers=_PRIVATE)
             try:
-                message = await self._engine.conversations.message(owner, asked.get("message", ""))
-                call = call_of(await self._engine.runs.reply(owner, message), asked.get("call", ""))
-                return await work(request, call)
+                async with self._engine.workspaces.open(owner) as workspace:
+                    message = await workspace.conversations.message(asked.get("message", ""))
+                    call = call_of(await self._engine.runs.reply(owner, message), asked.get("call", ""))
+                    return await work(request, workspace, call)
             except ParlourError as error:
                 words = self._words(request.headers.get("accept-language", ""))
                 return PlainTextResponse(words.error(error), 404, headers=_PRIVATE)
 
         return answer
+
+
+async def _whole(workspace: Workspace, call: CallBlock) -> str:
+    """All of the text that came back; what the model was not shown stands in the last item."""
+    if call.result is None:
+        return ""
+    if not (call.result.extra or {}).get("whole") or not call.result.items:
+        return call.result.get_text_content()
+    last = call.result.items[-1]
+    if not (stored := file_id(last)):
+        return _decoded(last.value).decode("utf-8", "replace")
+    _, path = await workspace.files.get(stored)
+    return await to_thread.run_sync(partial(path.read_text, "utf-8", "replace"))
 
 
 def _written(call: CallBlock) -> str:

@@ -13,9 +13,11 @@ from core.errors import ParlourError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable
+    from contextlib import AbstractAsyncContextManager
 
     from core.engine import Engine
     from core.workspace.conversation import Conversation
+    from core.workspace.workspace import Workspace
     from webui.uploads import Uploads
     from webui.views import View, Views
     from webui.words import Words
@@ -29,10 +31,14 @@ class Desk:
     uploads: Uploads
     views: Views
 
+    def workspace(self, view: View) -> AbstractAsyncContextManager[Workspace]:
+        """What the owner of a tab has, while something is done in it. Raises StorageError."""
+        return self.engine.workspaces.open(view.owner)
+
     @asynccontextmanager
     async def conversation(self, view: View) -> AsyncGenerator[Conversation]:
         """The conversation that a tab shows, while something is done in it. Raises StorageError."""
-        async with self.engine.workspaces.open(view.owner) as workspace:
+        async with self.workspace(view) as workspace:
             yield workspace.conversation(view.conversation_id)
 
 

@@ -44,7 +44,7 @@ async def cancel(desk: Desk, view: View, document_id: str) -> None:
 
 async def read_again(desk: Desk, view: View, document_id: str) -> None:
     """Read one more time what failed or was called off. Raises NotFoundError."""
-    async with desk.engine.workspaces.open(view.owner) as workspace:
+    async with desk.workspace(view) as workspace:
         await workspace.read_again(document_id, view.words.lang)
     view.resting = False
     view.poke(stale=True)
@@ -190,7 +190,7 @@ class LibraryRoutes:
         async def take(workspace: Workspace, words: Words) -> dict[str, Any]:
             await workspace.libraries.opened(library)  # asked before anything is written
             kind = request.headers.get("content-type", "")
-            told, room = size_of(request), self._engine.files.check_room
+            told, room = size_of(request), workspace.files.check_room
             uploads = await self._uploads.receive(workspace.owner, kind, request.stream(), told=told, room=room)
             known = {record.id for record in (await workspace.libraries.opened(library)).documents}
             fresh: set[str] = set()

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
+    from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
     from webui.panels.evidence import Shown
     from webui.views import View
@@ -47,14 +48,15 @@ async def cited(desk: Desk, view: View, message_id: str, number: int, occurrence
         NotFoundError: The reply is not part of the conversation that the tab shows, or has no such passage.
     """
     look = _begun(view)
-    reply = await _reply(desk, view, message_id)
-    opened = next((passage for passage in reply.passages if passage["number"] == number), None)
-    if opened is None:
-        raise NotFoundError("There is no such passage.")
-    document_id, page = str(opened.get("document_id")), opened.get("page")
-    listing = view.place.listing if view.place and view.place.document_id == document_id else None
-    place = Place(message_id, document_id, page, None, number, occurrence, listing=listing)
-    await _show(desk, view, reply, place, look)
+    async with desk.workspace(view) as workspace:
+        reply = await _reply(desk, workspace, view, message_id)
+        opened = next((passage for passage in reply.passages if passage["number"] == number), None)
+        if opened is None:
+            raise NotFoundError("There is no such passage.")
+        document_id, page = str(opened.get("document_id")), opened.get("page")
+        listing = view.place.listing if view.place and view.place.document_id == document_id else None
+        place = Place(message_id, document_id, page, None, number, occurrence, listing=listing)
+        await _show(workspace, view, reply, place, look)
 
 
 async def tried(desk: Desk, view: View, library_id: str, question: str, number: int) -> None:
@@ -71,13 +73,13 @@ async def tried(desk: Desk, view: View, library_id: str, question: str, number: 
         NotFoundError: There is no such library, or not so much is found there any more.
     """
     look = _begun(view)
-    async with desk.engine.workspaces.open(view.owner) as workspace:
+    async with desk.workspace(view) as workspace:
         reply = _found(question, await workspace.libraries.tried(library_id, question))
-    opened = next((passage for passage in reply.passages if passage["number"] == number), None)
-    if opened is None:
-        raise NotFoundError("There is no such passage.")
-    place = Place(f"{_TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
-    await _show(desk, view, reply, place, look)
+        opened = next((passage for passage in reply.passages if passage["number"] == number), None)
+        if opened is None:
+            raise NotFoundError("There is no such passage.")
+        place = Place(f"{_TRIED}.{library_id}", str(opened["document_id"]), opened["page"], None, number)
+        await _show(workspace, view, reply, place, look)
 
 
 async def paged(desk: Desk, view: View, document_id: str, number: int, part: int = 0) -> None:
@@ -87,11 +89,14 @@ async def paged(desk: Desk, view: View, document_id: str, number: int, part: int
         NotFoundError: No evidence is open, or the document is not part of it.
     """
     place, look = _open_place(view), _begun(view)
-    reply = await _reply(desk, view, place.message_id)
-    if all(passage.get("document_id") != document_id for passage in reply.passages):
-        raise NotFoundError("There is no such document.")
-    turned = replace(place, document_id=document_id, page=number or None, part=part or None, number=None, chunk=None)
-    await _show(desk, view, reply, turned, look, only_if_there=True)
+    async with desk.workspace(view) as workspace:
+        reply = await _reply(desk, workspace, view, place.message_id)
+        if all(passage.get("document_id") != document_id for passage in reply.passages):
+            raise NotFoundError("There is no such document.")
+        turned = replace(
+            place, document_id=document_id, page=number or None, part=part or None, number=None, chunk=None
+        )
+        await _show(workspace, view, reply, turned, look, only_if_there=True)
 
 
 async def listed(desk: Desk, view: View, start: int) -> None:
@@ -101,10 +106,11 @@ async def listed(desk: Desk, view: View, start: int) -> None:
         NotFoundError: No evidence is open.
     """
     place, look = _open_place(view), _begun(view)
-    if start == 0 and place.listing is None:
-        async with desk.engine.workspaces.index(view.owner) as library:
-            start = await to_thread.run_sync(_first_of, library, place)
-    await _show(desk, view, await _reply(desk, view, place.message_id), replace(place, listing=max(start, -1)), look)
+    async with desk.workspace(view) as workspace:
+        if start == 0 and place.listing is None:
+            start = await to_thread.run_sync(_first_of, await workspace.index(), place)
+        reply = await _reply(desk, workspace, view, place.message_id)
+        await _show(workspace, view, reply, replace(place, listing=max(start, -1)), look)
 
 
 async def chosen(desk: Desk, view: View, chunk: int) -> None:
@@ -114,10 +120,11 @@ async def chosen(desk: Desk, view: View, chunk: int) -> None:
         NotFoundError: No evidence is open, or the document has no such chunk.
     """
     place, look = _open_place(view), _begun(view)
-    async with desk.engine.workspaces.index(view.owner) as library:
+    async with desk.workspace(view) as workspace:
+        library = await workspace.index()
         found = await to_thread.run_sync(library.pages.chunk, place.document_id, chunk)
-    shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
-    await _show(desk, view, await _reply(desk, view, place.message_id), shown, look)
+        shown = replace(place, page=found.page, part=None, number=None, chunk=chunk)
+        await _show(workspace, view, await _reply(desk, workspace, view, place.message_id), shown, look)
 
 
 def _open_place(view: View) -> Place:
@@ -132,7 +139,7 @@ def _begun(view: View) -> int:
     return view.looks
 
 
-async def _reply(desk: Desk, view: View, message_id: str) -> ShownReply:
+async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
     `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply; `try.<library>` what
@@ -144,7 +151,7 @@ async def _reply(desk: Desk, view: View, message_id: str) -> ShownReply:
         if place.message_id != message_id or place.found is None:
             raise NotFoundError("This is not shown any more.")
         return place.found
-    message = await desk.engine.conversations.message(view.owner, replied)
+    message = await workspace.conversations.message(replied)
     if message.conversation_id != view.conversation_id:
         raise NotFoundError("This reply is in another conversation.")
     reply = await desk.engine.runs.reply(view.owner, message)
@@ -154,16 +161,15 @@ async def _reply(desk: Desk, view: View, message_id: str) -> ShownReply:
     sought = claimed_sentence(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
     if not sought:
         raise NotFoundError("There is no such sentence.")
-    return await _sought(desk, view, sought)
+    return await _sought(desk, workspace, view, sought)
 
 
-async def _sought(desk: Desk, view: View, sentence: str) -> ShownReply:
-    documents = tuple(await desk.engine.documents.within_reach(view.owner, view.conversation_id))
+async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -> ShownReply:
+    documents = tuple(await workspace.documents.within_reach(view.conversation_id))
     known = view.place.found if view.place else None
     if known and (known.sought, known.among) == (sentence, documents):
         return known  # a search may cost money
-    async with desk.conversation(view) as conversation:
-        found = await conversation.find(sentence)
+    found = await workspace.conversation(view.conversation_id).find(sentence)
     if not found:
         raise NotFoundError("Nothing like it was found in the documents.", key="claim_not_found")
     proved = await desk.engine.checking.proves(sentence, found)
@@ -178,10 +184,9 @@ def _found(sought: str, found: Sequence[Passage], among: tuple[str, ...] = ()) -
 
 
 async def _show(
-    desk: Desk, view: View, reply: ShownReply, place: Place, look: int, *, only_if_there: bool = False
+    workspace: Workspace, view: View, reply: ShownReply, place: Place, look: int, *, only_if_there: bool = False
 ) -> None:
-    async with desk.engine.workspaces.index(view.owner) as library:
-        drawn = await to_thread.run_sync(_drawn, library, reply, place, view.words)
+    drawn = await to_thread.run_sync(_drawn, await workspace.index(), reply, place, view.words)
     if view.looks != look or (only_if_there and not drawn.is_there):
         return
     view.place, view.evidence = drawn.place, drawn.markup

@@ -48,7 +48,7 @@ class ExportRoutes:
         engine = self._engine
         program = [engine.program] if engine.program is not None else []
         secrets = KnownSecrets(engine.settings, engine.choosing, engine.toolbox, *program)
-        exporting = Exporting(engine.conversations, engine.runs, secrets)
+        exporting = Exporting(engine.stores, engine.runs, secrets)
         try:
             made = await exporting.export(owner, request.path_params["conversation_id"], form, words.lang)
         except ParlourError as error:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.storage.base import FileRecord
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.handlers.desk import Desk
     from webui.uploads import Upload, Uploads
@@ -113,7 +114,7 @@ class AttachingRoutes:
             for index, file in enumerate(files):
                 error = self._uploads.refusal(file.name, file.size, file.head)
                 error = error or next(iter(await workspace.not_taken([file])), None)
-                error = error or await self._no_room(owner, file, before)
+                error = error or await _no_room(workspace, file, before)
                 if error is not None:
                     refused[index] = error
                 else:
@@ -122,13 +123,14 @@ class AttachingRoutes:
         answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
 
-    async def _no_room(self, owner: str, file: _Offered, before: int) -> QuotaError | None:
-        try:
-            await self._engine.files.check_room(owner, before + file.size)
-        except QuotaError as error:
-            error.details["name"] = file.name
-            return error
-        return None
+
+async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaError | None:
+    try:
+        await workspace.files.check_room(before + file.size)
+    except QuotaError as error:
+        error.details["name"] = file.name
+        return error
+    return None
 
 
 def said_of(errors: Sequence[ParlourError], words: Words) -> str:
@@ -211,23 +213,34 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         raise busy()
     view.sending = True
     into = _Into(view.conversation_id, view.address, view.libraries)
-    kept: list[FileRecord] = []
     try:
         with into.expected(desk, view.owner):
-            links = pages_to_read(text)
-            if files or links:  # a conversation makes its owner known by itself
-                await desk.engine.conversations.ensure_owner(view.owner)
-            given = [(name, path, "") for path, name in files]
-            for name, source, kind in [*given, *((link_name(link), link.encode(), LINK) for link in links)]:
-                kept.append(await desk.engine.files.put(view.owner, name, source, media_type=kind))
-            await _ask(desk, view, text, kept, into)
-    except BaseException:
-        for file in kept:
-            with suppress(NotFoundError):
-                await desk.engine.files.delete(view.owner, file.id)
-        raise
+            await _send(desk, view, text, files, into)
     finally:
         view.sending = False
+
+
+async def _send(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]], into: _Into) -> None:
+    kept: list[FileRecord] = []
+    async with desk.workspace(view) as workspace:
+        try:
+            await _store(workspace, text, files, kept)
+            await _ask(workspace, view, text, kept, into)
+        except BaseException:
+            for file in kept:
+                with suppress(NotFoundError):
+                    await workspace.files.delete(file.id)
+            raise
+
+
+async def _store(workspace: Workspace, text: str, files: Sequence[tuple[Path, str]], kept: list[FileRecord]) -> None:
+    """Put files, and links to the pages that a question names, into the store, one after another into `kept`."""
+    links = pages_to_read(text)
+    if files or links:  # a conversation makes its owner known by itself
+        await workspace.conversations.ensure_owner()
+    given = [(name, path, "") for path, name in files]
+    for name, source, kind in [*given, *((link_name(link), link.encode(), LINK) for link in links)]:
+        kept.append(await workspace.files.put(name, source, media_type=kind))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +262,22 @@ class _Into:
         return desk.views.making(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
 
 
-async def _ask(desk: Desk, view: View, text: str, files: Sequence[FileRecord], into: _Into) -> None:
-    engine, fresh, wanted = desk.engine, not into.conversation_id, into.conversation_id
-    async with engine.workspaces.open(view.owner) as workspace:
-        for refused in await workspace.not_taken(files):
-            raise refused
+async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[FileRecord], into: _Into) -> None:
+    fresh, wanted = not into.conversation_id, into.conversation_id
+    for refused in await workspace.not_taken(files):
+        raise refused
+    if fresh:
+        wanted = (await workspace.conversations.create(wanted=into.wanted)).id
+    conversation = workspace.conversation(wanted)
+    try:
+        for library in into.libraries if fresh else ():
+            with suppress(NotFoundError):  # deleted meanwhile
+                await workspace.libraries.use(wanted, library, on=True)
+        await conversation.ask(text, [file.id for file in files], view.words.lang)
+    except BaseException:
         if fresh:
-            wanted = (await engine.conversations.create(view.owner, wanted=into.wanted)).id
-        conversation = workspace.conversation(wanted)
-        try:
-            for library in into.libraries if fresh else ():
-                with suppress(NotFoundError):  # deleted meanwhile
-                    await workspace.libraries.use(wanted, library, on=True)
-            await conversation.ask(text, [file.id for file in files], view.words.lang)
-        except BaseException:
-            if fresh:
-                await conversation.delete()
-            raise
+            await conversation.delete()
+        raise
     if fresh and not view.conversation_id:  # else the reader has turned to another one meanwhile
         view.show(wanted)
     view.resting = False

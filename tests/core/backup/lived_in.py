@@ -28,13 +28,13 @@ async def opened(home: Path) -> AsyncGenerator[Engine]:
 
 
 async def fill(engine: Engine) -> None:
-    talks = engine.conversations
-    talk = await talks.create(LOCAL_OWNER, "A trip")
-    question = await talks.add_message(LOCAL_OWNER, talk.id, "user", [Message("user", "Where to?")], None)
-    await talks.add_message(LOCAL_OWNER, talk.id, "assistant", [Message("assistant", "North.")], question.id)
-    file = await engine.files.put(LOCAL_OWNER, "keeper.txt", TEXT.encode())
+    talks = engine.stores.of(LOCAL_OWNER).conversations
+    talk = await talks.create("A trip")
+    question = await talks.add_message(talk.id, "user", [Message("user", "Where to?")], None)
+    await talks.add_message(talk.id, "assistant", [Message("assistant", "North.")], question.id)
+    file = await engine.stores.of(LOCAL_OWNER).files.put("keeper.txt", TEXT.encode())
     await add_document(engine, talk.id, file.id)
-    services = ModelServiceStore(talks.database, Sealer(engine.settings.signing_secret()))
+    services = ModelServiceStore(engine.stores.database, Sealer(engine.settings.signing_secret()))
     await services.save(LOCAL_OWNER, "deepseek", address="", model="m", key=KEY, use=False)
     notes = engine.settings.home / "notes" / LOCAL_OWNER
     notes.mkdir(parents=True)
@@ -42,11 +42,11 @@ async def fill(engine: Engine) -> None:
 
 
 async def add_document(engine: Engine, talk: str, file_id: str) -> None:
-    document = await engine.intake.add(LOCAL_OWNER, talk, await engine.files.record(LOCAL_OWNER, file_id))
+    document = await engine.intake.add(LOCAL_OWNER, talk, await engine.stores.of(LOCAL_OWNER).files.record(file_id))
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):
-        while (await engine.documents.get(LOCAL_OWNER, document.id)).status != "ready":
+        while (await engine.stores.of(LOCAL_OWNER).documents.get(document.id)).status != "ready":
             await change.wait()
             change.clear()
     leave()
@@ -55,18 +55,17 @@ async def add_document(engine: Engine, talk: str, file_id: str) -> None:
 async def found_in(home: Path) -> dict[str, object]:
     """What an owner finds: conversations, the document's passage, the file, the note and the key."""
     async with opened(home) as engine:
-        talks = engine.conversations
+        talks = engine.stores.of(LOCAL_OWNER).conversations
         titles = {
-            talk.title: [turn.parts[0].content for turn in await talks.thread(LOCAL_OWNER, talk.id)]
-            for talk in await talks.list(LOCAL_OWNER)
+            talk.title: [turn.parts[0].content for turn in await talks.thread(talk.id)] for talk in await talks.list()
         }
-        talk = (await talks.list(LOCAL_OWNER))[-1]
-        (record,) = await engine.documents.list(LOCAL_OWNER, talk.id)
-        file, path = await engine.files.get(LOCAL_OWNER, record.file_id)
+        talk = (await talks.list())[-1]
+        (record,) = await engine.stores.of(LOCAL_OWNER).documents.list(talk.id)
+        file, path = await engine.stores.of(LOCAL_OWNER).files.get(record.file_id)
         async with engine.workspaces.index(LOCAL_OWNER) as library:
             passages = [passage.text for passage in await library.afind("Who collects stamps?")]
         notes = [note.text for note in await engine.toolbox.notes.list(LOCAL_OWNER)]
-        services = ModelServiceStore(talks.database, Sealer(engine.settings.signing_secret()))
+        services = ModelServiceStore(engine.stores.database, Sealer(engine.settings.signing_secret()))
         sealed = await services.get(LOCAL_OWNER, "deepseek")
         return {
             "titles": titles,

@@ -138,10 +138,10 @@ async def test_what_is_deleted_while_the_backup_is_made_leaves_no_hole_in_it(
 ) -> None:
     async with opened(tmp_path / "home") as engine:
         await fill(engine)
-        other = await engine.conversations.create(LOCAL_OWNER, "Goes")
-        file = await engine.files.put(LOCAL_OWNER, "goes.txt", b"gone")
+        other = await engine.stores.of(LOCAL_OWNER).conversations.create("Goes")
+        file = await engine.stores.of(LOCAL_OWNER).files.put("goes.txt", b"gone")
         message = [Message("user", [{"file": file.address}])]
-        await engine.conversations.add_message(LOCAL_OWNER, other.id, "user", message, None)
+        await engine.stores.of(LOCAL_OWNER).conversations.add_message(other.id, "user", message, None)
         real, copies = writing.copy_database, []
 
         def deleting(source: Path, target: Path) -> None:
@@ -152,7 +152,7 @@ async def test_what_is_deleted_while_the_backup_is_made_leaves_no_hole_in_it(
                     with closing(sqlite3.connect(source)) as db:
                         db.execute("DELETE FROM files WHERE id = ?", (file.id,))
                         db.commit()
-                    engine.files.path_of(file).unlink()
+                    engine.stores.of(file.owner_id).files.path_of(file).unlink()
 
         monkeypatch.setattr(writing, "copy_database", deleting)
         _, manifest = write_backup(tmp_path / "home", tmp_path / "backup.zip")
@@ -274,7 +274,7 @@ async def test_a_folder_that_is_not_empty_is_left_as_it_is_unless_it_is_to_be_re
     backup = backed_up(with_secret=True)
     home = tmp_path / "elsewhere"
     async with opened(home) as engine:
-        await engine.conversations.create(LOCAL_OWNER, "Of the other folder")
+        await engine.stores.of(LOCAL_OWNER).conversations.create("Of the other folder")
     before = contents(home)
     with pytest.raises(StorageError) as caught:
         restore_backup(backup, home)
@@ -304,7 +304,7 @@ async def test_nothing_is_restored_under_a_parlour_that_runs(
     monkeypatch.setattr("core.backup.restoring._PATIENCE", 0.1)
     backup = backed_up()
     async with opened(tmp_path / "home") as engine:
-        await engine.conversations.list(LOCAL_OWNER)
+        await engine.stores.of(LOCAL_OWNER).conversations.list()
         with pytest.raises(ConflictError) as caught:
             restore_backup(backup, tmp_path / "home", replace=True)
         assert caught.value.words_key == "storage_in_use"
@@ -334,7 +334,7 @@ async def test_a_backup_of_any_released_schema_is_restored_updated_and_opened(tm
     assert manifest.schema == schema
     restore_backup(backup, tmp_path / "elsewhere")
     async with opened(tmp_path / "elsewhere") as engine:
-        assert len(await engine.conversations.list(LOCAL_OWNER)) == manifest.counts["conversations"]
+        assert len(await engine.stores.of(LOCAL_OWNER).conversations.list()) == manifest.counts["conversations"]
 
 
 @pytest.mark.parametrize("moved", range(12))
@@ -344,7 +344,7 @@ async def test_a_restore_that_is_cut_short_at_any_name_is_finished_by_the_next_o
     backup = backed_up(with_secret=True)
     home = tmp_path / "elsewhere"
     async with opened(home) as engine:
-        await engine.conversations.create(LOCAL_OWNER, "Of the other folder")
+        await engine.stores.of(LOCAL_OWNER).conversations.create("Of the other folder")
     real, count = Path.rename, iter(range(99))
 
     def cut_short(path: Path, target: Path) -> Path:
@@ -511,8 +511,8 @@ async def test_a_second_document_added_after_the_backup_is_not_in_the_restored_f
 ) -> None:
     backup = backed_up()
     async with opened(tmp_path / "home") as engine:
-        (talk,) = await engine.conversations.list(LOCAL_OWNER)
-        file = await engine.files.put(LOCAL_OWNER, "later.txt", b"Something that came later.")
+        (talk,) = await engine.stores.of(LOCAL_OWNER).conversations.list()
+        file = await engine.stores.of(LOCAL_OWNER).files.put("later.txt", b"Something that came later.")
         await add_document(engine, talk.id, file.id)
     restore_backup(backup, tmp_path / "elsewhere")
     assert (await found_in(tmp_path / "elsewhere"))["passages"] == [TEXT]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from core.storage.database import Database
 from core.storage.documents import DocumentStore
 from core.storage.files import FileStore
 from core.storage.runs import RunStore
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -49,11 +51,11 @@ PASSAGE: dict[str, Any] = {
 class Room:
     """Alice's conversation, and what exports it."""
 
-    talks: ConversationStore
-    store: RunStore
+    talks: Callable[[str], ConversationStore]
+    store: Callable[[str], RunStore]
     runs: Runs
-    files: FileStore
-    documents: DocumentStore
+    files: Callable[[str], FileStore]
+    documents: Callable[[str], DocumentStore]
     exporting: Exporting
     id: str
 
@@ -66,27 +68,28 @@ class Room:
 
     async def replied(self, question: Sequence[Message], parts: Sequence[Message], parent: str | None = None) -> str:
         """A question and its whole reply; the id of the reply."""
-        record, place = await self.store.create("alice", self.id, user=question, parent_id=parent, model="scripted")
+        record, place = await self.store("alice").create(self.id, user=question, parent_id=parent, model="scripted")
         from core.runs.steps import thoughts_of
 
         steps = thoughts_of(record, parts, [])
         usage = Usage(prompt_tokens=3, completion_tokens=4, total_tokens=7)
-        await self.store.finish("alice", record.id, "complete", epoch=1, parts=parts, usage=usage, thoughts=steps)
+        await self.store("alice").finish(record.id, "complete", epoch=1, parts=parts, usage=usage, thoughts=steps)
         return place.id
 
 
 @pytest.fixture
 async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
     database = await Database.open(tmp_path / "parlour.db")
-    talks, store = ConversationStore(database), RunStore(database)
-    runs = Runs(store)
+    stores = stores_over(database)
+    talks, store = partial(ConversationStore, database), stores.runs.of
+    runs = Runs(stores)
 
     async def secrets(owner: str) -> list[str]:
         return [KEY] if owner == "alice" else []
 
-    files, documents = FileStore(database, tmp_path / "files"), DocumentStore(database)
-    conversation = await talks.create("alice", "A trip")
-    yield Room(talks, store, runs, files, documents, Exporting(talks, runs, secrets), conversation.id)
+    files, documents = stores.files.of, partial(DocumentStore, database)
+    conversation = await talks("alice").create("A trip")
+    yield Room(talks, store, runs, files, documents, Exporting(stores, runs, secrets), conversation.id)
     await runs.aclose()
     await database.aclose()
 
@@ -154,7 +157,7 @@ async def test_no_key_leaves_the_house(room: Room) -> None:
         Message("assistant", f"Your key is sk-live-abcdefgh12345678 or {KEY}."),
     ]
     await room.replied([Message("user", f"password: hunter2x {json.dumps(env)} {KEY}")], planted)
-    await room.talks.rename("alice", room.id, f"About {KEY}")
+    await room.talks("alice").rename(room.id, f"About {KEY}")
     for form in ("json", "md"):
         exported = await room.exporting.export("alice", room.id, form)
         text = exported.name + "".join([piece async for piece in exported.pieces])
@@ -174,11 +177,11 @@ async def test_words_that_only_resemble_a_key_stay(room: Room) -> None:
 
 async def test_files_are_named_and_their_bytes_stay(room: Room) -> None:
     picture = base64.b64encode(b"\x89PNG" + b"x" * 500).decode()
-    kept = await room.files.put("alice", "plan.txt", b"One two three")
+    kept = await room.files("alice").put("plan.txt", b"One two three")
     items = [ContentItem(text="Look"), ContentItem(file=kept.address)]
     drawn = [ContentItem(image=f"data:image/png;base64,{picture}")]
     await room.replied([Message("user", items)], [Message("assistant", drawn)])
-    await room.documents.add("alice", room.id, kept.id, "plan.txt")
+    await room.documents("alice").add(room.id, kept.id, "plan.txt")
     whole = await room.whole()
     stored, inside = whole.files
     assert (stored.name, stored.size, stored.sha256) == ("plan.txt", 13, sha256(b"One two three").hexdigest())
@@ -219,12 +222,12 @@ async def test_a_reply_whose_process_was_killed_is_there_as_far_as_it_got_and_sa
     room: Room,
 ) -> None:
     asked = [Message("user", "Go.")]
-    record, _ = await room.store.create(
-        "alice", room.id, user=asked, parent_id=None, worker=f"{this_worker().rpartition('/')[0]}/999999999@1"
+    record, _ = await room.store("alice").create(
+        room.id, user=asked, parent_id=None, worker=f"{this_worker().rpartition('/')[0]}/999999999@1"
     )
     events = (MessageStarted(), TextDelta("So far, "))
     rows = rows_of(LoggedEvent(seq, 0.1, event) for seq, event in enumerate(events, start=1))
-    await room.store.append(record.id, rows, epoch=1)
+    await room.store("alice").append(record.id, rows, epoch=1)
     whole = await room.whole()
     assert not whole.running
     assert (whole.turns[1].status, whole.turns[1].messages[0].content) == ("interrupted", "So far, ")
@@ -235,12 +238,12 @@ async def test_a_reply_whose_process_was_killed_is_there_as_far_as_it_got_and_sa
 
 async def test_a_reply_that_another_container_is_writing_is_not_called_interrupted(room: Room) -> None:
     asked = [Message("user", "Go.")]
-    await room.store.create("alice", room.id, user=asked, parent_id=None, worker="another-machine/1@1")
+    await room.store("alice").create(room.id, user=asked, parent_id=None, worker="another-machine/1@1")
     assert (await room.whole()).turns[1].status == "running"
 
 
 async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Room) -> None:
-    record, _ = await room.store.create("alice", room.id, user=[Message("user", "Ask her.")], parent_id=None)
+    record, _ = await room.store("alice").create(room.id, user=[Message("user", "Ask her.")], parent_id=None)
     inside = [
         Within(("c1",), MessageStarted("Ada")),
         Within(("c1",), TextDelta(f"I count, with {KEY}.")),
@@ -250,8 +253,8 @@ async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Roo
         Within(("c1",), ToolFinished("c2", Message("function", "42", name="calculator", extra={"function_id": "c2"}))),
     ]
     rows = rows_of(LoggedEvent(seq, 0.1, event) for seq, event in enumerate(inside, start=1))
-    await room.store.finish(
-        "alice", record.id, "complete", epoch=1, parts=called({"task": "count"}, "42", "ada"), rows=rows
+    await room.store("alice").finish(
+        record.id, "complete", epoch=1, parts=called({"task": "count"}, "42", "ada"), rows=rows
     )
     reply = (await room.whole()).turns[1]
     [inner] = reply.inner
@@ -270,7 +273,7 @@ async def test_somebody_elses_conversation_does_not_exist(room: Room) -> None:
 async def test_a_long_conversation_comes_in_pieces(room: Room) -> None:
     parent = None
     for number in range(130):
-        parent = (await room.talks.add_message("alice", room.id, "user", [Message("user", f"{number}.")], parent)).id
+        parent = (await room.talks("alice").add_message(room.id, "user", [Message("user", f"{number}.")], parent)).id
     exported = await room.exporting.export("alice", room.id, "json")
     pieces = [piece async for piece in exported.pieces]
     assert len(pieces) == 4

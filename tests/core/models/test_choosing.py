@@ -54,10 +54,10 @@ def draft(server: ModelServer, key: str | None = KEY, model: str = "m") -> Draft
 
 
 async def reply_to(engine: Engine, owner: str, text: str = "Hi") -> str:
-    talk = await engine.conversations.create(owner)
+    talk = await engine.stores.of(owner).conversations.create()
     run = await talk_of(engine, owner, talk.id).ask(text)
     assert await run.wait() == "complete", run.error
-    return (await engine.conversations.thread(owner, talk.id))[-1].parts[-1].get_text_content()
+    return (await engine.stores.of(owner).conversations.thread(talk.id))[-1].parts[-1].get_text_content()
 
 
 async def refusal_of(work: Any) -> ParlourError:
@@ -123,13 +123,18 @@ async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> 
     slow = Reply(text=" ".join(f"word{n}" for n in range(60)), pace=0.01)
     with ModelServer(slow) as old, ModelServer(Reply(text="New.")) as new:
         await engine.choosing.save(ME, draft(old), use=True)
-        talk = await engine.conversations.create(ME)
+        talk = await engine.stores.of(ME).conversations.create()
         run = await talk_of(engine, ME, talk.id).ask("Hi")
         async for _ in run.follow():
             break
         await engine.choosing.save(ME, draft(new), use=True)
         assert await run.wait() == "complete"
-        assert (await engine.conversations.thread(ME, talk.id))[-1].parts[-1].get_text_content().endswith("word59")
+        assert (
+            (await engine.stores.of(ME).conversations.thread(talk.id))[-1]
+            .parts[-1]
+            .get_text_content()
+            .endswith("word59")
+        )
         assert await reply_to(engine, ME) == "New."
 
 
@@ -157,7 +162,7 @@ async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pyt
         error = await refusal_of(engine.choosing.test(ME, draft(server)))
         assert error.words_key == "model_key_wrong"
         await engine.choosing.save(ME, draft(server), use=True)
-        talk = await engine.conversations.create(ME)
+        talk = await engine.stores.of(ME).conversations.create()
         run = await talk_of(engine, ME, talk.id).ask("Hi")
         assert await run.wait() == "error"
         assert KEY not in repr(run.error)
@@ -401,7 +406,7 @@ async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> Non
         async with Engine(Settings.load(home=tmp_path, secret="one"), model=ScriptedModel()) as engine:
             await engine.choosing.save(ME, draft(server), use=True)
         async with Engine(Settings.load(home=tmp_path, secret="two"), model=ScriptedModel()) as engine:
-            talk = await engine.conversations.create(ME)
+            talk = await engine.stores.of(ME).conversations.create()
             run = await talk_of(engine, ME, talk.id).ask("Hi")
             assert await run.wait() == "error"
             assert run.error is not None

@@ -39,7 +39,7 @@ async def is_read(engine: Engine, document_id: str) -> DocumentRecord:
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):
-        while (record := await engine.documents.get("alice", document_id)).status == "reading":
+        while (record := await engine.stores.of("alice").documents.get(document_id)).status == "reading":
             await change.wait()
             change.clear()
     leave()

@@ -15,6 +15,7 @@ from core.rag.index_file import IndexFile
 from core.rag.parsers import process
 from core.settings import Settings
 from core.storage.base import DocumentRecord
+from core.storage.documents import DocumentStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, Gate, index_of, is_read, long_pdf, pdf
 from tests.core.talks import libraries_of, talk_of
@@ -66,8 +67,8 @@ async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_on
     data = long_pdf()
     records: list[DocumentRecord] = []
     for _ in range(2):
-        talk = await engine.conversations.create("alice")
-        file = await engine.files.put("alice", "policy.pdf", data)
+        talk = await engine.stores.of("alice").conversations.create()
+        file = await engine.stores.of("alice").files.put("policy.pdf", data)
         records.append(await engine.intake.add("alice", talk.id, file))
     assert [(await is_read(engine, one.id)).status for one in records] == ["ready", "ready"]
     assert len(read) == 1
@@ -76,7 +77,7 @@ async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_on
 async def test_a_library_that_is_deleted_while_it_is_asked_ends_no_reply(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Policies"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     await is_read(engine, (await libraries_of(engine, "alice").add(library.id, pdf(CLAUSE), "policy.pdf")).id)
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
@@ -119,7 +120,7 @@ async def test_a_disk_that_fills_while_a_document_is_read_says_so_and_it_is_read
     assert await libraries_of(engine, "alice").tried(library.id, "deductible for water damage")
     await libraries_of(engine, "alice").read_again(record.id)
     assert (await is_read(engine, record.id)).status == "ready"
-    assert (await engine.documents.get("alice", kept.id)) == kept
+    assert (await engine.stores.of("alice").documents.get(kept.id)) == kept
 
 
 async def test_what_failed_and_is_read_again_at_once_is_not_taken_out_with_what_was_left_of_it(
@@ -128,20 +129,20 @@ async def test_what_failed_and_is_read_again_at_once_is_not_taken_out_with_what_
     library = await libraries_of(engine, "alice").create("Policies")
     gate = Gate(await index_of(engine, "alice"))
     asked, go = asyncio.Event(), asyncio.Event()
-    unneeded = engine.documents.unneeded
+    unneeded = DocumentStore.unneeded
 
-    async def slowly(owner: str, library_ids: Sequence[str]) -> list[str]:
-        found = await unneeded(owner, library_ids)
+    async def slowly(documents: DocumentStore, library_ids: Sequence[str]) -> list[str]:
+        found = await unneeded(documents, library_ids)
         if not asked.is_set():
             asked.set()
             await go.wait()
         return found
 
-    monkeypatch.setattr(engine.documents, "unneeded", slowly)
+    monkeypatch.setattr(DocumentStore, "unneeded", slowly)
     record = await libraries_of(engine, "alice").add(library.id, b"%PDF-1.7 of which nothing is left", "broken.pdf")
     await asked.wait()
-    assert (await engine.documents.get("alice", record.id)).status == "failed"
-    _, path = await engine.files.get("alice", record.file_id)
+    assert (await engine.stores.of("alice").documents.get(record.id)).status == "failed"
+    _, path = await engine.stores.of("alice").files.get(record.file_id)
     path.write_bytes(long_pdf())
     await libraries_of(engine, "alice").read_again(record.id)
     while engine.intake.progress(record.id) is None:

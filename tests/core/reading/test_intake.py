@@ -17,6 +17,7 @@ from core.rag.library import Library
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
+from core.storage.documents import DocumentStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
 from tests.core.talks import read_again, talk_of
@@ -36,10 +37,10 @@ def house(tmp_path: Path) -> Engine:
 
 async def asked(engine: Engine, **files: bytes) -> tuple[Run, list[DocumentRecord]]:
     """A question with files; its run, and its documents as they are at the beginning."""
-    talk = await engine.conversations.create("alice")
-    ids = [(await engine.files.put("alice", name.replace("_", "."), data)).id for name, data in files.items()]
+    talk = await engine.stores.of("alice").conversations.create()
+    ids = [(await engine.stores.of("alice").files.put(name.replace("_", "."), data)).id for name, data in files.items()]
     run = await talk_of(engine, "alice", talk.id).ask("What is the deductible for water damage?", ids)
-    return run, await engine.documents.list("alice", talk.id)
+    return run, await engine.stores.of("alice").documents.list(talk.id)
 
 
 async def until(engine: Engine, holds: Callable[[], Any]) -> None:
@@ -54,7 +55,7 @@ async def until(engine: Engine, holds: Callable[[], Any]) -> None:
 
 
 async def document(engine: Engine, document_id: str) -> DocumentRecord:
-    return await engine.documents.get("alice", document_id)
+    return await engine.stores.of("alice").documents.get(document_id)
 
 
 async def searchable(engine: Engine, document_id: str) -> None:
@@ -84,7 +85,7 @@ async def stopped(engine: Engine, **files: bytes) -> tuple[Run, DocumentRecord]:
 
 async def found_in(engine: Engine, talk_id: str) -> int:
     """How many passages a search within a conversation's reach finds."""
-    reach = await engine.documents.within_reach("alice", talk_id)
+    reach = await engine.stores.of("alice").documents.within_reach(talk_id)
     return len(await (await index_of(engine, "alice")).afind("Section policy", 1_000, documents=reach))
 
 
@@ -152,15 +153,15 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
 async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    gate, update, refused = Gate(await index_of(engine, "alice")), engine.documents.update, asyncio.Event()
+    gate, update, refused = Gate(await index_of(engine, "alice")), DocumentStore.update, asyncio.Event()
 
-    async def busy(owner: str, document_id: str, status: Any, **values: Any) -> DocumentRecord:
+    async def busy(documents: DocumentStore, document_id: str, status: Any, **values: Any) -> DocumentRecord:
         if status == "reading" and values.get("library_id"):
             refused.set()
             raise StorageError("The database is busy.")
-        return await update(owner, document_id, status, **values)
+        return await update(documents, document_id, status, **values)
 
-    monkeypatch.setattr(engine.documents, "update", busy)
+    monkeypatch.setattr(DocumentStore, "update", busy)
     _, (record,) = await asked(engine, policy_pdf=long_pdf())
     async with asyncio.timeout(60):
         await refused.wait()
@@ -296,7 +297,7 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
     again = engine.runs.live(run.conversation_id)
     if again is not None:
         await again.wait()
-    *_, reply = await engine.conversations.thread("alice", run.conversation_id)
+    *_, reply = await engine.stores.of("alice").conversations.thread(run.conversation_id)
     assert (reply.status, (await document(engine, record.id)).status) == ("complete", "ready")
     assert (await engine.runs.reply("alice", reply)).passages
     kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())

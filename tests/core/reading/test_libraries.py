@@ -62,7 +62,7 @@ async def test_a_question_is_tried_in_a_library_and_finds_only_what_stands_there
 async def test_a_reply_is_found_in_a_library_that_the_conversation_uses_and_only_while_it_does(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Towers"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     tower = await shelved(engine, library.id, TOWER)
 
@@ -97,14 +97,14 @@ async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_re
     gate = Gate(await index_of(engine, "alice"))
     library, talk = (
         await libraries_of(engine, "alice").create("Policies"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
     record = await libraries_of(engine, "alice").add(library.id, long_pdf(), "policy.pdf")
     change = asyncio.Event()
     engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):
-        while not await engine.documents.within_reach("alice", talk.id):
+        while not await engine.stores.of("alice").documents.within_reach(talk.id):
             await change.wait()
             change.clear()
     told = await left_out(engine, talk.id)
@@ -118,9 +118,12 @@ async def test_an_answer_says_which_of_its_librarys_documents_are_still_being_re
 
 
 async def test_deleting_a_library_leaves_what_a_conversation_still_needs(engine: Engine) -> None:
-    library, talk = await libraries_of(engine, "alice").create("Both"), await engine.conversations.create("alice")
+    library, talk = (
+        await libraries_of(engine, "alice").create("Both"),
+        await engine.stores.of("alice").conversations.create(),
+    )
     tower, bread = await shelved(engine, library.id, TOWER), await shelved(engine, library.id, BREAD)
-    own = await engine.files.put("alice", "own.md", TOWER)
+    own = await engine.stores.of("alice").files.put("own.md", TOWER)
     await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
     assert await texts(engine) == {tower.library_id, bread.library_id}
     await libraries_of(engine, "alice").delete(library.id)
@@ -134,9 +137,9 @@ async def test_deleting_a_library_leaves_what_a_conversation_still_needs(engine:
 async def test_deleting_a_conversation_leaves_what_a_library_still_needs(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Towers"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
-    own = await engine.files.put("alice", "own.md", TOWER)
+    own = await engine.stores.of("alice").files.put("own.md", TOWER)
     await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
     tower = await shelved(engine, library.id, TOWER)
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
@@ -171,30 +174,30 @@ async def test_a_document_is_read_again_from_its_file(engine: Engine) -> None:
 async def test_the_same_bytes_elsewhere_are_read_again_with_it(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Towers"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     tower = await shelved(engine, library.id, TOWER)
-    own = await engine.files.put("alice", "own.md", TOWER)
+    own = await engine.stores.of("alice").files.put("own.md", TOWER)
     record = await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
     await libraries_of(engine, "alice").read_again(tower.id)
-    assert await engine.documents.get("alice", record.id) == record
+    assert await engine.stores.of("alice").documents.get(record.id) == record
     await libraries_of(engine, "alice").cancel(tower.id)  # whatever becomes of this one
-    assert await engine.documents.get("alice", tower.id) == tower
+    assert await engine.stores.of("alice").documents.get(tower.id) == tower
     assert await texts(engine) == {record.library_id}
-    assert await engine.documents.within_reach("alice", talk.id) == [record.library_id]
+    assert await engine.stores.of("alice").documents.within_reach(talk.id) == [record.library_id]
 
 
 async def test_what_reading_again_found_is_told_of_the_same_bytes_elsewhere(engine: Engine) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Towers"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     tower = await shelved(engine, library.id, TOWER)
-    own = await engine.files.put("alice", "own.md", TOWER)
+    own = await engine.stores.of("alice").files.put("own.md", TOWER)
     record = await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
     for one in (tower, record):  # as an earlier version had read it
         old = {**(one.facts or {}), "chunks": 99}
-        await engine.documents.update("alice", one.id, "ready", library_id=one.library_id, facts=old)
+        await engine.stores.of("alice").documents.update(one.id, "ready", library_id=one.library_id, facts=old)
     told, change = set[str | None](), asyncio.Event()
 
     def changed(_owner: str | None, conversation_id: str | None) -> None:
@@ -204,12 +207,14 @@ async def test_what_reading_again_found_is_told_of_the_same_bytes_elsewhere(engi
     leave = engine.on_change(changed)
     await libraries_of(engine, "alice").read_again(tower.id)
     async with asyncio.timeout(60):
-        while ((await engine.documents.get("alice", record.id)).facts or {})["chunks"] == 99 or talk.id not in told:
+        while ((await engine.stores.of("alice").documents.get(record.id)).facts or {})[
+            "chunks"
+        ] == 99 or talk.id not in told:
             await change.wait()
             change.clear()
     leave()
-    again = await engine.documents.get("alice", record.id)
-    fresh = (await engine.documents.get("alice", tower.id)).facts or {}
+    again = await engine.stores.of("alice").documents.get(record.id)
+    fresh = (await engine.stores.of("alice").documents.get(tower.id)).facts or {}
     assert again.facts == {**fresh, "known": True}
     assert (again.name, again.status, again.error) == ("own.md", "ready", None)
 
@@ -271,7 +276,7 @@ async def test_what_is_called_off_too_late_is_read(engine: Engine) -> None:
     async with asyncio.timeout(60):
         await was_read.wait()
     await libraries_of(engine, "alice").cancel(record.id)
-    assert (await engine.documents.get("alice", record.id)).status == "ready"
+    assert (await engine.stores.of("alice").documents.get(record.id)).status == "ready"
     await libraries_of(engine, "alice").remove(record.id)
     assert await texts(engine) == set()
 
@@ -302,8 +307,8 @@ async def test_what_cannot_be_taken_out_keeps_nothing_else_in_and_goes_at_the_ne
 async def test_what_was_not_read_before_a_restart_is_read_after_it(tmp_path: Path) -> None:
     async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as first:
         library = await libraries_of(first, "alice").create("Towers")
-        file = await first.files.put("alice", "tower.md", TOWER)
-        unread = await first.documents.add("alice", None, file.id, file.name, collection_id=library.id)
+        file = await first.stores.of("alice").files.put("tower.md", TOWER)
+        unread = await first.stores.of("alice").documents.add(None, file.id, file.name, collection_id=library.id)
     async with Engine(Settings.load(home=tmp_path / "home"), model=ScriptedModel()) as second:
         assert (await is_read(second, unread.id)).status == "ready"
         assert await libraries_of(second, "alice").tried(library.id, "How tall is the tower?")
@@ -326,7 +331,7 @@ async def test_a_library_that_is_being_filled_can_be_deleted(engine: Engine) -> 
         await libraries_of(engine, "alice").add(library.id, b"# Page\n\nA text of its own. %d" % number, f"{number}.md")
     await libraries_of(engine, "alice").delete(library.id)
     assert await libraries_of(engine, "alice").list() == []
-    assert await engine.documents.unread() == []
+    assert await engine.stores.documents.unread() == []
     assert await texts(engine) == set()
     assert stored(engine) == 0
 
@@ -346,7 +351,10 @@ async def test_a_name_is_one_line_and_not_too_long_and_not_given_twice(engine: E
 
 
 async def test_a_renamed_library_is_told_to_the_conversations_that_use_it(engine: Engine) -> None:
-    library, talk = await libraries_of(engine, "alice").create("old"), await engine.conversations.create("alice")
+    library, talk = (
+        await libraries_of(engine, "alice").create("old"),
+        await engine.stores.of("alice").conversations.create(),
+    )
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
     changes: list[tuple[str | None, str | None]] = []
     engine.on_change(lambda owner, conversation: changes.append((owner, conversation)))
@@ -375,7 +383,7 @@ async def test_what_is_somebody_elses_does_not_exist(
 ) -> None:
     library, talk = (
         await libraries_of(engine, "alice").create("Towers"),
-        await engine.conversations.create("alice"),
+        await engine.stores.of("alice").conversations.create(),
     )
     tower = await shelved(engine, library.id, TOWER)
     with pytest.raises(NotFoundError):
@@ -383,14 +391,14 @@ async def test_what_is_somebody_elses_does_not_exist(
     assert (await libraries_of(engine, "alice").opened(library.id)).documents == [tower]
     assert await libraries_of(engine, "bob").list() == []
     assert stored(engine) == 1
-    own = await engine.conversations.create("bob")
+    own = await engine.stores.of("bob").conversations.create()
     with pytest.raises(NotFoundError):
         await libraries_of(engine, "bob").use(own.id, library.id, on=True)
 
 
 async def test_a_document_of_a_conversation_is_not_in_a_library(engine: Engine) -> None:
-    talk = await engine.conversations.create("alice")
-    file = await engine.files.put("alice", "own.md", TOWER)
+    talk = await engine.stores.of("alice").conversations.create()
+    file = await engine.stores.of("alice").files.put("own.md", TOWER)
     record = await engine.intake.add("alice", talk.id, file)
     libraries = libraries_of(engine, "alice")
     for asked in (libraries.remove, libraries.cancel, libraries.read_again):

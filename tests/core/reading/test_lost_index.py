@@ -69,12 +69,12 @@ def without_one_document(file: Path) -> None:
 
 async def with_documents(engine: Engine) -> tuple[str, DocumentRecord]:
     """A conversation that knows two documents, and the one that its question is about."""
-    talk = await engine.conversations.create("alice")
-    policy = await engine.files.put("alice", "policy.md", CLAUSE.encode())
-    other = await engine.files.put("alice", "other.md", b"Bicycles are stored in the cellar.")
+    talk = await engine.stores.of("alice").conversations.create()
+    policy = await engine.stores.of("alice").files.put("policy.md", CLAUSE.encode())
+    other = await engine.stores.of("alice").files.put("other.md", b"Bicycles are stored in the cellar.")
     run = await talk_of(engine, "alice", talk.id).ask("Hello.", [policy.id, other.id])
     assert await run.wait() == "complete", run.error
-    record = next(one for one in await engine.documents.list("alice", talk.id) if one.name == "policy.md")
+    record = next(one for one in await engine.stores.of("alice").documents.list(talk.id) if one.name == "policy.md")
     return talk.id, record
 
 
@@ -97,7 +97,7 @@ async def test_an_index_that_was_lost_between_two_starts_answers_the_first_quest
     harm(index_file(tmp_path))
     async with house(tmp_path) as engine:
         assert "policy.md" in await found(engine, talk_id)
-        assert (await engine.documents.get("alice", record.id)).status == "ready"
+        assert (await engine.stores.of("alice").documents.get(record.id)).status == "ready"
         assert len((await index_of(engine, "alice")).documents()) == 2
 
 
@@ -109,7 +109,7 @@ async def test_an_index_that_is_lost_while_it_is_open_answers_the_next_question(
         talk_id, record = await with_documents(engine)
         harm(index_file(tmp_path))
         assert "policy.md" in await found(engine, talk_id)
-        assert (await engine.documents.get("alice", record.id)).status == "ready"
+        assert (await engine.stores.of("alice").documents.get(record.id)).status == "ready"
     async with house(tmp_path) as engine:  # and nothing of it was lost when that one was closed
         assert "policy.md" in await found(engine, talk_id)
 
@@ -136,18 +136,18 @@ async def test_a_document_of_a_lost_index_can_be_read_again(tmp_path: Path) -> N
 async def test_a_document_whose_file_is_gone_too_says_that_it_cannot_be_read(tmp_path: Path) -> None:
     async with house(tmp_path) as engine:
         talk_id, record = await with_documents(engine)
-        _, path = await engine.files.get("alice", record.file_id)
+        _, path = await engine.stores.of("alice").files.get(record.file_id)
     without_anything(index_file(tmp_path))
     path.unlink()
     async with house(tmp_path) as engine:
         assert "policy.md" not in await found(engine, talk_id)
-        assert (await engine.documents.get("alice", record.id)).status == "failed"
+        assert (await engine.stores.of("alice").documents.get(record.id)).status == "failed"
 
 
 async def test_a_locked_document_is_restored_without_asking_for_its_password_again(tmp_path: Path) -> None:
     async with house(tmp_path) as engine:
-        talk = await engine.conversations.create("alice")
-        file = await engine.files.put("alice", "policy.pdf", pdf(CLAUSE, password="sesame"))
+        talk = await engine.stores.of("alice").conversations.create()
+        file = await engine.stores.of("alice").files.put("policy.pdf", pdf(CLAUSE, password="sesame"))
         record = await engine.intake.add("alice", talk.id, file)
         assert (await is_read(engine, record.id)).status == "failed"
         await read_again(engine, "alice", record.id, password="sesame")

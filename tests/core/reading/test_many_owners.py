@@ -47,13 +47,13 @@ def house(tmp_path: Path, retrieval: str = "keyword") -> Engine:
 
 
 async def chatted(engine: Engine, owner: str, *files: str) -> None:
-    talk = await engine.conversations.create(owner)
+    talk = await engine.stores.of(owner).conversations.create()
     run = await talk_of(engine, owner, talk.id).ask("hi", files)
     assert await run.wait() == "complete", run.error
 
 
 async def with_document(engine: Engine, owner: str) -> None:
-    file = await engine.files.put(owner, "facts.md", f"# Facts\n\n{owner} lives in a red house.".encode())
+    file = await engine.stores.of(owner).files.put("facts.md", f"# Facts\n\n{owner} lives in a red house.".encode())
     await chatted(engine, owner, file.id)
 
 

@@ -27,7 +27,7 @@ def house(tmp_path: Path, model: ScriptedModel, retrieval: str = "keyword") -> E
 
 
 async def asked(engine: Engine, talk_id: str, text: str, **files: bytes) -> Run:
-    ids = [(await engine.files.put("alice", name.replace("_", "."), data)).id for name, data in files.items()]
+    ids = [(await engine.stores.of("alice").files.put(name.replace("_", "."), data)).id for name, data in files.items()]
     run = await talk_of(engine, "alice", talk_id).ask(text, ids)
     assert await run.wait() == "complete", run.error
     return run
@@ -41,7 +41,7 @@ def searched(run: Run) -> tuple[str, dict[str, Any]]:
 
 async def test_a_search_through_everything_may_say_that_nothing_matches(tmp_path: Path) -> None:
     async with house(tmp_path, ScriptedModel("ok")) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         text, extra = searched(await asked(engine, talk.id, QUESTION, shed_md=LARGE))
         assert text.startswith("No passage of the documents matches.")
         assert "left_out" not in extra
@@ -56,7 +56,7 @@ async def test_while_search_by_meaning_is_unfinished_that_is_told_instead(
 
     monkeypatch.setattr(Vectors, "fill", never_done)
     async with house(tmp_path, ScriptedModel("ok"), "hybrid") as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         text, extra = searched(await asked(engine, talk.id, QUESTION, shed_md=LARGE))
         assert "No passage" not in text
         assert "shed.md (MD, read, search by meaning knows 0 of its" in text
@@ -66,7 +66,7 @@ async def test_while_search_by_meaning_is_unfinished_that_is_told_instead(
 
 async def test_a_file_that_could_not_be_read_is_told_instead_also_in_later_turns(tmp_path: Path) -> None:
     async with house(tmp_path, ScriptedModel("ok")) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         await asked(engine, talk.id, "Hello.", shed_md=LARGE, broken_pdf=b"%PDF-1.7 nothing of it")
         text, extra = searched(await asked(engine, talk.id, QUESTION))
         assert "No passage" not in text
@@ -79,7 +79,7 @@ async def test_the_model_is_told_which_files_there_are(tmp_path: Path, *, small:
     model = ScriptedModel("ok")
     model.small = small
     async with house(tmp_path, model) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         await asked(engine, talk.id, "Hello.", tower_md=b"The tower is tall.", broken_pdf=b"%PDF-1.7 nothing of it")
         run = await asked(engine, talk.id, "What is in these files?")
         system = model.requests[-1].messages[0].get_text_content()
@@ -91,8 +91,8 @@ async def test_the_model_is_told_which_files_there_are(tmp_path: Path, *, small:
 async def test_the_model_is_told_of_files_of_which_none_can_be_read(tmp_path: Path) -> None:
     model = ScriptedModel("ok")
     async with house(tmp_path, model) as engine:
-        talk = await engine.conversations.create("alice")
-        file = await engine.files.put("alice", "broken.pdf", b"%PDF-1.7 nothing of it")
+        talk = await engine.stores.of("alice").conversations.create()
+        file = await engine.stores.of("alice").files.put("broken.pdf", b"%PDF-1.7 nothing of it")
         assert (await is_read(engine, (await engine.intake.add("alice", talk.id, file)).id)).status == "failed"
         await asked(engine, talk.id, "What is in these files?")
         assert "broken.pdf (PDF, could not be read)" in model.requests[-1].messages[0].get_text_content()
@@ -101,7 +101,7 @@ async def test_the_model_is_told_of_files_of_which_none_can_be_read(tmp_path: Pa
 async def test_a_conversation_without_files_is_told_of_none(tmp_path: Path) -> None:
     model = ScriptedModel("ok")
     async with house(tmp_path, model) as engine:
-        await asked(engine, (await engine.conversations.create("alice")).id, "Hello.")
+        await asked(engine, (await engine.stores.of("alice").conversations.create()).id, "Hello.")
         assert "file" not in model.requests[-1].messages[0].get_text_content()
 
 
@@ -109,7 +109,7 @@ async def test_an_answer_from_a_long_documents_beginning_says_what_was_read(tmp_
     model = ScriptedModel("ok")
     model.small = True  # it is never given a document whole
     async with house(tmp_path, model) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         _, extra = searched(await asked(engine, talk.id, "Summarise this document.", policy_pdf=long_pdf()))
         (part,) = extra["read"]
         assert (part["name"], part["of"], part["first"], part["total"]) == ("policy.pdf", "page", 1, PAGES)

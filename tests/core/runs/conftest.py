@@ -17,7 +17,9 @@ from core.storage.base import StoredMessage
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
+from core.storage.stores import Stores
 from core.testing.scripted_model import ScriptedModel
+from tests.core.stores import stores_over
 
 
 class Speaker:
@@ -43,6 +45,7 @@ class Talk:
     """Runs, their stores, and alice's conversation."""
 
     runs: Runs
+    stores: Stores
     store: RunStore
     talks: ConversationStore
     database: Database
@@ -57,7 +60,7 @@ class Talk:
         )
 
     async def thread(self) -> Sequence[StoredMessage]:
-        return await self.talks.thread("alice", self.id)
+        return await self.talks.thread(self.id)
 
     async def last(self) -> StoredMessage:
         return (await self.thread())[-1]
@@ -67,9 +70,10 @@ class Talk:
 async def talk(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Talk]:
     """A new conversation."""
     database = await Database.open(tmp_path / "parlour.db")
-    talks, store = ConversationStore(database), RunStore(database)
-    runs = Runs(store)
-    yield Talk(runs, store, talks, database, (await talks.create("alice")).id)
+    stores = stores_over(database)
+    mine = stores.of("alice")
+    runs = Runs(stores)
+    yield Talk(runs, stores, mine.runs, mine.conversations, database, (await mine.conversations.create()).id)
     await runs.aclose()
     await database.aclose()
 

@@ -19,6 +19,7 @@ from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
 from core.runs.resume import Left
 from core.runs.run import Run, Terms
+from core.storage.runs import RunStore
 from core.testing.script import Reply as Say
 from core.tools.approval import Decision, Policy
 from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
@@ -67,7 +68,7 @@ async def test_nothing_is_written_before_the_user_agrees_and_then_once(talk: Any
     kinds = [one.event.kind for one in run.log.since()]
     order = ["approval_asked", "approval_given", "tool_started", "tool_finished"]
     assert [kind for kind in kinds if kind in order] == order
-    past = await Runs(talk.store).reply("alice", await talk.last())
+    past = await Runs(talk.stores).reply("alice", await talk.last())
     assert [(block.state, block.asked) for block in past.blocks if isinstance(block, CallBlock)] == [
         ("done", call.asked)
     ]
@@ -225,7 +226,7 @@ async def test_stopped_while_it_asks_the_call_is_stopped_within_a_second(talk: A
     assert (run.status, calls(run)[0].state, note.written) == ("stopped", "stopped", [])
     with pytest.raises(ConflictError):
         await talk.runs.decide("alice", talk.id, call.call_id, YES)
-    past = await Runs(talk.store).reply("alice", await talk.last())
+    past = await Runs(talk.stores).reply("alice", await talk.last())
     assert [block.state for block in past.blocks if isinstance(block, CallBlock)] == ["stopped"]
 
 
@@ -234,7 +235,7 @@ async def test_a_yes_is_in_the_table_before_its_tool_starts(talk: Any) -> None: 
 
     class Looking(Note):
         async def call(self, params: Any, **kwargs: Any) -> str:
-            stored.extend(row.kind for row in await talk.store.events("alice", run.id))
+            stored.extend(row.kind for row in await talk.store.events(run.id))
             return await super().call(params)
 
     run = await talk.ask(agent_of(Looking(), writes("hi"), "Done."))
@@ -293,7 +294,7 @@ async def test_a_question_waits_on_when_the_process_ends_in_order(talk: Any) -> 
     await talk.runs.aclose()
     assert [one.event.kind async for one in run.follow()][-1] == "run_finished"
     assert (await talk.last()).status == "running"
-    later = Runs(talk.store)
+    later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
         await later.resume(left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()])
@@ -311,7 +312,7 @@ async def test_a_yes_to_what_a_tool_was_is_none_to_what_it_became(talk: Any, sai
     run = await talk.ask(agent_of(Note(), writes("hi"), "never said"))
     (call,) = await questions(run)
     await talk.runs.aclose()
-    note, later = Changing(), Runs(talk.store)
+    note, later = Changing(), Runs(talk.stores)
     note.changed = said == "before"
 
     async def resume(left: Left) -> None:
@@ -335,7 +336,7 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
     run = await talk.ask(agent_of(Note(), writes("hi"), "never said"))
     (call,) = await questions(run)
     await talk.runs.aclose()
-    later, other = Runs(talk.store), Held()
+    later, other = Runs(talk.stores), Held()
 
     async def resume(left: Left) -> None:
         turns = agent_of(other, writes("more", tool="hold_note"), "Done.")
@@ -378,9 +379,9 @@ async def test_a_full_disk_does_not_hold_up_what_was_allowed(talk: Any, monkeypa
         raise NoSpaceError("full")
 
     with monkeypatch.context() as patched:
-        patched.setattr(talk.store, "append", full)
+        patched.setattr(RunStore, "append", full)
         await talk.runs.decide("alice", talk.id, call.call_id, YES)
         await seen(run, lambda reply: calls(run)[0].state == "done")
     assert note.written == ["hi"]
     assert await run.wait() == "complete"
-    assert [row.kind for row in await talk.store.events("alice", run.id)].count("approval_given") == 1
+    assert [row.kind for row in await talk.store.events(run.id)].count("approval_given") == 1

@@ -63,7 +63,7 @@ async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: An
     first = (await asked(run)).asked
     assert first is not None
     await talk.runs.aclose()
-    later = Runs(talk.store)
+    later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
         await later.resume(left, boss(note, "Done."), history=[Message("user", "q"), *left.messages()])

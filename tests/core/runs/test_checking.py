@@ -47,7 +47,7 @@ class Reader:
 
 
 def with_check(talk: Any, check: Any) -> Any:
-    talk.runs = Runs(talk.store, check=check)
+    talk.runs = Runs(talk.stores, check=check)
     return talk
 
 
@@ -60,7 +60,7 @@ async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: An
     first = SAID.index(" The company")
     expected = (Checked(1, first, "supported", (1,)), Checked(1, len(SAID), "unsupported", ()))
     assert run.reply().claims == expected
-    kept = await Runs(talk.store).reply("alice", await talk.last())
+    kept = await Runs(talk.stores).reply("alice", await talk.last())
     assert kept.claims == expected
     assert kept.text == SAID
 

@@ -12,7 +12,7 @@ from core.messages.events import TextDelta
 from core.runs.log import RunLog
 from core.runs.rows import Checkpoint
 from core.storage.base import EventRow
-from core.storage.runs import RunStore
+from core.storage.runs import Checkpoints, RunStore
 from tests.core.runs.conftest import Talk
 
 pytestmark = pytest.mark.anyio
@@ -31,8 +31,8 @@ class Busy(RunStore):
 
 
 async def test_what_happens_during_a_write_is_written_by_the_next(talk: Talk) -> None:
-    record, _ = await talk.store.create("alice", talk.id, user=[], parent_id=None, worker="here")
-    store, log = Busy(talk.database), RunLog()
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker="here")
+    store, log = Busy(talk.database, "alice", Checkpoints(talk.database)), RunLog()
     store.log = log
     checkpoint = Checkpoint(store, record, log, gone=lambda error: pytest.fail(str(error)))
     writing = asyncio.create_task(checkpoint.keep())
@@ -40,7 +40,7 @@ async def test_what_happens_during_a_write_is_written_by_the_next(talk: Talk) ->
     log.append(TextDelta("now"))
     await checkpoint.catch_up()
     await checkpoint.catch_up()
-    stored = await talk.store.events("alice", record.id)
+    stored = await talk.store.events(record.id)
     assert [row.payload["text"] for row in stored] == ["now", "later"]
     checkpoint.close()
     await writing

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from core.runs.run import Beginning
 from core.storage.base import EventRow
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -43,9 +44,8 @@ from pathlib import Path
 from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.manager import Runs
-from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from core.storage.stores import Stores
 
 class Slow:
     async def stream(self, messages, **kwargs):
@@ -56,9 +56,10 @@ class Slow:
 
 async def main():
     database = await Database.open(Path(sys.argv[1]))
-    talk = await ConversationStore(database).create("alice")
+    stores = Stores(database, database.path.parent / "files")
+    talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
-    runs = Runs(RunStore(database))
+    runs = Runs(stores)
     run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
     print(talk.id, flush=True)
     async for one in run.follow():
@@ -90,10 +91,10 @@ async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
 
     stored = words_stored(path)
     database = await Database.open(path)
-    talks, runs = ConversationStore(database), Runs(RunStore(database))
+    talks, runs = partial(ConversationStore, database), Runs(stores_over(database))
     assert await runs.recover() == 1
     assert await runs.recover() == 0
-    question, reply = await talks.thread("alice", talk_id)
+    question, reply = await talks("alice").thread(talk_id)
     assert question.parts[0].get_text_content() == "Count!"
     assert reply.status == "interrupted"
     said = "".join(part.get_text_content() for part in reply.parts)
@@ -114,8 +115,8 @@ async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
     )
     assert await again.wait() == "complete"
     assert again.reply().text == said + "and on."
-    assert (await talks.thread("alice", talk_id))[-1].parts[-1].get_text_content() == said + "and on."
-    assert [turn.status for turn in await talks.siblings("alice", reply.id)] == ["interrupted", "complete"]
+    assert (await talks("alice").thread(talk_id))[-1].parts[-1].get_text_content() == said + "and on."
+    assert [turn.status for turn in await talks("alice").siblings(reply.id)] == ["interrupted", "complete"]
     await runs.aclose()
     await database.aclose()
 
@@ -126,13 +127,13 @@ def again_id(run_id: str | None) -> str:
 
 
 async def test_what_a_living_process_answers_is_left_alone(talk: Any) -> None:
-    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
-    assert await Runs(talk.store, worker="another").recover() == 0
-    assert await Runs(talk.store, worker=this_worker()).recover() == 1  # this very process, but not its living runs
+    await talk.store.create(talk.id, user=[], parent_id=None, worker=this_worker())
+    assert await Runs(talk.stores, worker="another").recover() == 0
+    assert await Runs(talk.stores, worker=this_worker()).recover() == 1  # this very process, but not its living runs
 
 
 async def test_a_run_with_events_that_cannot_be_read_is_picked_up_without_them(talk: Any) -> None:
-    record, _ = await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker=this_worker())
     rows = [
         EventRow(1, 0.0, "message_started", {"name": None}),
         EventRow(2, 0.1, "text_delta", {"text": "Herons "}),
@@ -142,7 +143,7 @@ async def test_a_run_with_events_that_cannot_be_read_is_picked_up_without_them(t
         EventRow(6, 0.5, "text_delta", {"text": "fish."}),
     ]
     await talk.store.append(record.id, rows, epoch=record.epoch)
-    runs = Runs(talk.store, worker=this_worker())
+    runs = Runs(talk.stores, worker=this_worker())
     assert await runs.recover() == 1
     reply = await runs.reply("alice", await talk.last())
     assert (reply.status, reply.text) == ("interrupted", "Herons fish.")

@@ -23,6 +23,7 @@ from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +42,7 @@ class Endless:
 
 async def left_elsewhere(talk: Any, *, until: float | None = 0.0) -> RunRecord:
     """A run of a process that cannot be seen from here."""
-    record, _ = await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=ELSEWHERE)
+    record, _ = await talk.store.create(talk.id, user=[], parent_id=None, worker=ELSEWHERE)
     await set_lease(talk, until)
     return record
 
@@ -57,7 +58,7 @@ async def lease_of(talk: Any) -> float | None:
 @pytest.mark.parametrize("clock", [-3600.0, 0.0, 3600.0])
 async def test_a_lease_that_is_renewed_is_never_taken_whatever_the_clocks_say(talk: Any, clock: float) -> None:
     await left_elsewhere(talk)
-    here = Runs(talk.store, worker="here")
+    here = Runs(talk.stores, worker="here")
     for beat in range(100):
         await set_lease(talk, time.time() + clock + beat)
         assert await here.recover() == 0
@@ -66,62 +67,62 @@ async def test_a_lease_that_is_renewed_is_never_taken_whatever_the_clocks_say(ta
 
 async def test_a_lease_that_nobody_renews_is_taken_after_a_while_and_not_before(talk: Any) -> None:
     await left_elsewhere(talk, until=time.time() - 1e6)
-    here = Runs(talk.store, worker="here")
+    here = Runs(talk.stores, worker="here")
     assert [await here.recover() for _ in range(6)] == [0, 0, 0, 0, 0, 1]
     assert (await talk.last()).status == "interrupted"
 
 
 async def test_a_process_that_lives_here_but_does_not_renew_keeps_its_runs_much_longer(talk: Any) -> None:
-    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=this_worker())
-    here = Runs(talk.store, worker="here")
+    await talk.store.create(talk.id, user=[], parent_id=None, worker=this_worker())
+    here = Runs(talk.stores, worker="here")
     assert sum([await here.recover() for _ in range(39)]) == 0
     assert await here.recover() == 1
 
 
 async def test_a_run_whose_process_is_proved_dead_is_picked_up_at_once(talk: Any) -> None:
     worker = f"{this_worker().rpartition('/')[0]}/999999999@1"
-    await talk.store.create("alice", talk.id, user=[], parent_id=None, worker=worker)
-    assert await Runs(talk.store).recover() == 1
+    await talk.store.create(talk.id, user=[], parent_id=None, worker=worker)
+    assert await Runs(talk.stores).recover() == 1
 
 
 async def test_a_run_that_was_given_up_is_picked_up_at_once(talk: Any) -> None:
     record = await left_elsewhere(talk, until=time.time() + 3600)
     await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
-    assert await Runs(talk.store, worker="here").recover() == 1
+    assert await Runs(talk.stores, worker="here").recover() == 1
 
 
 async def test_a_renewal_between_the_look_and_the_take_over_keeps_the_run(talk: Any) -> None:
     record = await left_elsewhere(talk)
-    ((_, lease),) = await talk.store.running()
-    assert await talk.store.renew({record.id: record.epoch}) == set()
+    ((_, lease),) = await talk.stores.runs.running()
+    assert await talk.stores.runs.renew({record.id: record.epoch}) == set()
     with pytest.raises(ConflictError):
-        await talk.store.take_over(record, lease, "here")
-    assert (await talk.store.get("alice", record.id)).epoch == 1
+        await talk.stores.runs.take_over(record, lease, "here")
+    assert (await talk.store.get(record.id)).epoch == 1
 
 
 async def test_of_two_that_take_a_run_over_one_gets_it(talk: Any) -> None:
     record = await left_elsewhere(talk)
-    ((_, lease),) = await talk.store.running()
-    takers = (talk.store.take_over(record, lease, worker) for worker in ("one", "other"))
+    ((_, lease),) = await talk.stores.runs.running()
+    takers = (talk.stores.runs.take_over(record, lease, worker) for worker in ("one", "other"))
     results = await asyncio.gather(*takers, return_exceptions=True)
     assert [type(result) for result in results if isinstance(result, Exception)] == [ConflictError]
 
 
 async def test_what_a_late_writer_still_writes_changes_nothing(talk: Any) -> None:
     record = await left_elsewhere(talk)
-    ((_, lease),) = await talk.store.running()
-    taken = await talk.store.take_over(record, lease, "here")
+    ((_, lease),) = await talk.stores.runs.running()
+    taken = await talk.stores.runs.take_over(record, lease, "here")
     late = [
         talk.store.append(record.id, [ROW], epoch=record.epoch),
         talk.store.append(record.id, [], epoch=record.epoch, leave=True),
-        talk.store.finish("alice", record.id, "complete", epoch=record.epoch, parts=[Message("assistant", "late")]),
+        talk.store.finish(record.id, "complete", epoch=record.epoch, parts=[Message("assistant", "late")]),
     ]
     for write in late:
         with pytest.raises(LeaseLostError):
             await write
-    assert await talk.store.renew({record.id: record.epoch}) == {record.id}
-    assert await talk.store.events("alice", record.id) == []
-    await talk.store.finish("alice", record.id, "complete", epoch=taken.epoch, parts=[Message("assistant", "new")])
+    assert await talk.stores.runs.renew({record.id: record.epoch}) == {record.id}
+    assert await talk.store.events(record.id) == []
+    await talk.store.finish(record.id, "complete", epoch=taken.epoch, parts=[Message("assistant", "new")])
     with pytest.raises(LeaseLostError):  # it is over
         await talk.store.append(record.id, [ROW], epoch=taken.epoch)
     assert [part.content for part in (await talk.last()).parts] == ["new"]
@@ -129,9 +130,9 @@ async def test_what_a_late_writer_still_writes_changes_nothing(talk: Any) -> Non
 
 async def test_a_run_that_was_taken_over_ends_here_and_leaves_the_others_alone(talk: Any) -> None:
     run = await talk.ask(Endless())
-    (found,) = await talk.store.running()
-    await talk.store.take_over(*found, "another")
-    renewing: Any = Renewing(talk.store, talk.runs._held, talk.runs._lost)
+    (found,) = await talk.stores.runs.running()
+    await talk.stores.runs.take_over(*found, "another")
+    renewing: Any = Renewing(talk.stores.runs, talk.runs._held, talk.runs._lost)
     await renewing.renew()
     with anyio.fail_after(10):
         assert await run.wait() == "interrupted"
@@ -151,18 +152,18 @@ async def test_a_checkpoint_notices_that_the_run_is_another_processes(talk: Any)
             await asyncio.Event().wait()
 
     run = await talk.ask(Speaks())
-    (found,) = await talk.store.running()
-    await talk.store.take_over(*found, "another")
+    (found,) = await talk.stores.runs.running()
+    await talk.stores.runs.take_over(*found, "another")
     told.set()
     with anyio.fail_after(10):
         assert await run.wait() == "interrupted"
-    rows = await talk.store.events("alice", run.id)
+    rows = await talk.store.events(run.id)
     assert "too late" not in str(rows)
 
 
 async def test_the_leases_of_live_runs_are_renewed_until_they_end(talk: Any) -> None:
     run = await talk.ask(Endless())
-    renewing: Any = Renewing(talk.store, talk.runs._held, talk.runs._lost, beat=0.01)
+    renewing: Any = Renewing(talk.stores.runs, talk.runs._held, talk.runs._lost, beat=0.01)
     before = await lease_of(talk)
     renewing.begin()
     with anyio.fail_after(10):
@@ -174,8 +175,10 @@ async def test_the_leases_of_live_runs_are_renewed_until_they_end(talk: Any) -> 
     assert (await talk.last()).status == "stopped"
 
 
-async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_left(talk: Any) -> None:
-    stored, go_on, create = asyncio.Event(), asyncio.Event(), talk.store.create
+async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_left(
+    talk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored, go_on, create = asyncio.Event(), asyncio.Event(), RunStore.create
 
     async def slow(*args: Any, **kwargs: Any) -> Any:
         result = await create(*args, **kwargs)
@@ -183,7 +186,7 @@ async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_lef
         await go_on.wait()
         return result
 
-    talk.store.create = slow
+    monkeypatch.setattr(RunStore, "create", slow)
     asking = asyncio.create_task(talk.ask(Endless()))
     with anyio.fail_after(10):
         await stored.wait()
@@ -196,14 +199,14 @@ async def test_a_run_that_is_just_being_stored_is_not_taken_for_one_that_was_lef
 async def test_a_run_whose_end_is_not_stored_yet_is_not_taken_for_one_that_was_left(
     talk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, full = talk.store.finish, asyncio.Event()
+    finish, full = RunStore.finish, asyncio.Event()
 
     async def fails(*args: Any, **kwargs: Any) -> None:
         if not full.is_set():
             raise NoSpaceError("The disk is full.")
         await finish(*args, **kwargs)
 
-    monkeypatch.setattr(talk.store, "finish", fails)
+    monkeypatch.setattr(RunStore, "finish", fails)
     monkeypatch.setattr("core.runs.run._TRY_AGAIN_AFTER", 0.05)
     run = await talk.ask(Endless())
     await run.stop()
@@ -225,9 +228,8 @@ from core.messages.message import Message
 from core.runs import lease, manager
 lease._place = lambda: "another-container"
 from core.runs.lease import Renewing
-from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from core.storage.stores import Stores
 
 class Slow:
     async def stream(self, messages, **kwargs):
@@ -238,11 +240,12 @@ class Slow:
 
 async def main():
     database = await Database.open(Path(sys.argv[1]))
-    talk = await ConversationStore(database).create("alice")
+    stores = Stores(database, database.path.parent / "files")
+    talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
-    runs = manager.Runs(RunStore(database))
+    runs = manager.Runs(stores)
     run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
-    Renewing(runs._store, runs._held, runs._lost, beat=0.01).begin()
+    Renewing(stores.runs, runs._held, runs._lost, beat=0.01).begin()
     async for one in run.follow():
         print(one.seq, flush=True)
 
@@ -259,14 +262,14 @@ async def test_a_live_reply_of_another_container_is_left_alone_until_that_one_is
         assert child.stdout is not None
         await asyncio.to_thread(child.stdout.readline)
         database = await Database.open(path)
-        store = RunStore(database)
-        here, seen = Runs(store), set[float | None]()
+        stores = stores_over(database)
+        here, seen = Runs(stores), set[float | None]()
         with anyio.fail_after(60):
             while len(seen) < 20 or "word0" not in await words(
                 database
             ):  # it renews; each look that finds the same lease again would count against it
                 await asyncio.to_thread(child.stdout.readline)
-                ((_, lease),) = await store.running()
+                ((_, lease),) = await stores.runs.running()
                 if lease.until not in seen:
                     seen.add(lease.until)
                     assert await here.recover() == 0
@@ -274,8 +277,8 @@ async def test_a_live_reply_of_another_container_is_left_alone_until_that_one_is
         await asyncio.to_thread(child.communicate)
     found = [await here.recover() for _ in range(7)]
     assert sum(found) == 1
-    (talk,) = await ConversationStore(database).list("alice")
-    reply = (await ConversationStore(database).thread("alice", talk.id))[-1]
+    (talk,) = await ConversationStore(database, "alice").list()
+    reply = (await ConversationStore(database, "alice").thread(talk.id))[-1]
     assert reply.status == "interrupted"
     assert reply.parts[0].get_text_content().startswith("word0 word1 ")
     await database.aclose()
@@ -291,7 +294,7 @@ async def test_who_takes_a_run_over_has_its_events_as_they_are_numbered_now(talk
     left = await left_elsewhere(talk)
     rows = [EventRow(at, 0.1, "text_delta", {"text": f"as it was {at}"}) for at in (1, 2, 3)]
     await talk.store.append(left.id, rows, epoch=left.epoch)
-    taken = await talk.store.take_over(left, Lease(ELSEWHERE, 0.0), "here", [ROW])
+    taken = await talk.stores.runs.take_over(left, Lease(ELSEWHERE, 0.0), "here", [ROW])
     assert await talk.store.events("alice", left.id) == [ROW]
     await talk.store.append(left.id, [EventRow(2, 0.2, "text_delta", {"text": "more"})], epoch=taken.epoch)
     assert [row.payload["text"] for row in await talk.store.events("alice", left.id)] == ["so far", "more"]

@@ -95,28 +95,28 @@ async def ended_long_ago(talk: Any, days: float) -> None:
 
 
 async def rows(talk: Any, run_id: str) -> list[str]:
-    return [row.kind for row in await talk.store.events("alice", run_id)]
+    return [row.kind for row in await talk.store.events(run_id)]
 
 
 async def test_a_pruned_reply_reads_as_it_did(talk: Any) -> None:
-    talk.runs = Runs(talk.store, check=check)
+    talk.runs = Runs(talk.stores, check=check)
     run = await talk.ask(Plays())
     assert await run.wait() == "complete"
-    before = seen(await Runs(talk.store).reply("alice", await talk.last()))
+    before = seen(await Runs(talk.stores).reply("alice", await talk.last()))
     assert before["claims"]
     await ended_long_ago(talk, 91)
-    assert await talk.store.prune(time.time() - 90 * 86_400, KEPT_KINDS) == 1
+    assert await talk.stores.runs.prune(time.time() - 90 * 86_400, KEPT_KINDS) == 1
     assert set(await rows(talk, run.id)) <= KEPT_KINDS
-    assert seen(await Runs(talk.store).reply("alice", await talk.last())) == before
-    assert await talk.store.prune(time.time(), KEPT_KINDS) == 0  # there is nothing more to be had
+    assert seen(await Runs(talk.stores).reply("alice", await talk.last())) == before
+    assert await talk.stores.runs.prune(time.time(), KEPT_KINDS) == 0  # there is nothing more to be had
 
 
 async def test_a_reply_whose_log_holds_nothing_else_is_read_from_its_message(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker("Hello there."))
     await run.wait()
-    assert await talk.store.prune(time.time() + 1, frozenset()) == 1
+    assert await talk.stores.runs.prune(time.time() + 1, frozenset()) == 1
     assert await rows(talk, run.id) == []
-    reply = await Runs(talk.store).reply("alice", await talk.last())
+    reply = await Runs(talk.stores).reply("alice", await talk.last())
     assert (reply.text, reply.status) == ("Hello there.", "complete")
 
 
@@ -124,14 +124,14 @@ async def test_what_is_young_or_still_being_written_keeps_its_log(talk: Any, spe
     run = await talk.ask(speaker("Hello there."))
     await run.wait()
     before = await rows(talk, run.id)
-    assert await talk.store.prune(time.time() - 86_400, KEPT_KINDS) == 0
+    assert await talk.stores.runs.prune(time.time() - 86_400, KEPT_KINDS) == 0
     assert await rows(talk, run.id) == before
-    live, _ = await talk.store.create("alice", talk.id, user=None, parent_id=None)
+    live, _ = await talk.store.create(talk.id, user=None, parent_id=None)
     await talk.store.append(live.id, [EventRow(1, 0.0, "text_delta", {"text": "Well,"})], epoch=live.epoch)
     await ended_long_ago(talk, 100)
-    assert await talk.store.prune(time.time(), KEPT_KINDS) == 1  # the other one
+    assert await talk.stores.runs.prune(time.time(), KEPT_KINDS) == 1  # the other one
     assert await rows(talk, live.id) == ["text_delta"]
-    assert (await talk.store.get("alice", live.id)).status == "running"
+    assert (await talk.store.get(live.id)).status == "running"
 
 
 async def test_many_are_pruned_some_at_a_time(talk: Any, speaker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,13 +139,13 @@ async def test_many_are_pruned_some_at_a_time(talk: Any, speaker: Any, monkeypat
     said = [f"Number {number}." for number in range(5)]
     for text in said:
         await (await talk.ask(speaker(text))).wait()
-    assert await talk.store.prune(time.time() + 1, KEPT_KINDS) == 5
+    assert await talk.stores.runs.prune(time.time() + 1, KEPT_KINDS) == 5
     assert [turn.parts[0].get_text_content() for turn in await talk.thread()][1::2] == said
 
 
 async def test_it_is_done_by_itself_and_ends_with_the_runs(talk: Any, speaker: Any, monkeypatch: Any) -> None:
     pruned = asyncio.Event()
-    prune = talk.store.prune
+    prune = talk.stores.runs.prune
 
     async def noted(before: float, keep: Any) -> int:
         try:
@@ -154,11 +154,11 @@ async def test_it_is_done_by_itself_and_ends_with_the_runs(talk: Any, speaker: A
             pruned.set()
 
     monkeypatch.setattr(pruning, "_FIRST_AFTER", 0.0)
-    monkeypatch.setattr(talk.store, "prune", noted)
+    monkeypatch.setattr(talk.stores.runs, "prune", noted)
     run = await talk.ask(speaker("Hello there."))
     await run.wait()
     await ended_long_ago(talk, 91)
-    runs = Runs(talk.store, keep_events=90 * 86_400.0)
+    runs = Runs(talk.stores, keep_events=90 * 86_400.0)
     await runs.watch()
     async with asyncio.timeout(10):
         await pruned.wait()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,8 @@ from core.runs.rows import rows_of
 from core.runs.run import Run
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from core.storage.runs import AllRuns, RunStore
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -48,14 +50,14 @@ class House:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.talks = ConversationStore(database)
+        self.talks = partial(ConversationStore, database)
         self.runs = self.fresh()
 
     def fresh(self, worker: str | None = None) -> Runs:
-        return Runs(RunStore(self.database), worker=worker, at_once=Slots(2, queue=3))
+        return Runs(stores_over(self.database), worker=worker, at_once=Slots(2, queue=3))
 
     async def ask(self, agent: Any, owner: str = "alice") -> Run:
-        talk = await self.talks.create(owner)
+        talk = await self.talks(owner).create()
         question = Message("user", "Hello?")
         return await self.runs.start(owner, talk.id, agent, user=question, parent_id=None, history=[question])
 
@@ -119,12 +121,12 @@ async def test_what_waits_can_be_stopped_and_the_next_keeps_its_place(house: Hou
     await house.runs.stop("alice", runs[0].conversation_id)
     await agents[3].begun.wait()
     assert not agents[2].begun.is_set()
-    question, reply = await house.talks.thread("alice", runs[2].conversation_id)
+    question, reply = await house.talks("alice").thread(runs[2].conversation_id)
     assert (question.status, reply.status, reply.parts) == ("complete", "stopped", ())
 
 
 async def test_waiting_takes_none_of_the_replys_time(house: House) -> None:
-    runs: Any = Runs(RunStore(house.database), limit=0.2, at_once=Slots(1))
+    runs: Any = Runs(stores_over(house.database), limit=0.2, at_once=Slots(1))
     house.runs = runs
     runs._limit = 30.0
     first = Held()
@@ -142,12 +144,12 @@ async def test_waiting_takes_none_of_the_replys_time(house: House) -> None:
 async def test_a_queue_that_is_full_takes_no_question_and_stores_nothing(house: House) -> None:
     for _ in range(5):
         await house.ask(Held())
-    talk = await house.talks.create("alice")
+    talk = await house.talks("alice").create()
     with pytest.raises(TooManyRequestsError):
         await house.runs.start(
             "alice", talk.id, Held(), user=Message("user", "One more"), parent_id=None, history=[Message("user", "x")]
         )
-    assert await house.talks.thread("alice", talk.id) == []
+    assert await house.talks("alice").thread(talk.id) == []
 
 
 async def test_a_question_that_could_not_be_stored_gives_its_place_back(
@@ -182,16 +184,16 @@ async def test_what_waits_when_the_house_closes_is_answered_by_the_next_process(
     assert await again.recover(resume) == 1
     assert [run.conversation_id for run in answered] == [runs[2].conversation_id]
     assert await answered[0].wait() == "complete"
-    statuses = [(await house.talks.thread("alice", run.conversation_id))[-1].status for run in runs]
+    statuses = [(await house.talks("alice").thread(run.conversation_id))[-1].status for run in runs]
     assert statuses == ["interrupted", "interrupted", "complete"]
     await again.aclose()
 
 
 async def test_what_waited_when_the_process_was_killed_is_answered_by_the_next_one(house: House) -> None:
-    store, talk = RunStore(house.database), await house.talks.create("alice")
+    store, talk = AllRuns(house.database).of, await house.talks("alice").create()
     dead = f"{this_worker().rpartition('/')[0]}/999999999@1"
-    record, _ = await store.create("alice", talk.id, user=[Message("user", "Hi")], parent_id=None, worker=dead)
-    await store.append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=record.epoch)
+    record, _ = await store("alice").create(talk.id, user=[Message("user", "Hi")], parent_id=None, worker=dead)
+    await store("alice").append(record.id, rows_of([LoggedEvent(1, 0.0, Queued())]), epoch=record.epoch)
     agent = Held()
     agent.go.set()
 

@@ -20,7 +20,6 @@ from core.runs.history_summary import Remembering
 from core.runs.log import TurnsSummarised
 from core.settings import Settings
 from core.storage.base import StoredMessage
-from core.storage.conversations import SummaryStore
 from core.testing.scripted_model import ScriptedModel
 from core.tools.taint import Seen
 from tests.core.talks import talk_of
@@ -57,9 +56,9 @@ async def a_thread(talk: Any, turns: int, start: int = 0) -> list[StoredMessage]
     for number in range(start, start + turns):
         parent = thread[-1].id if thread else None
         question = [Message("user", f"Question {number}. {LONG}")]
-        thread.append(await talk.talks.add_message("alice", talk.id, "user", question, parent))
+        thread.append(await talk.talks.add_message(talk.id, "user", question, parent))
         answer = [Message("assistant", f"Answer {number}. {LONG}")]
-        thread.append(await talk.talks.add_message("alice", talk.id, "assistant", answer, thread[-1].id))
+        thread.append(await talk.talks.add_message(talk.id, "assistant", answer, thread[-1].id))
     return thread
 
 
@@ -79,7 +78,7 @@ async def test_a_long_conversation_is_counted_once_and_not_once_for_each_of_its_
     counted: list[Message] = []
     of = Costs.of
     monkeypatch.setattr(Costs, "of", lambda self, message: counted.append(message) or of(self, message))
-    async with Remembering(SummaryStore(talk.database)) as remembering:
+    async with Remembering(talk.stores) as remembering:
         await remembering.fitted("alice", thread, messages, Model(), "en")
     assert len(counted) < 4 * len(messages)
 
@@ -87,7 +86,7 @@ async def test_a_long_conversation_is_counted_once_and_not_once_for_each_of_its_
 async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
     thread, model = await a_thread(talk, 1), Model()
     messages = said(thread)
-    assert await Remembering(SummaryStore(talk.database)).fitted("alice", thread, messages, model, "en") == (
+    assert await Remembering(talk.stores).fitted("alice", thread, messages, model, "en") == (
         messages,
         None,
     )
@@ -96,15 +95,15 @@ async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
 
 async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
-    messages, store = said(thread), SummaryStore(talk.database)
-    short, made = await Remembering(store).fitted("alice", thread, messages, model, "en")
+    messages, stores = said(thread), talk.stores
+    short, made = await Remembering(stores).fitted("alice", thread, messages, model, "en")
     assert made is not None
     assert made.text == "They spoke of the harbour."
     assert texts(short[:2]) == ["What have we talked about so far?", "They spoke of the harbour."]
     assert short[2:] == messages[made.turns :]
     assert short[2].role == "user"
     assert Costs(model).fit(short, ROOM // 2)
-    assert await store.list("alice", talk.id) == {thread[made.turns - 1].id: made.text}
+    assert await stores.of("alice").summaries.list(talk.id) == {thread[made.turns - 1].id: made.text}
     assert await talk.thread() == thread
     (prompt,) = {one[:20] for one in model.asked_to_sum_up}
     assert prompt.startswith("Somebody will go on")
@@ -113,7 +112,7 @@ async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: A
 
 async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model("First summary.", "Second summary.")
-    remembering = Remembering(SummaryStore(talk.database))
+    remembering = Remembering(talk.stores)
     once, made = await remembering.fitted("alice", thread, said(thread), model, "en")
     asked = len(model.asked_to_sum_up)
     again, nothing = await remembering.fitted("alice", thread, said(thread), model, "en")
@@ -131,7 +130,7 @@ async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) 
 
 async def test_another_branch_does_not_know_the_summary_of_this_one(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
-    remembering = Remembering(SummaryStore(talk.database))
+    remembering = Remembering(talk.stores)
     await remembering.fitted("alice", thread, said(thread), model, "en")
     other = thread[:1]
     assert (await remembering.fitted("alice", other, said(other), model, "en"))[0] == said(other)
@@ -140,25 +139,25 @@ async def test_another_branch_does_not_know_the_summary_of_this_one(talk: Any) -
 @pytest.mark.parametrize("summary", [ModelUnavailableError("It is gone."), "", "  \n "])
 async def test_where_none_can_be_made_the_turns_stay_to_be_cut(talk: Any, summary: Any) -> None:
     thread, model = await a_thread(talk, 6), Model(summary)
-    messages, store = said(thread), SummaryStore(talk.database)
-    assert await Remembering(store).fitted("alice", thread, messages, model, "en") == (messages, None)
-    assert await store.list("alice", talk.id) == {}
+    messages, stores = said(thread), talk.stores
+    assert await Remembering(stores).fitted("alice", thread, messages, model, "en") == (messages, None)
+    assert await stores.of("alice").summaries.list(talk.id) == {}
 
 
 async def test_a_small_model_and_one_that_is_told_not_to_make_none(talk: Any) -> None:
     thread, small, model = await a_thread(talk, 6), Model(), Model()
     small.small = True
-    messages, store = said(thread), SummaryStore(talk.database)
-    assert await Remembering(store).fitted("alice", thread, messages, small, "en") == (messages, None)
-    assert await Remembering(store, on=False).fitted("alice", thread, messages, model, "en") == (messages, None)
+    messages, stores = said(thread), talk.stores
+    assert await Remembering(stores).fitted("alice", thread, messages, small, "en") == (messages, None)
+    assert await Remembering(stores, on=False).fitted("alice", thread, messages, model, "en") == (messages, None)
     assert small.requests == model.requests == []
 
 
 async def test_a_single_question_that_is_too_long_is_no_matter_of_summaries(talk: Any) -> None:
     model, question = Model(), Message("user", LONG * 30)
-    thread = [await talk.talks.add_message("alice", talk.id, "user", [question], None)]
-    store = SummaryStore(talk.database)
-    assert await Remembering(store).fitted("alice", thread, [question], model, "en") == ([question], None)
+    thread = [await talk.talks.add_message(talk.id, "user", [question], None)]
+    stores = talk.stores
+    assert await Remembering(stores).fitted("alice", thread, [question], model, "en") == ([question], None)
 
 
 async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fits() -> None:
@@ -172,7 +171,7 @@ async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fi
 
 async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_question_has_it(talk: Any) -> None:
     thread, model, may_go_on = await a_thread(talk, 30), Model(), asyncio.Event()
-    messages, store = said(thread), SummaryStore(talk.database)
+    messages, stores = said(thread), talk.stores
     held: list[str] = []
 
     @contextmanager
@@ -188,7 +187,7 @@ async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_
         return await answer(*given, **more)
 
     model.achat = slow
-    async with Remembering(store) as remembering:
+    async with Remembering(stores) as remembering:
         for _ in range(2):  # a second question meanwhile begins no second summary
             assert await remembering.fitted("alice", thread, messages, model, "en", holding=holding) == (messages, None)
         may_go_on.set()
@@ -208,7 +207,7 @@ async def test_a_summary_that_is_being_made_is_given_up_at_the_end(talk: Any) ->
         await asyncio.Event().wait()
 
     model.achat = never
-    async with Remembering(SummaryStore(talk.database)) as remembering:
+    async with Remembering(talk.stores) as remembering:
         await remembering.fitted("alice", thread, said(thread), model, "en")
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
 
@@ -240,15 +239,18 @@ def test_a_summary_of_what_was_private_counts_as_private() -> None:
 
 
 async def test_summaries_of_somebody_else_do_not_exist_and_go_with_their_conversation(talk: Any) -> None:
-    thread, store = await a_thread(talk, 1), SummaryStore(talk.database)
-    await store.keep("alice", talk.id, thread[1].id, "Half \ud83d")
-    await store.keep("alice", talk.id, thread[1].id, "Newer \ud83d")
-    assert await store.list("alice", talk.id) == {thread[1].id: "Newer ?"}
-    await talk.talks.ensure_owner("bob")
-    for attempt in (store.list("bob", talk.id), store.keep("bob", talk.id, thread[1].id, "mine")):
+    thread, stores = await a_thread(talk, 1), talk.stores
+    await stores.of("alice").summaries.keep(talk.id, thread[1].id, "Half \ud83d")
+    await stores.of("alice").summaries.keep(talk.id, thread[1].id, "Newer \ud83d")
+    assert await stores.of("alice").summaries.list(talk.id) == {thread[1].id: "Newer ?"}
+    await talk.stores.of("bob").conversations.ensure_owner()
+    for attempt in (
+        stores.of("bob").summaries.list(talk.id),
+        stores.of("bob").summaries.keep(talk.id, thread[1].id, "mine"),
+    ):
         with pytest.raises(NotFoundError):
             await attempt
-    await talk.talks.delete("alice", talk.id)
+    await talk.talks.delete(talk.id)
     left = await talk.database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM summaries").scalar_one())
     assert left == 0
 
@@ -257,7 +259,7 @@ async def test_summaries_of_somebody_else_do_not_exist_and_go_with_their_convers
 async def test_in_a_conversation_the_reply_begins_with_what_was_summed_up(tmp_path: Any, on: bool) -> None:
     model = Model(room=2000)
     async with Engine(Settings.load(home=tmp_path / "home", summarise=on), model=model) as engine:
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         runs = []
         for number in range(8):
             runs.append(await talk_of(engine, "alice", talk.id).ask(f"Question {number}. {LONG * 4}"))
@@ -269,7 +271,7 @@ async def test_in_a_conversation_the_reply_begins_with_what_was_summed_up(tmp_pa
         last = [message.get_text_content() for message in model.requests[-1].messages]
         assert ("They spoke of the harbour." in last) == on
         assert any("Question 7." in text for text in last)
-        thread = await engine.conversations.thread("alice", talk.id)
+        thread = await engine.stores.of("alice").conversations.thread(talk.id)
         assert "Question 0." in thread[0].parts[0].get_text_content()
         if on:
             at = next(index for index, text in enumerate(shown) if text)

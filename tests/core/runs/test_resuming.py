@@ -13,6 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,11 @@ from core.runs.run import Run, Terms
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore, ThoughtStore
+from core.storage.runs import AllRuns, ThoughtStore
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Decision, Policy
 from tests.core.runs.note_tools import Note
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -45,9 +47,8 @@ from core.messages.message import Message
 from core.runs.manager import Runs
 from core.runs.run import Terms
 from core.storage.base import Lease
-from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from core.storage.stores import Stores
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.tools.approval import Decision, Policy
@@ -69,20 +70,20 @@ class Note(BaseTool):
 
 async def main(told):
     database = await Database.open(Path(told["database"]))
-    store = RunStore(database)
-    talk = await ConversationStore(database).create("alice")
+    stores = Stores(database, Path(told["database"]).parent / "files")
+    talk = await stores.of("alice").conversations.create()
     notes = told["notes"]
     tools = [Note(notes, "quick", False, False), Note(notes, "write_note", told["idempotent"], True)]
     agent = FnCallAgent(tools, ScriptedModel(Reply(calls=[(name, {"text": name}) for name in told["calls"]])))
     question = Message("user", "Write!")
-    runs = Runs(store)
+    runs = Runs(stores)
     terms = Terms(Policy(allow=tuple(told["allow"])))
     run = await runs.start("alice", talk.id, agent, user=question, parent_id=None, history=[question], terms=terms)
     async for one in run.follow():
         if one.event.kind == "approval_asked" and told["answer"] is not None:
             decision = Decision(**told["answer"])
             asyncio.create_task(runs.decide("alice", talk.id, one.event.call_id, decision))
-        while not any(row.seq >= one.seq for row in await store.events("alice", run.id)):
+        while not any(row.seq >= one.seq for row in await stores.of("alice").runs.events(run.id)):
             await asyncio.sleep(0.01)
         print(one.event.kind, flush=True)
 
@@ -145,13 +146,13 @@ class Place:
         database = self.database = await Database.open(self.folder / "a.db")
         self.notes.idempotent = idempotent
         agent = FnCallAgent([self.notes], ScriptedModel(*turns))
-        talks, self.runs = ConversationStore(database), Runs(RunStore(database))
-        (talk,) = await talks.list("alice")
+        talks, self.runs = partial(ConversationStore, database), Runs(stores_over(database))
+        (talk,) = await talks("alice").list()
         self.talk_id = talk.id
 
         async def resume(left: Left) -> None:
             assert self.runs is not None
-            question = (await talks.thread("alice", talk.id))[0]
+            question = (await talks("alice").thread(talk.id))[0]
             history = [*question.parts, *left.messages()]
             self.run = await self.runs.resume(left, agent, history=history, terms=Terms(policy or Policy()))
 
@@ -207,12 +208,12 @@ async def test_a_question_outlives_the_process_and_is_answered_in_the_same_reply
     assert run.reply().text == "Done."
     assert [one.event.kind for one in run.log.since()].count("approval_asked") == 1
     assert place.database is not None
-    stored = (await ConversationStore(place.database).thread("alice", place.talk_id))[-1]
+    stored = (await ConversationStore(place.database, "alice").thread(place.talk_id))[-1]
     assert stored.id == run.message_id
-    again = await Runs(RunStore(place.database)).reply("alice", stored)
+    again = await Runs(stores_over(place.database)).reply("alice", stored)
     assert [block.kind for block in again.blocks] == ["call", "text"]
     assert (again.text, again.status) == ("Done.", "complete")
-    steps = await ThoughtStore(place.database).list("alice", stored.id)
+    steps = await ThoughtStore(place.database, "alice").list(stored.id)
     assert [(one.position, one.tool_input, one.thought) for one in steps] == [
         (1, '{"text": "edited"}', ""),
         (2, None, "Done."),
@@ -282,7 +283,9 @@ async def test_a_second_process_leaves_it_to_the_first(place: Place) -> None:
     run = await place.go_on("Done.")
     assert place.runs is not None
     assert place.database is not None
-    left = Left(await RunStore(place.database).get("alice", run.id), Lease("a dead process", 0.0), [], frozenset())
+    left = Left(
+        await stores_over(place.database).of("alice").runs.get(run.id), Lease("a dead process", 0.0), [], frozenset()
+    )
     with pytest.raises(ConflictError):
         await place.runs.resume(left, FnCallAgent([], ScriptedModel("x")), history=[])
 
@@ -290,8 +293,8 @@ async def test_a_second_process_leaves_it_to_the_first(place: Place) -> None:
 async def test_a_call_that_takes_the_process_with_it_is_not_tried_a_third_time(place: Place) -> None:
     await place.kill({"began", "tool_started"}, allow=["*"], idempotent=True)
     database = await Database.open(place.folder / "a.db")
-    ((record, worker),) = await RunStore(database).running()
-    logged = await Runs(RunStore(database)).events("alice", record.id)
+    ((record, worker),) = await AllRuns(database).running()
+    logged = await Runs(stores_over(database)).events("alice", record.id)
     first = Left.of(record, worker, logged)
     assert first is not None
     assert len([one for one in first.logged if one.event.kind == "tool_finished"]) == 0

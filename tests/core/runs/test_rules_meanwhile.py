@@ -18,7 +18,6 @@ from core.runs.manager import Runs
 from core.runs.resume import Left
 from core.runs.run import Run
 from core.settings import Settings
-from core.storage.conversations import Allowances
 from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
@@ -52,11 +51,11 @@ class Rules:
     """A conversation with what its rules are made of alone, and the choices of its owner."""
 
     def __init__(self, talk: Any, owner: str = "alice") -> None:
-        self.choices = OwnerSettings(talk.database)
+        self.choices = talk.stores.of(owner).settings
         self.services: Any = SimpleNamespace(
             settings=Settings(),
-            toolbox=SimpleNamespace(choices=ToolChoices(self.choices, Sealer("secret"))),
-            allowances=Allowances(talk.database),
+            toolbox=SimpleNamespace(choices=ToolChoices(talk.stores, Sealer("secret"))),
+            stores=talk.stores,
             runs=talk.runs,
         )
         self.talk = Conversation(self.services, owner, talk.id)
@@ -72,11 +71,11 @@ async def begun(talk: Any, rules: Rules, agent: Any) -> Run:
 
 
 async def test_a_rule_set_while_a_reply_is_made_holds_for_its_next_call(talk: Any, rules: Rules) -> None:
-    await rules.choices.change("alice", "approval", lambda _: {"mode": "never"})
+    await rules.choices.change("approval", lambda _: {"mode": "never"})
     held = Held()
     run = await begun(talk, rules, agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done."))
     await held.began.wait()
-    await rules.choices.change("alice", "approval", lambda _: {"mode": "never", "deny": [held.name]})
+    await rules.choices.change("approval", lambda _: {"mode": "never", "deny": [held.name]})
     held.released.set()
     assert await run.wait() == "complete"
     assert held.written == ["1"]
@@ -86,7 +85,7 @@ async def test_a_rule_set_while_the_user_thinks_outranks_the_answer(talk: Any, r
     note = Note()
     run = await begun(talk, rules, agent_of(note, writes("1"), "Not done."))
     call = await waiting(run)
-    await rules.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
+    await rules.choices.change("approval", lambda _: {"deny": [note.name]})
     await rules.talk.decide(call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == []
@@ -96,7 +95,7 @@ async def test_a_tool_that_is_let_run_now_is_not_asked_about_in_the_same_reply(t
     note = Note()
     run = await begun(talk, rules, agent_of(note, writes("1"), writes("2"), "Done."))
     call = await waiting(run)
-    await rules.choices.change("alice", "approval", lambda _: {"allow": [note.name]})
+    await rules.choices.change("approval", lambda _: {"allow": [note.name]})
     await rules.talk.decide(call, allowed=True)
     assert await run.wait() == "complete"
     assert note.written == ["1", "2"]
@@ -124,7 +123,7 @@ async def test_what_always_allowed_is_seen_and_taken_back_for_the_reply_that_is_
 async def test_where_the_rules_cannot_be_read_nothing_is_done(
     talk: Any, rules: Rules, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await rules.choices.change("alice", "approval", lambda _: {"mode": "never"})
+    await rules.choices.change("approval", lambda _: {"mode": "never"})
     held = Held()
     turns = [writes("1", tool=held.name), writes("2", tool=held.name), "Not done."]
     run = await begun(talk, rules, agent_of(held, *turns))
@@ -133,7 +132,7 @@ async def test_where_the_rules_cannot_be_read_nothing_is_done(
     async def broken(*_: object) -> None:
         raise StorageError("The disk is gone.")
 
-    monkeypatch.setattr(rules.choices, "get", broken)
+    monkeypatch.setattr(OwnerSettings, "get", broken)
     held.released.set()
     assert await run.wait() == "complete"
     assert held.written == ["1"]
@@ -173,7 +172,7 @@ async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run,
 
     async def restarted(run: Run, agent: Any) -> Run:
         await talk.runs.aclose()
-        runs = Runs(talk.store)
+        runs = Runs(talk.stores)
         later.append(runs)
         rules.services.runs = runs
 
@@ -201,7 +200,7 @@ async def test_a_rule_set_while_a_question_waits_after_a_restart_outranks_the_an
     again = await after_restart(run, agent_of(note, "Not done."))
     await note.looked_at.wait()
     assert await waiting(again) == call
-    await rules.choices.change("alice", "approval", lambda _: {"deny": [note.name]})
+    await rules.choices.change("approval", lambda _: {"deny": [note.name]})
     await rules.talk.decide(call, allowed=True)
     assert await again.wait() == "complete"
     assert note.written == []

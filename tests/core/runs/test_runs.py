@@ -27,6 +27,7 @@ from core.runs.log import RunFinished
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
 from core.runs.run import Run, Terms
+from core.storage.runs import RunStore
 from core.testing.script import Reply as Say
 
 pytestmark = pytest.mark.anyio
@@ -41,7 +42,7 @@ async def heard(run: Run, text: str) -> None:
 
 async def in_table(talk: Any, run: Run, text: str) -> None:
     """Wait until the table contains this."""
-    while text not in str(await talk.store.events("alice", run.id)):
+    while text not in str(await talk.store.events(run.id)):
         await asyncio.sleep(0.01)
 
 
@@ -89,16 +90,16 @@ async def test_a_reply_is_stored_whole_and_reads_the_same_afterwards(talk: Any, 
     turn = await talk.last()
     assert [m.get_text_content() or m.reasoning_content for m in turn.parts] == ["hm", "Hello there."]
     assert (turn.status, turn.run_id, turn.id) == ("complete", run.id, run.message_id)
-    record = await talk.store.get("alice", run.id)
+    record = await talk.store.get(run.id)
     assert record.usage is not None
     assert record.usage.total_tokens == 7
     assert talk.runs.live(talk.id) is None
-    past = await Runs(talk.store).reply("alice", turn)
+    past = await Runs(talk.stores).reply("alice", turn)
     assert [(b.kind, getattr(b, "text", "")) for b in past.blocks] == [
         (b.kind, getattr(b, "text", "")) for b in run.reply().blocks
     ]
     assert past.status == "complete"
-    assert (await talk.talks.get("alice", talk.id)).title == "Greeting"
+    assert (await talk.talks.get(talk.id)).title == "Greeting"
 
 
 async def test_a_run_goes_on_when_nobody_follows_and_a_late_reader_gets_all_of_it(talk: Any, speaker: Any) -> None:
@@ -116,7 +117,7 @@ async def test_the_table_is_never_far_behind(talk: Any, speaker: Any) -> None:
     await heard(run, "two")
     async with asyncio.timeout(2):
         await in_table(talk, run, "two")
-    assert (await Runs(talk.store, worker="other").reply("alice", await talk.last())).status == "running"
+    assert (await Runs(talk.stores, worker="other").reply("alice", await talk.last())).status == "running"
     await run.stop()
 
 
@@ -124,9 +125,9 @@ async def test_text_is_joined_in_the_table_and_none_of_it_is_missing(talk: Any, 
     said = "".join(f"{number} " for number in range(150))
     run = await talk.ask(speaker(Say(text=said, pace=0.005)))
     await run.wait()
-    stored = await talk.store.events("alice", run.id)
+    stored = await talk.store.events(run.id)
     assert 3 < len(stored) < 30
-    assert (await Runs(talk.store).reply("alice", await talk.last())).text == said
+    assert (await Runs(talk.stores).reply("alice", await talk.last())).text == said
 
 
 async def test_stop_ends_the_source_within_a_second_and_keeps_what_there_is(talk: Any, speaker: Any) -> None:
@@ -194,7 +195,7 @@ async def test_an_error_is_kept_with_its_remedy_and_the_partial_reply(talk: Any)
     assert await run.wait() == "error"
     turn = await talk.last()
     assert (turn.status, turn.parts[0].get_text_content()) == ("error", "half")
-    past = await Runs(talk.store).reply("alice", turn)
+    past = await Runs(talk.stores).reply("alice", turn)
     assert past.error == run.error
     assert past.error is not None
     assert (past.error["key"], past.error["hint"]) == ("model_refused", "Check the key.")
@@ -225,7 +226,7 @@ async def test_what_nobody_foresaw_is_logged_and_told_without_details(
 
 
 async def test_a_turn_has_an_end_even_if_the_model_has_none(talk: Any, speaker: Any) -> None:
-    runs = Runs(talk.store, limit=0.2)
+    runs = Runs(talk.stores, limit=0.2)
     question = Message("user", "q")
     agent = speaker(Say(text="word " * 1000, pace=0.05))
     run = await runs.start("alice", talk.id, agent, user=question, parent_id=None, history=[question])
@@ -324,7 +325,7 @@ async def test_a_reply_that_cannot_be_stored_ends_all_the_same_and_the_next_one_
 
 async def test_runs_opened_beside_others_in_one_process_leave_theirs_alone(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(hang=True)))
-    assert await Runs(talk.store).recover() == 0
+    assert await Runs(talk.stores).recover() == 0
     assert (await talk.last()).status == "running"
     await run.stop()
 
@@ -406,7 +407,7 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
 async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_it_ended(
     talk: Any, speaker: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    finish, locked = talk.store.finish, [True, True]
+    finish, locked = RunStore.finish, [True, True]
 
     async def finished(*args: Any, **kwargs: Any) -> None:
         if locked:
@@ -414,7 +415,7 @@ async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_i
             raise ConflictError("The database is busy.", key="storage_busy")
         await finish(*args, **kwargs)
 
-    monkeypatch.setattr(talk.store, "finish", finished)
+    monkeypatch.setattr(RunStore, "finish", finished)
     monkeypatch.setattr(run_module, "_TRY_AGAIN_AFTER", 0.01)
     told: list[str] = []
     whole = asyncio.Event()
@@ -441,7 +442,7 @@ async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_i
 async def test_a_conversation_deleted_in_the_middle_ends_its_run(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(text="word " * 10_000, pace=0.01)))
     await heard(run, "word")
-    await talk.talks.delete("alice", talk.id)
+    await talk.talks.delete(talk.id)
     async with asyncio.timeout(3):
         assert await run.wait() == "stopped"
     assert [one.event async for one in run.follow()][-1] == RunFinished("stopped")
@@ -454,7 +455,7 @@ async def test_a_turn_that_no_run_wrote_can_be_read_too(talk: Any) -> None:
         Message("function", "ok", name="f", extra={"function_id": "1"}),
         Message("assistant", "Done."),
     ]
-    turn = await talk.talks.add_message("alice", talk.id, "assistant", parts, None)
+    turn = await talk.talks.add_message(talk.id, "assistant", parts, None)
     reply = await talk.runs.reply("alice", turn)
     assert [block.kind for block in reply.blocks] == ["reasoning", "call", "text"]
     assert (reply.status, reply.text) == ("complete", "Done.")

@@ -99,7 +99,7 @@ async def test_agents_within_agents_are_told_where_they_are_called_live_and_from
     whole = [line.replace("write_note", note.name) for line in WHOLE]
     assert told(run.reply()) == whole
     [_, stored] = await talk.thread()
-    again = await Runs(talk.store).reply("alice", stored)
+    again = await Runs(talk.stores).reply("alice", stored)
     assert told(again) == whole
     assert again.speakers == {"Chief": None}
 
@@ -138,7 +138,7 @@ async def test_stopped_in_the_middle_what_was_said_inside_stays_and_nothing_seem
     await asked(run)
     await run.stop()
     [_, stored] = await talk.thread()
-    again = await Runs(talk.store).reply("alice", stored)
+    again = await Runs(talk.stores).reply("alice", stored)
     assert told(again) == [
         "Chief -> Lead stopped",
         "  Lead -> Helper stopped",
@@ -152,7 +152,7 @@ async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any
     first = (await asked(run)).asked
     assert first is not None
     await talk.runs.aclose()
-    later = Runs(talk.store)
+    later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
         await later.resume(left, chief(note, "Done."), history=[Message("user", "q"), *left.messages()])

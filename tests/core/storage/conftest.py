@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from core.storage.database import Database
 async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database]:
     """A new database."""
     opened = await Database.open(tmp_path / "parlour.db")
-    store = ConversationStore(opened)
-    await store.ensure_owner("alice")
-    await store.ensure_owner("bob")
+    store = partial(ConversationStore, opened)
+    await store("alice").ensure_owner()
+    await store("bob").ensure_owner()
     yield opened
     await opened.aclose()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from core.messages.message import USER, Message
 from core.storage.base import EventRow, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.runs import RunStore
+from core.storage.runs import AllRuns
 
 pytestmark = pytest.mark.anyio
 
@@ -23,7 +24,7 @@ class House:
     """A database with runs, which counts the transactions that are written."""
 
     def __init__(self, database: Database, patched: pytest.MonkeyPatch) -> None:
-        self.store, self._conversations = RunStore(database), ConversationStore(database)
+        self.store, self._conversations = AllRuns(database).of, partial(ConversationStore, database)
         self.writes = 0
         self.fails: list[Exception] = []
         write = database.write
@@ -37,14 +38,14 @@ class House:
         patched.setattr(database, "write", counted)
 
     async def run(self) -> RunRecord:
-        conversation = await self._conversations.create("alice")
+        conversation = await self._conversations("alice").create()
         said = [Message(USER, "Hello")]
-        record, _ = await self.store.create("alice", conversation.id, user=said, parent_id=None, worker="w")
+        record, _ = await self.store("alice").create(conversation.id, user=said, parent_id=None, worker="w")
         return record
 
     def append(self, run: RunRecord, *, epoch: int | None = None) -> Any:
         row = EventRow(1, 0.0, "text_delta", {"text": "a"})
-        return self.store.append(run.id, [row], epoch=run.epoch if epoch is None else epoch)
+        return self.store("alice").append(run.id, [row], epoch=run.epoch if epoch is None else epoch)
 
 
 @pytest.fixture
@@ -59,7 +60,7 @@ async def test_checkpoints_of_one_tick_are_one_transaction(house: House) -> None
     house.writes = 0
     await asyncio.gather(*(house.append(run) for run in runs))
     assert house.writes == 1
-    assert [len(await house.store.events("alice", run.id)) for run in runs] == [1] * 20
+    assert [len(await house.store("alice").events(run.id)) for run in runs] == [1] * 20
 
 
 async def test_a_run_that_was_taken_over_or_is_gone_takes_no_other_along(house: House) -> None:
@@ -69,8 +70,8 @@ async def test_a_run_that_was_taken_over_or_is_gone_takes_no_other_along(house: 
         house.append(taken, epoch=99), house.append(kept), house.append(gone), return_exceptions=True
     )
     assert [type(one) for one in outcomes] == [LeaseLostError, type(None), NotFoundError]
-    assert len(await house.store.events("alice", kept.id)) == 1
-    assert not await house.store.events("alice", taken.id)
+    assert len(await house.store("alice").events(kept.id)) == 1
+    assert not await house.store("alice").events(taken.id)
 
 
 @pytest.mark.parametrize("failure", [NoSpaceError("full"), ValueError("unforeseen")], ids=["full", "unforeseen"])
@@ -80,7 +81,7 @@ async def test_what_fails_for_all_is_told_to_all_and_the_next_one_is_stored(hous
     outcomes = await asyncio.gather(*(house.append(run) for run in runs), return_exceptions=True)
     assert outcomes == [failure] * 3
     await house.append(runs[0])
-    assert len(await house.store.events("alice", runs[0].id)) == 1
+    assert len(await house.store("alice").events(runs[0].id)) == 1
 
 
 async def test_one_that_is_cancelled_leaves_the_others_their_answer(house: House) -> None:
@@ -89,4 +90,4 @@ async def test_one_that_is_cancelled_leaves_the_others_their_answer(house: House
     await asyncio.sleep(0)
     leaving.cancel()
     await staying
-    assert len(await house.store.events("alice", second.id)) == 1
+    assert len(await house.store("alice").events(second.id)) == 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,38 +16,38 @@ from core.storage.base import new_id
 from core.storage.conversations import ConversationStore, SummaryStore
 from core.storage.database import Database
 from core.storage.documents import DocumentStore
-from core.storage.files import FileStore
-from core.storage.runs import RunStore
+from core.storage.files import AllFiles
+from core.storage.runs import AllRuns
 
 pytestmark = pytest.mark.anyio
 
 
 async def test_the_conversation_used_last_comes_first(database: Database) -> None:
-    store = ConversationStore(database)
-    first, second = await store.create("alice", "first"), await store.create("alice", "second")
-    assert [c.title for c in await store.list("alice")] == ["second", "first"]
-    await store.add_message("alice", first.id, "user", [Message("user", "hi")], None)
-    assert [c.id for c in await store.list("alice")] == [first.id, second.id]
-    assert await store.list("bob") == []
+    store = partial(ConversationStore, database)
+    first, second = await store("alice").create("first"), await store("alice").create("second")
+    assert [c.title for c in await store("alice").list()] == ["second", "first"]
+    await store("alice").add_message(first.id, "user", [Message("user", "hi")], None)
+    assert [c.id for c in await store("alice").list()] == [first.id, second.id]
+    assert await store("bob").list() == []
 
 
 async def test_turns_form_a_tree_and_the_leaf_says_which_branch_is_shown(database: Database) -> None:
-    store = ConversationStore(database)
-    talk = await store.create("alice")
-    question = await store.add_message("alice", talk.id, "user", [Message("user", "q")], None)
-    one = await store.add_message("alice", talk.id, "assistant", [Message("assistant", "1")], question.id)
-    two = await store.add_message("alice", talk.id, "assistant", [Message("assistant", "2")], question.id)
-    assert [turn.id for turn in await store.thread("alice", talk.id)] == [question.id, two.id]
-    assert [turn.id for turn in await store.siblings("alice", two.id)] == [one.id, two.id]
-    await store.set_leaf("alice", talk.id, one.id)
-    assert [turn.id for turn in await store.thread("alice", talk.id)] == [question.id, one.id]
-    assert [turn.id for turn in await store.thread("alice", talk.id, two.id)] == [question.id, two.id]
-    assert [turn.id for turn in await store.siblings("alice", question.id)] == [question.id]
+    store = partial(ConversationStore, database)
+    talk = await store("alice").create()
+    question = await store("alice").add_message(talk.id, "user", [Message("user", "q")], None)
+    one = await store("alice").add_message(talk.id, "assistant", [Message("assistant", "1")], question.id)
+    two = await store("alice").add_message(talk.id, "assistant", [Message("assistant", "2")], question.id)
+    assert [turn.id for turn in await store("alice").thread(talk.id)] == [question.id, two.id]
+    assert [turn.id for turn in await store("alice").siblings(two.id)] == [one.id, two.id]
+    await store("alice").set_leaf(talk.id, one.id)
+    assert [turn.id for turn in await store("alice").thread(talk.id)] == [question.id, one.id]
+    assert [turn.id for turn in await store("alice").thread(talk.id, two.id)] == [question.id, two.id]
+    assert [turn.id for turn in await store("alice").siblings(question.id)] == [question.id]
 
 
 async def test_what_was_said_comes_back_as_it_was(database: Database) -> None:
-    store = ConversationStore(database)
-    talk = await store.create("alice", "半 \ud83d title")
+    store = partial(ConversationStore, database)
+    talk = await store("alice").create("半 \ud83d title")
     parts = [
         Message("assistant", "", reasoning_content="hm"),
         Message("assistant", [ContentItem(text="看"), ContentItem(image="/files/x")]),
@@ -54,41 +55,45 @@ async def test_what_was_said_comes_back_as_it_was(database: Database) -> None:
         Message("assistant", "", function_call={"name": "f", "arguments": "{}"}),
         Message("function", "ok", name="f", extra={"failed": "tool_timeout"}),
     ]
-    turn = await store.add_message("alice", talk.id, "assistant", parts, None)
-    assert list((await store.message("alice", turn.id)).parts) == parts
-    assert (await store.get("alice", talk.id)).title == "半 ? title"
+    turn = await store("alice").add_message(talk.id, "assistant", parts, None)
+    assert list((await store("alice").message(turn.id)).parts) == parts
+    assert (await store("alice").get(talk.id)).title == "半 ? title"
 
 
 async def test_a_parent_of_another_conversation_is_refused(database: Database) -> None:
-    store = ConversationStore(database)
-    here, there = await store.create("alice"), await store.create("alice")
-    turn = await store.add_message("alice", there.id, "user", [Message("user", "q")], None)
+    store = partial(ConversationStore, database)
+    here, there = await store("alice").create(), await store("alice").create()
+    turn = await store("alice").add_message(there.id, "user", [Message("user", "q")], None)
     with pytest.raises(NotFoundError):
-        await store.add_message("alice", here.id, "user", [Message("user", "q")], turn.id)
+        await store("alice").add_message(here.id, "user", [Message("user", "q")], turn.id)
     with pytest.raises(NotFoundError):
-        await store.set_leaf("alice", here.id, turn.id)
+        await store("alice").set_leaf(here.id, turn.id)
 
 
 async def test_deleting_takes_along_what_nothing_else_needs(database: Database, tmp_path: Path) -> None:
-    store, files, documents = ConversationStore(database), FileStore(database, tmp_path), DocumentStore(database)
-    gone, stays = await store.create("alice"), await store.create("alice")
-    own, shared = await files.put("alice", "own.txt", b"own"), await files.put("alice", "shared.txt", b"shared")
+    store, files, documents = (
+        partial(ConversationStore, database),
+        AllFiles(database, tmp_path).of,
+        partial(DocumentStore, database),
+    )
+    gone, stays = await store("alice").create(), await store("alice").create()
+    own, shared = await files("alice").put("own.txt", b"own"), await files("alice").put("shared.txt", b"shared")
     for talk in (gone, stays):
         question = Message("user", [ContentItem(text="?"), ContentItem(file=shared.address)])
-        await store.add_message("alice", talk.id, "user", [question], None)
-        record = await documents.add("alice", talk.id, shared.id, shared.name)
-        await documents.update("alice", record.id, "ready", library_id="shared")
-    await documents.update(
-        "alice", (await documents.add("alice", gone.id, own.id, "own.txt")).id, "ready", library_id="own"
+        await store("alice").add_message(talk.id, "user", [question], None)
+        record = await documents("alice").add(talk.id, shared.id, shared.name)
+        await documents("alice").update(record.id, "ready", library_id="shared")
+    await documents("alice").update(
+        (await documents("alice").add(gone.id, own.id, "own.txt")).id, "ready", library_id="own"
     )
-    runs = RunStore(database)
-    run, _ = await runs.create("alice", gone.id, user=[Message("user", "q")], parent_id=None)
-    assert await store.delete("alice", gone.id) == ([own], ["own"])
-    for lost in (store.get("alice", gone.id), runs.get("alice", run.id), files.record("alice", own.id)):
+    runs = AllRuns(database).of
+    run, _ = await runs("alice").create(gone.id, user=[Message("user", "q")], parent_id=None)
+    assert await store("alice").delete(gone.id) == ([own], ["own"])
+    for lost in (store("alice").get(gone.id), runs("alice").get(run.id), files("alice").record(own.id)):
         with pytest.raises(NotFoundError):
             await lost
-    assert await files.record("alice", shared.id) == shared
-    assert await store.delete("alice", stays.id) == ([shared], ["shared"])
+    assert await files("alice").record(shared.id) == shared
+    assert await store("alice").delete(stays.id) == ([shared], ["shared"])
     left = await database.read(
         lambda c: [
             c.exec_driver_sql(f"SELECT count(*) FROM {table}").scalar()
@@ -99,21 +104,21 @@ async def test_deleting_takes_along_what_nothing_else_needs(database: Database, 
 
 
 async def test_a_conversation_that_nobody_waited_for_is_not_left_behind(database: Database) -> None:
-    store = ConversationStore(database)
+    store = partial(ConversationStore, database)
     for turns in range(4):
-        creating = asyncio.create_task(store.create("alice"))
+        creating = asyncio.create_task(store("alice").create())
         for _ in range(turns):
             await asyncio.sleep(0)
         creating.cancel()
         with pytest.raises(asyncio.CancelledError):
             await creating
-    assert await store.list("alice") == []
+    assert await store("alice").list() == []
 
 
 async def test_a_conversation_that_was_asked_in_meanwhile_is_not_undone(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store, wanted = ConversationStore(database), new_id()
+    store, wanted = partial(ConversationStore, database), new_id()
     write, stored = database.write, asyncio.Event()
 
     async def slowly(*args: Any, **more: Any) -> Any:
@@ -123,23 +128,23 @@ async def test_a_conversation_that_was_asked_in_meanwhile_is_not_undone(
 
     with monkeypatch.context() as patched:
         patched.setattr(database, "write", slowly)
-        creating = asyncio.create_task(store.create("alice", wanted=wanted))
+        creating = asyncio.create_task(store("alice").create(wanted=wanted))
         await stored.wait()
-    await store.add_message("alice", wanted, "user", [Message("user", "q")], None)
+    await store("alice").add_message(wanted, "user", [Message("user", "q")], None)
     creating.cancel()
     with pytest.raises(asyncio.CancelledError):
         await creating
-    assert [talk.id for talk in await store.list("alice")] == [wanted]
-    assert len(await store.thread("alice", wanted)) == 1
+    assert [talk.id for talk in await store("alice").list()] == [wanted]
+    assert len(await store("alice").thread(wanted)) == 1
 
 
 async def test_a_summary_is_of_turns_of_its_own_conversation(database: Database) -> None:
-    talks, summaries = ConversationStore(database), SummaryStore(database)
-    here, there = await talks.create("alice"), await talks.create("alice")
-    turn = await talks.add_message("alice", there.id, "user", [Message("user", "q")], None)
+    talks, summaries = partial(ConversationStore, database), partial(SummaryStore, database)
+    here, there = await talks("alice").create(), await talks("alice").create()
+    turn = await talks("alice").add_message(there.id, "user", [Message("user", "q")], None)
     for owner, talk in (("alice", here.id), ("bob", there.id)):
         with pytest.raises(NotFoundError):
-            await summaries.keep(owner, talk, turn.id, "what was said elsewhere")
-    assert await summaries.list("alice", here.id) == await summaries.list("alice", there.id) == {}
-    await summaries.keep("alice", there.id, turn.id, "a question")
-    assert await summaries.list("alice", there.id) == {turn.id: "a question"}
+            await summaries(owner).keep(talk, turn.id, "what was said elsewhere")
+    assert await summaries("alice").list(here.id) == await summaries("alice").list(there.id) == {}
+    await summaries("alice").keep(there.id, turn.id, "a question")
+    assert await summaries("alice").list(there.id) == {turn.id: "a question"}

@@ -10,6 +10,7 @@ import stat
 import threading
 import time
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from core.storage import files as files_module
 from core.storage.base import LOCAL_OWNER
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
-from core.storage.files import FileStore, media_type_of, shown_name
+from core.storage.files import AllFiles, media_type_of, shown_name
 
 pytestmark = pytest.mark.anyio
 
@@ -94,13 +95,13 @@ def test_the_content_says_what_kind_it_is(tmp_path: Path, content: bytes, name: 
 
 
 async def test_a_file_is_stored_under_a_name_that_cannot_be_guessed(database: Database, tmp_path: Path) -> None:
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     (tmp_path / "source").write_bytes(b"hello")
-    one = await store.put("alice", "../greeting.txt", tmp_path / "source")
-    two = await store.put("alice", "greeting.txt", b"hello")
+    one = await store("alice").put("../greeting.txt", tmp_path / "source")
+    two = await store("alice").put("greeting.txt", b"hello")
     assert one.id != two.id
     assert (one.name, one.size, one.sha256) == ("greeting.txt", 5, two.sha256)
-    record, path = await store.get("alice", one.id)
+    record, path = await store("alice").get(one.id)
     assert record == one
     assert path.read_bytes() == b"hello"
     assert path == tmp_path / "files" / "alice" / f"{one.id}.txt"
@@ -108,10 +109,10 @@ async def test_a_file_is_stored_under_a_name_that_cannot_be_guessed(database: Da
 
 
 async def test_an_owner_whose_name_means_harm_gets_a_plain_folder(database: Database, tmp_path: Path) -> None:
-    store = FileStore(database, tmp_path / "files")
-    record = await store.put("../bob", "a.txt", b"hello")
-    assert (tmp_path / "files") in store.path_of(record).parents
-    assert store.path_of(record).resolve().is_relative_to((tmp_path / "files").resolve())
+    store = AllFiles(database, tmp_path / "files").of
+    record = await store("../bob").put("a.txt", b"hello")
+    assert (tmp_path / "files") in store("../bob").path_of(record).parents
+    assert store("../bob").path_of(record).resolve().is_relative_to((tmp_path / "files").resolve())
 
 
 async def test_a_full_disk_leaves_no_half_file(
@@ -122,60 +123,60 @@ async def test_a_full_disk_leaves_no_half_file(
         draft.write_bytes(b"half")
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     with monkeypatch.context() as broken, pytest.raises(NoSpaceError):
         broken.setattr(files_module, "_take_in", full)
-        await store.put("alice", "a.txt", b"whole")
+        await store("alice").put("a.txt", b"whole")
     assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
-    await store.put("alice", "a.txt", b"whole")
+    await store("alice").put("a.txt", b"whole")
 
 
 async def test_a_file_whose_row_cannot_be_stored_is_not_left_behind(database: Database, tmp_path: Path) -> None:
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     pages = await database.read(lambda c: c.exec_driver_sql("PRAGMA page_count").scalar_one())
     await database.write(lambda c: c.exec_driver_sql(f"PRAGMA max_page_count={pages}").scalar())
     with pytest.raises(NoSpaceError):
         for number in range(1000):
-            await store.put("alice", f"{'n' * 100}{number}.txt", b"x")
+            await store("alice").put(f"{'n' * 100}{number}.txt", b"x")
     stored = await database.read(lambda c: c.exec_driver_sql("SELECT count(*) FROM files").scalar_one())
     assert len([path for path in (tmp_path / "files").rglob("*") if path.is_file()]) == stored
 
 
 async def test_deleting_takes_the_bytes_along(database: Database, tmp_path: Path) -> None:
-    store = FileStore(database, tmp_path / "files")
-    record = await store.put("alice", "a.txt", b"hello")
-    await store.delete("alice", record.id)
-    assert not store.path_of(record).exists()
+    store = AllFiles(database, tmp_path / "files").of
+    record = await store("alice").put("a.txt", b"hello")
+    await store("alice").delete(record.id)
+    assert not store("alice").path_of(record).exists()
     with pytest.raises(NotFoundError):
-        await store.get("alice", record.id)
+        await store("alice").get(record.id)
 
 
 async def test_uploads_that_were_never_sent_go_after_a_while(database: Database, tmp_path: Path) -> None:
-    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
-    sent, unsent = await store.put("alice", "a.txt", b"a"), await store.put("alice", "b.txt", b"b")
-    talk = await talks.create("alice")
-    await talks.add_message("alice", talk.id, "user", [Message("user", [ContentItem(file=sent.address)])], None)
-    assert await store.delete_unused(time.time() - 3600) == 0
-    assert await store.delete_unused(time.time() + 1) == 1
-    assert (await store.get("alice", sent.id))[0] == sent
-    assert not store.path_of(unsent).exists()
+    store, talks = AllFiles(database, tmp_path / "files").of, partial(ConversationStore, database)
+    sent, unsent = await store("alice").put("a.txt", b"a"), await store("alice").put("b.txt", b"b")
+    talk = await talks("alice").create()
+    await talks("alice").add_message(talk.id, "user", [Message("user", [ContentItem(file=sent.address)])], None)
+    assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() - 3600) == 0
+    assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 1
+    assert (await store("alice").get(sent.id))[0] == sent
+    assert not store("alice").path_of(unsent).exists()
 
 
 async def test_a_message_that_names_the_file_of_somebody_else_does_not_keep_it(
     database: Database, tmp_path: Path
 ) -> None:
-    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
-    theirs = await store.put("bob", "a.txt", b"a")
-    talk = await talks.create("alice")
-    await talks.add_message("alice", talk.id, "user", [Message("user", [ContentItem(file=theirs.address)])], None)
-    assert await store.delete_unused(time.time() + 1) == 1
+    store, talks = AllFiles(database, tmp_path / "files").of, partial(ConversationStore, database)
+    theirs = await store("bob").put("a.txt", b"a")
+    talk = await talks("alice").create()
+    await talks("alice").add_message(talk.id, "user", [Message("user", [ContentItem(file=theirs.address)])], None)
+    assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 1
 
 
 @pytest.mark.parametrize("at", ["copying", "noting"])
 async def test_a_file_whose_sender_left_is_not_left_behind(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
 ) -> None:
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     loop, reached, go_on = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
 
     def held() -> None:
@@ -195,7 +196,7 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
 
     step = ("_take_in", copying) if at == "copying" else ("know_owner", noting)
     monkeypatch.setattr(files_module, *step)
-    putting = asyncio.create_task(store.put("alice", "a.txt", b"text"))
+    putting = asyncio.create_task(store("alice").put("a.txt", b"text"))
     await reached.wait()
     putting.cancel()
     await asyncio.sleep(0)
@@ -209,41 +210,41 @@ async def test_a_file_whose_sender_left_is_not_left_behind(
 async def test_other_bytes_in_a_file_keep_its_id_and_leave_nothing_of_the_old_ones(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = FileStore(database, tmp_path / "files")
-    link = await store.put("alice", "a · b", b"https://a.example/b", media_type="text/uri-list")
-    assert (await store.get("alice", link.id))[0].media_type == "text/uri-list"
-    fresh = await store.refill("alice", link.id, "x/Title.html", b"<html><p>Herons</p></html>")
-    found, path = await store.get("alice", link.id)
+    store = AllFiles(database, tmp_path / "files").of
+    link = await store("alice").put("a · b", b"https://a.example/b", media_type="text/uri-list")
+    assert (await store("alice").get(link.id))[0].media_type == "text/uri-list"
+    fresh = await store("alice").refill(link.id, "x/Title.html", b"<html><p>Herons</p></html>")
+    found, path = await store("alice").get(link.id)
     assert found == fresh
     assert (found.id, found.name, found.media_type) == (link.id, "Title.html", "text/html")
     assert [path] == list(path.parent.iterdir())
     assert path.read_bytes() == b"<html><p>Herons</p></html>"
     with pytest.raises(NotFoundError):
-        await store.refill("bob", link.id, "x", b"x")
+        await store("bob").refill(link.id, "x", b"x")
 
     def full(*_: object) -> tuple[int, str, str]:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(files_module, "_take_in", full)
     with pytest.raises(NoSpaceError):
-        await store.refill("alice", link.id, "y", b"y")
-    assert (await store.get("alice", link.id)) == (fresh, path)
+        await store("alice").refill(link.id, "y", b"y")
+    assert (await store("alice").get(link.id)) == (fresh, path)
 
 
 async def test_a_link_that_is_deleted_while_its_page_is_stored_leaves_no_bytes(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store = FileStore(database, tmp_path / "files")
-    link = await store.put("alice", "a · b", b"https://a.example/b", media_type="text/uri-list")
+    store = AllFiles(database, tmp_path / "files").of
+    link = await store("alice").put("a · b", b"https://a.example/b", media_type="text/uri-list")
     loop, take_in = asyncio.get_running_loop(), files_module._take_in  # pyright: ignore[reportPrivateUsage]
 
     def deleted_meanwhile(*of: Any) -> tuple[int, str, str]:
-        asyncio.run_coroutine_threadsafe(store.delete("alice", link.id), loop).result(10)
+        asyncio.run_coroutine_threadsafe(store("alice").delete(link.id), loop).result(10)
         return take_in(*of)
 
     monkeypatch.setattr(files_module, "_take_in", deleted_meanwhile)
     with pytest.raises(NotFoundError):
-        await store.refill("alice", link.id, "Title.html", b"<html><p>Herons</p></html>")
+        await store("alice").refill(link.id, "Title.html", b"<html><p>Herons</p></html>")
     assert [path for path in (tmp_path / "files").rglob("*") if path.is_file()] == []
 
 
@@ -271,15 +272,15 @@ async def test_the_bytes_and_the_name_of_a_file_are_on_the_disk_before_anything_
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(tmp_path / "a.db")
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     disk = Disk(database, monkeypatch)
-    first = await store.put("alice", "a.txt", b"one")
+    first = await store("alice").put("a.txt", b"one")
     assert disk.written == ["folder", "folder", "bytes", "folder", "row"]  # its two new folders as well
     disk.written.clear()
-    await store.put("alice", "b.txt", b"two")
+    await store("alice").put("b.txt", b"two")
     assert disk.written == ["bytes", "folder", "row"]
     disk.written.clear()
-    await store.refill("alice", first.id, "a.txt", b"three")
+    await store("alice").refill(first.id, "a.txt", b"three")
     assert disk.written == ["bytes", "folder", "row"]
     await database.aclose()
 
@@ -288,41 +289,41 @@ async def test_a_file_whose_name_cannot_be_made_to_last_is_not_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(tmp_path / "a.db")
-    store = FileStore(database, tmp_path / "files")
-    await store.put("alice", "a.txt", b"one")
+    store = AllFiles(database, tmp_path / "files").of
+    await store("alice").put("a.txt", b"one")
 
     def fails(folder: Path) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(synced, "sync_folder", fails)
     with pytest.raises(NoSpaceError):
-        await store.put("alice", "b.txt", b"two")
+        await store("alice").put("b.txt", b"two")
     assert len(list((tmp_path / "files" / "alice").iterdir())) == 1
 
 
 async def test_the_files_of_an_owner_have_so_much_room_and_the_local_owners_all_there_is(tmp_path: Path) -> None:
     database = await Database.open(tmp_path / "parlour.db")
-    store = FileStore(database, tmp_path / "files", quota=1000)
-    first = await store.put("alice", "a.txt", b"a" * 600)
+    store = AllFiles(database, tmp_path / "files", quota=1000).of
+    first = await store("alice").put("a.txt", b"a" * 600)
     with pytest.raises(QuotaError) as refused:
-        await store.put("alice", "b.txt", b"b" * 401)
+        await store("alice").put("b.txt", b"b" * 401)
     assert "Delete" in refused.value.hint
-    assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [store.path_of(first).name]
-    await store.put("alice", "b.txt", b"b" * 400)
+    assert [path.name for path in (tmp_path / "files" / "alice").iterdir()] == [store("alice").path_of(first).name]
+    await store("alice").put("b.txt", b"b" * 400)
     with pytest.raises(QuotaError):
-        await store.refill("alice", first.id, "a.txt", b"a" * 601)
-    assert (await store.record("alice", first.id)).size == 600
-    await store.put("bob", "a.txt", b"a" * 1000)
-    await store.put(LOCAL_OWNER, "a.txt", b"a" * 5000)
-    await store.delete("alice", first.id)
-    await store.put("alice", "c.txt", b"c" * 600)
+        await store("alice").refill(first.id, "a.txt", b"a" * 601)
+    assert (await store("alice").record(first.id)).size == 600
+    await store("bob").put("a.txt", b"a" * 1000)
+    await store(LOCAL_OWNER).put("a.txt", b"a" * 5000)
+    await store("alice").delete(first.id)
+    await store("alice").put("c.txt", b"c" * 600)
     await database.aclose()
 
 
 async def test_of_files_that_come_at_once_no_more_are_kept_than_there_is_room_for(tmp_path: Path) -> None:
     database = await Database.open(tmp_path / "parlour.db")
-    store = FileStore(database, tmp_path / "files", quota=1000)
-    put = (store.put("alice", f"{number}.txt", b"a" * 300) for number in range(8))
+    store = AllFiles(database, tmp_path / "files", quota=1000).of
+    put = (store("alice").put(f"{number}.txt", b"a" * 300) for number in range(8))
     done = await asyncio.gather(*put, return_exceptions=True)
     assert sum(isinstance(one, QuotaError) for one in done) == 5
     assert len(list((tmp_path / "files" / "alice").iterdir())) == 3
@@ -334,10 +335,10 @@ async def test_more_unused_files_than_fit_into_one_statement_are_all_deleted(
 ) -> None:
     monkeypatch.setattr(files_module, "_BATCH", 3)
     database = await Database.open(tmp_path / "a.db")
-    store = FileStore(database, tmp_path / "files")
+    store = AllFiles(database, tmp_path / "files").of
     for number in range(7):
-        await store.put("alice", f"{number}.txt", b"x")
-    assert await store.delete_unused(time.time() + 1) == 7
+        await store("alice").put(f"{number}.txt", b"x")
+    assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 7
     assert list((tmp_path / "files" / "alice").iterdir()) == []
     await database.aclose()
 
@@ -346,17 +347,17 @@ async def test_a_file_that_comes_to_be_needed_while_unused_ones_are_deleted_stay
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     database = await Database.open(tmp_path / "a.db")
-    store, talks = FileStore(database, tmp_path / "files"), ConversationStore(database)
-    talk, file = await talks.create("alice"), await store.put("alice", "a.txt", b"x")
+    store, talks = AllFiles(database, tmp_path / "files").of, partial(ConversationStore, database)
+    talk, file = await talks("alice").create(), await store("alice").put("a.txt", b"x")
     question = Message("user", [ContentItem(file=file.address)])
     write = database.write
 
     async def later(work: Any, *, durable: bool = True) -> Any:
         monkeypatch.setattr(database, "write", write)  # between what was found out and the deletion
-        await talks.add_message("alice", talk.id, "user", [question], None)
+        await talks("alice").add_message(talk.id, "user", [question], None)
         return await write(work, durable=durable)
 
     monkeypatch.setattr(database, "write", later)
-    assert await store.delete_unused(time.time() + 1) == 0
-    assert (await store.get("alice", file.id))[1].read_bytes() == b"x"
+    assert await AllFiles(database, tmp_path / "files").delete_unused(time.time() + 1) == 0
+    assert (await store("alice").get(file.id))[1].read_bytes() == b"x"
     await database.aclose()

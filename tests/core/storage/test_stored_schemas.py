@@ -6,6 +6,7 @@ import gzip
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
-from core.storage.runs import RunStore, ThoughtStore
+from core.storage.runs import AllRuns, ThoughtStore
 from core.storage.sealing import Sealer
 from core.storage.whole_conversations import WholeConversations
 
@@ -53,12 +54,12 @@ def test_every_migration_comes_with_the_stored_database_of_its_schema() -> None:
 
 async def turns_now(database: Database, talk: str) -> dict[str, Any]:
     """A conversation as today's stores give it, in the form of `fill.conversations_of`."""
-    whole, runs = WholeConversations(database), RunStore(database)
-    outline = await whole.outline(LOCAL_OWNER, talk)
+    whole, runs = partial(WholeConversations, database), AllRuns(database).of
+    outline = await whole(LOCAL_OWNER).outline(talk)
     turns: list[dict[str, Any]] = []
-    for turn in await whole.turns(LOCAL_OWNER, talk, outline.turns):
+    for turn in await whole(LOCAL_OWNER).turns(talk, outline.turns):
         message = turn.message
-        events = await runs.events(LOCAL_OWNER, message.run_id) if message.run_id else []
+        events = await runs(LOCAL_OWNER).events(message.run_id) if message.run_id else []
         turns.append(
             {
                 "id": message.id,
@@ -77,7 +78,7 @@ async def turns_now(database: Database, talk: str) -> dict[str, Any]:
 async def test_conversations_of_every_released_schema_are_the_same_today(schema: str, tmp_path: Path) -> None:
     expected: dict[str, Any] = put_in(schema)["conversations"]
     database = await Database.open(unpacked(schema, tmp_path))
-    listed = await ConversationStore(database).list(LOCAL_OWNER)
+    listed = await ConversationStore(database, LOCAL_OWNER).list()
     assert {talk.id for talk in listed} == set(expected)
     for talk, was in expected.items():
         assert await turns_now(database, talk) == was
@@ -90,18 +91,18 @@ async def test_files_documents_and_libraries_of_every_released_schema_are_the_sa
 ) -> None:
     told: dict[str, Any] = put_in(schema)["told"]["documents"]
     database = await Database.open(unpacked(schema, tmp_path))
-    documents = DocumentStore(database)
-    file = await FileStore(database, tmp_path / "files").record(LOCAL_OWNER, told["file"])
+    documents = partial(DocumentStore, database)
+    file = await FileStore(database, LOCAL_OWNER, tmp_path / "files").record(told["file"])
     assert (file.name, file.size) == (told["name"], told["size"])
-    document = await documents.get(LOCAL_OWNER, told["document"])
+    document = await documents(LOCAL_OWNER).get(told["document"])
     assert (document.status, document.library_id, document.file_id) == ("ready", file.sha256, file.id)
-    assert await documents.within_reach(LOCAL_OWNER, told["id"]) == [file.sha256]
-    used = await LibraryStore(database).used_by(LOCAL_OWNER, told["id"])
+    assert await documents(LOCAL_OWNER).within_reach(told["id"]) == [file.sha256]
+    used = await LibraryStore(database, LOCAL_OWNER).used_by(told["id"])
     assert [(one.id, one.name) for one in used] == [
         (told[name], told["library_name"]) for name in ("library",) if name in told
     ]
     if "shelved" in told:
-        assert ((await documents.get(LOCAL_OWNER, told["shelved"])).facts or {})["chunks"] == 3
+        assert ((await documents(LOCAL_OWNER).get(told["shelved"])).facts or {})["chunks"] == 3
     await database.aclose()
 
 
@@ -114,13 +115,13 @@ async def test_choices_keys_and_steps_of_every_released_schema_are_the_same_toda
     (*kept,) = await ModelServiceStore(database, sealer).list(LOCAL_OWNER)
     keys = [sealer.open(one.key or "", LOCAL_OWNER, one.service) for one in kept]
     assert keys == [chosen[name] for name in ("service_key",) if name in chosen]
-    assert await Allowances(database).list(LOCAL_OWNER, talk) == chosen.get("allowed", [])
-    assert await OwnerSettings(database).get(LOCAL_OWNER, "approval") == chosen.get("approval")
-    assert await SummaryStore(database).list(LOCAL_OWNER, talk) == chosen.get("summary", {})
+    assert await Allowances(database, LOCAL_OWNER).list(talk) == chosen.get("allowed", [])
+    assert await OwnerSettings(database, LOCAL_OWNER).get("approval") == chosen.get("approval")
+    assert await SummaryStore(database, LOCAL_OWNER).list(talk) == chosen.get("summary", {})
     servers = McpServerStore(database, sealer)
     found = {one.id: servers.settings_of(one) for one in await servers.list(LOCAL_OWNER)}
     assert found == {chosen[name]: chosen["server_settings"] for name in ("server",) if name in chosen}
-    thoughts = await ThoughtStore(database).of_conversation(LOCAL_OWNER, told["replies"]["id"])
+    thoughts = await ThoughtStore(database, LOCAL_OWNER).of_conversation(told["replies"]["id"])
     assert [[one.tool_name for one in steps] for steps in thoughts.values()] == (
         [["calculator"]] if schema >= "0006" else []
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 from sqlalchemy import Connection
@@ -32,9 +33,9 @@ def step(position: int, message_id: str = "") -> AgentThought:
 
 async def a_reply(database: Database, owner: str = "alice") -> tuple[str, str]:
     """A conversation and a reply in it."""
-    talks = ConversationStore(database)
-    talk = (await talks.create(owner)).id
-    return talk, (await talks.add_message(owner, talk, "assistant", [Message("assistant", "a")], None)).id
+    talks = partial(ConversationStore, database)
+    talk = (await talks(owner).create()).id
+    return talk, (await talks(owner).add_message(talk, "assistant", [Message("assistant", "a")], None)).id
 
 
 async def count(database: Database) -> int:
@@ -42,12 +43,12 @@ async def count(database: Database) -> int:
 
 
 async def test_steps_come_back_as_they_were_the_first_one_first(database: Database) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     talk, reply = await a_reply(database)
     given = [step(1, reply), replace(step(2, reply), tool_name=None, tool_input=None, observation=None)]
-    await store.add("alice", reply, [given[1], given[0]])
-    assert await store.list("alice", reply) == given
-    assert await store.of_conversation("alice", talk) == {reply: given}
+    await store("alice").add(reply, [given[1], given[0]])
+    assert await store("alice").list(reply) == given
+    assert await store("alice").of_conversation(talk) == {reply: given}
     assert given[0].to_dict() == {
         "id": f"{reply}1",
         "message_id": reply,
@@ -62,20 +63,20 @@ async def test_steps_come_back_as_they_were_the_first_one_first(database: Databa
 
 
 async def test_steps_stored_twice_are_there_once(database: Database) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     _, reply = await a_reply(database)
-    await store.add("alice", reply, [step(1, reply)])
-    await store.add("alice", reply, [replace(step(1, reply), id="again"), step(2, reply)])
-    assert [(one.id, one.position) for one in await store.list("alice", reply)] == [(f"{reply}1", 1), (f"{reply}2", 2)]
+    await store("alice").add(reply, [step(1, reply)])
+    await store("alice").add(reply, [replace(step(1, reply), id="again"), step(2, reply)])
+    assert [(one.id, one.position) for one in await store("alice").list(reply)] == [(f"{reply}1", 1), (f"{reply}2", 2)]
 
 
 async def test_a_gap_is_refused_and_nothing_of_it_is_stored(database: Database) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     _, reply = await a_reply(database)
     for positions in ((1, 3), (2,), (1, 2, 4)):
         with pytest.raises(ConflictError):
-            await store.add("alice", reply, [step(at, reply) for at in positions])
-    assert await store.list("alice", reply) == []
+            await store("alice").add(reply, [step(at, reply) for at in positions])
+    assert await store("alice").list(reply) == []
 
 
 @pytest.mark.parametrize(
@@ -89,19 +90,19 @@ async def test_a_gap_is_refused_and_nothing_of_it_is_stored(database: Database) 
     ],
 )
 async def test_the_database_itself_keeps_the_positions(database: Database, statement: str) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     await a_reply(database)
     _, reply = await a_reply(database)
-    await store.add("alice", reply, [step(at, reply) for at in (1, 2, 3)])
+    await store("alice").add(reply, [step(at, reply) for at in (1, 2, 3)])
     with pytest.raises(ConflictError):
         await database.write(lambda c: c.exec_driver_sql(statement).rowcount)
-    assert [one.position for one in await store.list("alice", reply)] == [1, 2, 3]
+    assert [one.position for one in await store("alice").list(reply)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("statement", ["DELETE FROM messages", "DELETE FROM conversations", "DELETE FROM owners"])
 async def test_steps_go_with_their_reply(database: Database, statement: str) -> None:
     _, reply = await a_reply(database)
-    await ThoughtStore(database).add("alice", reply, [step(at, reply) for at in (1, 2, 3)])
+    await ThoughtStore(database, "alice").add(reply, [step(at, reply) for at in (1, 2, 3)])
 
     def delete(connection: Connection) -> int:
         return connection.exec_driver_sql(statement).rowcount
@@ -111,24 +112,24 @@ async def test_steps_go_with_their_reply(database: Database, statement: str) -> 
 
 
 async def test_what_no_file_can_hold_is_stored_readably(database: Database) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     _, reply = await a_reply(database)
     odd = replace(step(1, reply), thought="half \ud83d", tool_name="n" * 400, tool_input="{", observation="\ud83d")
-    await store.add("alice", reply, [odd])
-    (kept,) = await store.list("alice", reply)
+    await store("alice").add(reply, [odd])
+    (kept,) = await store("alice").list(reply)
     assert (kept.thought, kept.observation, len(kept.tool_name or "")) == ("half ?", "?", 255)
     assert kept.to_dict()["tool_input"] == "{"
 
 
 async def test_steps_of_somebody_elses_reply_do_not_exist(database: Database) -> None:
-    store = ThoughtStore(database)
+    store = partial(ThoughtStore, database)
     talk, reply = await a_reply(database)
-    await store.add("alice", reply, [step(1, reply)])
+    await store("alice").add(reply, [step(1, reply)])
     for attempt in (
-        store.list("bob", reply),
-        store.of_conversation("bob", talk),
-        store.add("bob", reply, [step(2, reply)]),
+        store("bob").list(reply),
+        store("bob").of_conversation(talk),
+        store("bob").add(reply, [step(2, reply)]),
     ):
         with pytest.raises(NotFoundError):
             await attempt
-    assert len(await store.list("alice", reply)) == 1
+    assert len(await store("alice").list(reply)) == 1

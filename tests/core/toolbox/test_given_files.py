@@ -42,10 +42,10 @@ async def test_a_service_is_sent_what_the_user_added_once_the_user_has_seen_name
         assert engine.toolbox.services is not None
         engine.toolbox.services._at_home = lambda _: True  # pyright: ignore[reportPrivateUsage] - its one owner
         await engine.toolbox.services.add(owner, document(service.port), name="Safe")
-        talk = await engine.conversations.create(owner)
-        mine = await engine.files.put(owner, "mine.csv", DATA)
-        await engine.files.put(owner, "elsewhere.csv", b"of no conversation")
-        await engine.files.put("bob", "theirs.csv", b"secret")
+        talk = await engine.stores.of(owner).conversations.create()
+        mine = await engine.stores.of(owner).files.put("mine.csv", DATA)
+        await engine.stores.of(owner).files.put("elsewhere.csv", b"of no conversation")
+        await engine.stores.of("bob").files.put("theirs.csv", b"secret")
         run = await talk_of(engine, owner, talk.id).ask("Send it.", [mine.id])
         wanted: dict[str, str] = {}
         async with asyncio.timeout(60):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from core.engine import Engine
 from core.messages.message import FUNCTION
 from core.settings import Settings
 from core.storage.base import FILE_ADDRESS
-from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -56,17 +54,16 @@ async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> N
         told = await known(engine)
         assert told["state"] in {"ready", "off"}
         assert told["reason"]
-        talk = await engine.conversations.create("alice")
+        talk = await engine.stores.of("alice").conversations.create()
         names = [tool.name for tool in await engine.toolbox.tools("alice", talk.id)]
         assert ("code_interpreter" in names) == (told["state"] == "ready")
         if told["state"] == "off":
             return
-        file = await engine.files.put("alice", "sales.csv", b"a,1\nb,2\n")
-        files: Any = engine.files
-        await OwnerSettings(files._database).change("alice", "approval", lambda _: {"mode": "never"})
+        file = await engine.stores.of("alice").files.put("sales.csv", b"a,1\nb,2\n")
+        await engine.stores.of("alice").settings.change("approval", lambda _: {"mode": "never"})
         run = await talk_of(engine, "alice", talk.id).ask("Plot it.", [file.id])
         assert await run.wait() == "complete", run.error
-        reply = (await engine.conversations.thread("alice", talk.id))[-1]
+        reply = (await engine.stores.of("alice").conversations.thread(talk.id))[-1]
         (result,) = [part for part in reply.parts if part.role == FUNCTION and part.name == "code_interpreter"]
         assert result.get_text_content().startswith("2\n[1 picture, shown to the user]")
         assert [item.type for item in result.items if item.type != "text"] == ["image", "file"]

@@ -12,11 +12,11 @@ import pytest
 from core.errors import ConflictError, FetchError, NotFoundError, SettingsError
 from core.settings import Settings
 from core.storage.database import Database
-from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.toolbox.toolbox import Toolbox
 from core.toolbox.user_openapi import OwnServices, ServiceKey
 from core.tools.openapi.as_tools import ApiTool
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -44,7 +44,7 @@ async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database
 
 @pytest.fixture
 def services(database: Database) -> OwnServices:
-    return OwnServices(OwnerSettings(database), Sealer("secret"), lambda owner: owner == "home")
+    return OwnServices(stores_over(database), Sealer("secret"), lambda owner: owner == "home")
 
 
 async def names(services: OwnServices, owner: str = "ann") -> list[str]:
@@ -104,7 +104,7 @@ async def test_operations_and_services_are_switched_and_removed(services: OwnSer
     assert len(await names(services)) == 2
     await services.remove("ann", made.id)
     assert await services.list("ann") == []
-    assert await OwnerSettings(database).get("ann", f"service:{made.id}") is None
+    assert await stores_over(database).of("ann").settings.get(f"service:{made.id}") is None
 
 
 async def test_what_was_made_of_a_document_to_add_it_is_not_made_again_to_show_it(services: OwnServices):
@@ -171,7 +171,7 @@ async def test_two_services_have_two_names(services: OwnServices):
 async def test_a_key_that_cannot_be_read_any_more_costs_its_service_alone(services: OwnServices, database: Database):
     await services.add("ann", SHOP, key=ServiceKey("bearer", value=KEY))
     await services.add("ann", SHOP, name="open")
-    other = OwnServices(OwnerSettings(database), Sealer("another secret"), lambda _: False)
+    other = OwnServices(stores_over(database), Sealer("another secret"), lambda _: False)
     assert await names(other) == ["open-list", "open-add"]
     first = (await other.list("ann"))[0]
     assert first.error is not None
@@ -179,7 +179,7 @@ async def test_a_key_that_cannot_be_read_any_more_costs_its_service_alone(servic
 
 
 async def test_an_owner_s_tools_include_those_of_the_services(database: Database, tmp_path: Path):
-    toolbox = Toolbox.over(database, Sealer("secret"), Settings.load(home=tmp_path))
+    toolbox = Toolbox.over(stores_over(database), Sealer("secret"), Settings.load(home=tmp_path))
     assert toolbox.services is not None
     await toolbox.services.add("ann", SHOP)
     assert "Pet_shop-add" in [tool.name for tool in await toolbox.tools("ann", "talk")]

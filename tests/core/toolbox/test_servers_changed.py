@@ -14,12 +14,12 @@ from core.errors import NotFoundError
 from core.mcp.settings import ServerSettings
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
-from core.storage.conversations import Allowances, ConversationStore
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
 from core.toolbox import user_mcp_servers as own_servers
 from core.toolbox.user_mcp_servers import OwnServers
+from tests.core.stores import stores_over
 from tests.core.toolbox.conftest import SERVER, House
 
 pytestmark = pytest.mark.anyio
@@ -54,32 +54,33 @@ async def test_what_is_changed_while_it_is_looked_at_is_not_started_as_it_was(
 
 
 async def test_what_one_server_may_do_unasked_no_other_of_its_name_may(database: Database, tmp_path: Path) -> None:
-    store, allowances = McpServerStore(database, Sealer("secret")), Allowances(database)
-    servers = OwnServers(Settings.load(home=tmp_path), store, allowances)
-    talks = ConversationStore(database)
-    await talks.ensure_owner(LOCAL_OWNER)
-    talk = (await talks.create(LOCAL_OWNER)).id
+    store, stores = McpServerStore(database, Sealer("secret")), stores_over(database)
+    allowances = stores.of(LOCAL_OWNER).allowances
+    servers = OwnServers(Settings.load(home=tmp_path), store, stores)
+    talks = stores.of(LOCAL_OWNER).conversations
+    await talks.ensure_owner()
+    talk = (await talks.create()).id
 
     async def allowed() -> list[str]:
         for tool in ("mcp:notes:act", "mcp:notes2:act", "storage"):
-            await allowances.add(LOCAL_OWNER, talk, tool)
-        return await allowances.list(LOCAL_OWNER, talk)
+            await allowances.add(talk, tool)
+        return await allowances.list(talk)
 
     others = ["mcp:notes2:act", "storage"]
     entry = {"url": "https://one.example/mcp"}
     kept = await servers.add(LOCAL_OWNER, "notes", entry)
     assert len(await allowed()) == 3
     await servers.change(LOCAL_OWNER, kept.id, "notes", {**entry, "headers": {"A": "b"}})
-    assert len(await allowances.list(LOCAL_OWNER, talk)) == 3
+    assert len(await allowances.list(talk)) == 3
     await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
-    assert await allowances.list(LOCAL_OWNER, talk) == others
+    assert await allowances.list(talk) == others
     await allowed()
     await servers.change(LOCAL_OWNER, kept.id, "papers", {"url": "https://other.example/mcp"})
-    assert await allowances.list(LOCAL_OWNER, talk) == others
+    assert await allowances.list(talk) == others
     await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
     await allowed()
     await servers.remove(LOCAL_OWNER, kept.id)
-    assert await allowances.list(LOCAL_OWNER, talk) == others
+    assert await allowances.list(talk) == others
     await servers.aclose()
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from core.errors import NotFoundError, SettingsError, ToolError
 from core.storage.database import Database
-from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.toolbox.user_openapi import OwnServices, ServiceKey
+from tests.core.stores import stores_over
 from tests.core.tools.openapi.test_openapi_calls import Service
 from webui.panels.servers import service_data
 from webui.words import Words
@@ -42,7 +42,7 @@ async def shop(anyio_backend: str) -> AsyncIterator[Service]:
 @pytest.fixture
 async def services(tmp_path: Path, anyio_backend: str) -> AsyncIterator[OwnServices]:
     database = await Database.open(tmp_path / "parlour.db")
-    yield OwnServices(OwnerSettings(database), Sealer("secret"), lambda owner: owner == "home")
+    yield OwnServices(stores_over(database), Sealer("secret"), lambda owner: owner == "home")
     await database.aclose()
 
 

@@ -15,7 +15,6 @@ from core.errors import BadArgumentsError, NotFoundError, SettingsError, Unknown
 from core.settings import Settings
 from core.storage.database import Database
 from core.storage.mcp_servers import McpServerStore
-from core.storage.owner_settings import OwnerSettings
 from core.storage.sealing import Sealer
 from core.toolbox.accounts import ToolAccounts
 from core.toolbox.choices import ToolChoices
@@ -25,6 +24,7 @@ from core.toolbox.user_mcp_servers import OwnServers
 from core.tools import catalog as plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -52,7 +52,7 @@ async def database(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Database
 def toolbox(database: Database, tmp_path: Path) -> Toolbox:
     sealer = Sealer("secret")
     servers = OwnServers(Settings.load(home=tmp_path), McpServerStore(database, sealer))
-    kept = OwnerSettings(database)
+    kept = stores_over(database)
     return Toolbox(ToolChoices(kept, sealer), servers, tmp_path, accounts=ToolAccounts(kept, sealer))
 
 
@@ -206,7 +206,7 @@ async def test_the_key_of_a_search_service_is_sealed_and_kept_for_it_alone(
     engine = await choices.engine("alice")
     assert (engine.provider, engine.key, engine.end) == ("serper", KEY, "cdef")
     assert KEY not in repr(engine)
-    assert KEY not in json.dumps(await OwnerSettings(database).get("alice", "web_search"))
+    assert KEY not in json.dumps(await stores_over(database).of("alice").settings.get("web_search"))
     await choices.choose_engine("alice", "serper", "", None)
     assert (await choices.engine("alice")).key == KEY
     await choices.choose_engine("alice", "ddgs", "", None)
@@ -233,7 +233,7 @@ async def test_with_another_secret_a_search_goes_on_without_its_key(
     toolbox: Toolbox, database: Database, tmp_path: Path
 ) -> None:
     await toolbox.choices.choose_engine("alice", "serper", "", KEY)
-    other = ToolChoices(OwnerSettings(database), Sealer("another secret"))
+    other = ToolChoices(stores_over(database), Sealer("another secret"))
     assert (await other.shown_engine("alice")).key == ""
     await toolbox.switch("alice", "web_search", on=True)
     left = Toolbox(other, toolbox.servers, tmp_path, accounts=toolbox.accounts)
@@ -290,7 +290,9 @@ async def test_the_key_of_an_account_is_sealed_and_kept_for_its_service_alone(
     await accounts.choose("alice", "image_gen", "openai", address="", model="", key=KEY)
     account = await accounts.of("alice", "image_gen")
     assert (account.key, account.end) == (KEY, "cdef")
-    assert KEY not in repr(account) + json.dumps(await OwnerSettings(database).get("alice", "account:image_gen"))
+    assert KEY not in repr(account) + json.dumps(
+        await stores_over(database).of("alice").settings.get("account:image_gen")
+    )
     await accounts.choose("alice", "image_gen", "openai", address="", model="other", key=None)
     assert (await accounts.of("alice", "image_gen")).key == KEY
     with pytest.raises(SettingsError) as caught:
@@ -300,5 +302,5 @@ async def test_the_key_of_an_account_is_sealed_and_kept_for_its_service_alone(
     assert (await accounts.of("alice", "image_gen")).key == ""
     with pytest.raises(NotFoundError):
         await accounts.choose("alice", "calculator", "openai", address="", model="", key=KEY)
-    unread = ToolAccounts(OwnerSettings(database), Sealer("another secret"))
+    unread = ToolAccounts(stores_over(database), Sealer("another secret"))
     assert not (await unread.of("alice", "image_gen")).key

@@ -51,7 +51,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 async def asked(house: Engine, text: str, conversation: str = "", files: list[str] | None = None) -> tuple[str, str]:
-    talk = conversation or (await house.conversations.create("alice")).id
+    talk = conversation or (await house.stores.of("alice").conversations.create()).id
     run = await talk_of(house, "alice", talk).ask(text, files or [])
     await run.wait()
     return run.reply().text, talk
@@ -61,14 +61,14 @@ async def test_an_agent_answers_with_its_own_model_and_name(tmp_path: Path) -> N
     agent = FnCallAgent(llm=ScriptedModel("Here I am."), name="Ann")
     async with Engine(settings(tmp_path), program=Program([agent])) as house:
         reply, talk = await asked(house, "Who are you?")
-        thread = await house.conversations.thread("alice", talk)
+        thread = await house.stores.of("alice").conversations.thread(talk)
     assert reply == "Here I am."
     assert thread[-1].parts[-1].name == "Ann"
 
 
 async def test_an_agent_of_code_alone_needs_no_model_and_is_given_files_under_their_names(tmp_path: Path) -> None:
     async with Engine(settings(tmp_path), program=Program([Echo(name="Echo")])) as house:
-        file = await house.files.put("alice", "notes.txt", b"four herons")
+        file = await house.stores.of("alice").files.put("notes.txt", b"four herons")
         reply, _ = await asked(house, "Look", files=[file.id])
     assert reply == "Look|notes.txt|four herons"
 
@@ -76,8 +76,8 @@ async def test_an_agent_of_code_alone_needs_no_model_and_is_given_files_under_th
 async def test_a_plain_assistant_answers_from_the_documents_of_the_conversation(tmp_path: Path) -> None:
     model = ScriptedModel("Seventeen fish [1].")
     async with Engine(settings(tmp_path), program=Program([Assistant(llm=model)])) as house:
-        file = await house.files.put("alice", "notes.txt", b"The heron eats seventeen fish a day.")
-        talk = (await house.conversations.create("alice")).id
+        file = await house.stores.of("alice").files.put("notes.txt", b"The heron eats seventeen fish a day.")
+        talk = (await house.stores.of("alice").conversations.create()).id
         run = await talk_of(house, "alice", talk).ask("How many fish does the heron eat?", [file.id])
         await run.wait()
     assert [passage["text"] for passage in run.reply().passages] == ["The heron eats seventeen fish a day."]
@@ -86,7 +86,7 @@ async def test_a_plain_assistant_answers_from_the_documents_of_the_conversation(
 async def test_what_an_agents_tool_would_change_is_asked_first(tmp_path: Path) -> None:
     model = ScriptedModel(Reply(calls=[("keep", {})]), "Done.")
     async with Engine(settings(tmp_path), program=Program([FnCallAgent([Writing()], model)])) as house:
-        talk = (await house.conversations.create("alice")).id
+        talk = (await house.stores.of("alice").conversations.create()).id
         run = await talk_of(house, "alice", talk).ask("Keep it")
         async with asyncio.timeout(10):
             while not run.reply().asking:
@@ -113,7 +113,7 @@ async def test_agents_chosen_in_two_conversations_at_the_same_moment_both_stay(t
     agents = [FnCallAgent(llm=ScriptedModel("Hello."), name=name) for name in ("Ann", "Ben")]
     program = Program(agents)
     async with Engine(settings(tmp_path), program=program) as house:
-        talks = [talk_of(house, "alice", (await house.conversations.create("alice")).id) for _ in range(10)]
+        talks = [talk_of(house, "alice", (await house.stores.of("alice").conversations.create()).id) for _ in range(10)]
         await asyncio.gather(*(program.choose(talk, 1) for talk in talks))
         assert [await program.chosen(talk) for talk in talks] == [1] * 10
 
@@ -132,7 +132,7 @@ async def test_a_new_conversation_begins_with_what_was_given(tmp_path: Path) -> 
     beginning = [Message("user", "My name is Kim."), Message("assistant", "Hello Kim.")]
     program = Program([FnCallAgent(llm=model)], beginning=beginning)
     async with Engine(settings(tmp_path), program=program) as house:
-        talk = (await house.conversations.create("alice")).id
+        talk = (await house.stores.of("alice").conversations.create()).id
         await program.begin(talk_of(house, "alice", talk))
         await asked(house, "Do you know my name?", talk)
     assert [one.get_text_content() for one in model.requests[0].messages] == [

@@ -15,6 +15,7 @@ from core.errors import StorageError
 from core.rag.library import Library
 from core.settings import Settings
 from core.storage.base import folder_name
+from core.storage.stores import Stores
 from core.workspace.workspaces import Workspaces
 
 pytestmark = pytest.mark.anyio
@@ -28,8 +29,10 @@ def house(
     tmp_path: Path, indexed: Callable[[str, Library], Awaitable[None]] = ignored
 ) -> AbstractAsyncContextManager[Workspaces]:
     """Workspaces in which nothing but an index is opened, closed at the end of an `async with` block."""
-    others = dict.fromkeys(("library_store", "documents", "files", "intake", "index", "changed"))
-    services: Any = SimpleNamespace(settings=Settings.load(home=tmp_path, retrieval="keyword"), **others)
+    others = dict.fromkeys(("intake", "index", "changed"))
+    nothing: Any = None
+    stores = Stores(nothing, tmp_path)
+    services: Any = SimpleNamespace(stores=stores, settings=Settings.load(home=tmp_path, retrieval="keyword"), **others)
     return aclosing(Workspaces(services, tmp_path, indexed, most=3))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,9 +21,9 @@ from webui.__main__ import main
 def kept(home: Path, owner: str = "local") -> str:
     async def fill() -> str:
         database = await Database.open(home / "parlour.db")
-        talks = ConversationStore(database)
-        talk = await talks.create(owner, "A trip")
-        await talks.add_message(owner, talk.id, "user", [Message("user", "Where to?")], None)
+        talks = partial(ConversationStore, database)
+        talk = await talks(owner).create("A trip")
+        await talks(owner).add_message(talk.id, "user", [Message("user", "Where to?")], None)
         await database.aclose()
         return talk.id
 

@@ -30,7 +30,7 @@ WRITE = Reply(calls=[("storage", {"operate": "put", "key": "note", "value": "one
 async def house(tmp_path: Path) -> AsyncIterator[Tabs]:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
     async with Engine(settings, model=ScriptedModel(WRITE, "Done.", WRITE, "Done.")) as engine:
-        await engine.conversations.ensure_owner(Tabs.owner)
+        await engine.stores.of(Tabs.owner).conversations.ensure_owner()
         await engine.toolbox.choices.switch(Tabs.owner, "storage", on=True)
         yield Tabs(engine, Uploads(tmp_path / "tmp", 1_000_000))
 
@@ -58,7 +58,7 @@ async def test_what_is_always_allowed_in_a_chat_is_shown_and_taken_back(house: T
     assert run is not None
     await house.act(tab, do="allow", call=run.reply().asking[0].call_id, always=True)
     await house.over(tab)
-    await house.engine.conversations.ensure_owner("b-mallory")
+    await house.engine.stores.of("b-mallory").conversations.ensure_owner()
     here = {"conversation": tab.conversation_id}
     async with dialog(house, Tabs.owner) as own, dialog(house, "b-mallory") as other:
         assert allowed(await own.get("/tools/state", params=here)) == [{"id": "storage", "label": "Notes"}]

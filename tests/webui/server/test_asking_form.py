@@ -68,7 +68,7 @@ class House(Tabs):
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword", max_iteration=3)
     async with Engine(settings, model=ScriptedModel(GREET, "Done.")) as engine:
-        await engine.conversations.ensure_owner(LOCAL_OWNER)
+        await engine.stores.of(LOCAL_OWNER).conversations.ensure_owner()
         yield House(engine, Uploads(tmp_path / "tmp", 1_000_000))
 
 
@@ -147,7 +147,7 @@ async def test_stopping_takes_the_form_away(house: House, tmp_path: Path) -> Non
 async def test_after_a_restart_the_call_is_over_and_said_to_be(tmp_path: Path) -> None:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword", max_iteration=3)
     async with Engine(settings, model=ScriptedModel(GREET, "Done.")) as engine:
-        await engine.conversations.ensure_owner(LOCAL_OWNER)
+        await engine.stores.of(LOCAL_OWNER).conversations.ensure_owner()
         house = House(engine, Uploads(tmp_path / "tmp", 1_000_000))
         await house.add(tmp_path, asks=True)
         tab = house.tab()

@@ -67,7 +67,7 @@ class House:
     async def _ended(self) -> bool:
         if self.engine.runs.live(self.view.conversation_id):
             return False
-        thread = await self.engine.conversations.thread(self.view.owner, self.view.conversation_id)
+        thread = await self.engine.stores.of(self.view.owner).conversations.thread(self.view.conversation_id)
         last = thread[-1] if thread else None
         self.reply = last.id if last and last.role == "assistant" else ""
         return bool(self.reply)
@@ -78,7 +78,7 @@ class House:
 
     async def cites(self, at: int = 0) -> LexborHTMLParser:
         """What a mark of the reply opens: the first or the second."""
-        message = await self.engine.conversations.message(self.view.owner, self.reply)
+        message = await self.engine.stores.of(self.view.owner).conversations.message(self.reply)
         reply = await self.engine.runs.reply(self.view.owner, message)
         return await self.does(do="cite", message=self.reply, n=cited_numbers(reply.text)[0], at=at)
 
@@ -235,11 +235,11 @@ async def test_a_document_that_is_gone_says_so_and_leaves_what_was_read(house: H
 
 async def test_what_a_tried_question_finds_opens_on_its_page_and_can_be_turned(house: House, tmp_path: Path) -> None:
     engine, owner = house.engine, house.view.owner
-    await engine.conversations.ensure_owner(owner)
+    await engine.stores.of(owner).conversations.ensure_owner()
     shelf = (await libraries_of(engine, owner).create("Policies")).id
     record = await libraries_of(engine, owner).add(shelf, policy_pdf(tmp_path), "policy.pdf")
     async with asyncio.timeout(60):
-        while (await engine.documents.get(owner, record.id)).status == "reading":
+        while (await engine.stores.of(owner).documents.get(record.id)).status == "reading":
             await asyncio.sleep(0.02)  # between two looks
     panel = await house.does(do="tried", id=shelf, question="Which deductible for water damage?", n=1)
     assert panel.css(".p-sought")[0].text() == "Tried in a library: Which deductible for water damage?"
@@ -265,7 +265,7 @@ async def test_evidence_that_comes_too_late_is_not_shown(
     await house.asks(policy_text(tmp_path))
     began, may_end = asyncio.Event(), asyncio.Event()
     reply_of = house.engine.runs.reply
-    message = await house.engine.conversations.message(house.view.owner, house.reply)
+    message = await house.engine.stores.of(house.view.owner).conversations.message(house.reply)
     number = cited_numbers((await reply_of(house.view.owner, message)).text)[0]
 
     async def slow(*asked: Any) -> Any:

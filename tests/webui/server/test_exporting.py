@@ -32,10 +32,10 @@ async def app(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Served]:
 
 
 async def test_the_owner_gets_a_file_and_nobody_else(app: Served) -> None:
-    talks = app.engine.conversations
-    kept = await talks.create("local", "去东京的旅行 🗼 / CON\u202e")
-    await talks.add_message("local", kept.id, "user", [Message("user", "Hello")], None)
-    other = await talks.create("somebody", "Theirs")
+    stores = app.engine.stores
+    kept = await stores.of("local").conversations.create("去东京的旅行 🗼 / CON\u202e")
+    await stores.of("local").conversations.add_message(kept.id, "user", [Message("user", "Hello")], None)
+    other = await stores.of("somebody").conversations.create("Theirs")
     async with httpx.AsyncClient(base_url=app.address) as browser:
         for form, kind in (("md", "text/markdown; charset=utf-8"), ("json", "application/json")):
             answer = await browser.get(f"/conversations/{kept.id}/export", params={"as": form})
@@ -65,11 +65,11 @@ async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -
     }
     await engine.toolbox.servers.add("local", "mail", server)
     await engine.toolbox.accounts.choose("local", "amap_weather", "amap", address="", model="", key="words-of-weather")
-    kept = await engine.conversations.create("local", "Keys")
+    kept = await engine.stores.of("local").conversations.create("Keys")
     keys = ("plain-words-for-a-key", "words-of-a-server", "words-of-weather", engine.settings.signing_secret())
     keys += (str(engine.settings.home.absolute()),)  # no key, but nobody's either
     said = [Message("user", f"Mine: {key} in production") for key in keys]
-    await engine.conversations.add_message("local", kept.id, "user", said, None)
+    await engine.stores.of("local").conversations.add_message(kept.id, "user", said, None)
     async with httpx.AsyncClient(base_url=app.address) as browser:
         for form in ("md", "json"):
             text = (await browser.get(f"/conversations/{kept.id}/export", params={"as": form})).text
@@ -91,10 +91,10 @@ async def test_a_key_that_a_program_gave_its_agents_is_in_no_file(tmp_path: Path
     settings = Settings(home=tmp_path, code="off")  # type: ignore[call-arg]
     agent = Assistant(llm=model, function_list=[mail])
     async with Engine(settings, program=Program([agent])) as engine, served(engine, settings) as app:
-        kept = await engine.conversations.create("local", "Keys")
+        kept = await engine.stores.of("local").conversations.create("Keys")
         keys = ("words-of-a-tool", "words-of-a-server", "words-of-a-model")
         said = [Message("user", f"Mine: {key}.") for key in keys]
-        await engine.conversations.add_message("local", kept.id, "user", said, None)
+        await engine.stores.of("local").conversations.add_message(kept.id, "user", said, None)
         async with httpx.AsyncClient(base_url=app.address) as browser:
             text = (await browser.get(f"/conversations/{kept.id}/export?as=json")).text
     assert text.count("Mine: ….") == len(keys)

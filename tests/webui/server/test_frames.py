@@ -14,6 +14,7 @@ import pytest
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER, ConversationRecord
+from core.storage.conversations import ConversationStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -257,7 +258,7 @@ async def test_a_refused_message_leaves_nothing_behind(house: House, monkeypatch
         await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
     assert not view.sending
     assert view.conversation_id == ""
-    assert await house.engine.conversations.list(OWNER) == []
+    assert await house.engine.stores.of(OWNER).conversations.list() == []
     assert not [path for path in (house.engine.settings.home / "files").rglob("*") if path.is_file()]
     monkeypatch.undo()
     await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
@@ -277,13 +278,13 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
-    real = house.engine.conversations.list
+    real = ConversationStore.list
 
-    async def counted(owner: str, limit: int | None = None) -> list[ConversationRecord]:
-        reads.append(owner)
-        return await real(owner, limit)
+    async def counted(store: ConversationStore, limit: int | None = None) -> list[ConversationRecord]:
+        reads.append(OWNER)
+        return await real(store, limit)
 
-    monkeypatch.setattr(house.engine.conversations, "list", counted)
+    monkeypatch.setattr(ConversationStore, "list", counted)
     one, two = house.tab("one"), house.tab("two")
     await house.painted(one)
     await house.painted(two)
@@ -315,7 +316,7 @@ async def test_the_list_of_conversations_is_rendered_again_only_where_something_
 
 async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(house: House) -> None:
     for number in range(LISTED + 5):
-        await house.engine.conversations.create(OWNER, f"About {number:03}")
+        await house.engine.stores.of(OWNER).conversations.create(f"About {number:03}")
     view = house.tab()
     frame = (await house.painted(view))[-1]
     assert frame.panels["history"].count("data-open=") == LISTED

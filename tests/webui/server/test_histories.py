@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
@@ -23,7 +24,7 @@ class Store:
     def __init__(self) -> None:
         self.held: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    async def list(self, owner: str, limit: int) -> Any:
+    async def list(self, limit: int) -> Any:
         made = Listed([limit])
         self.held.add(cast("Any", _Handle(made)))
         return made
@@ -36,10 +37,10 @@ class _Handle:
 
 async def test_whoever_asks_for_longer_and_longer_lists_fills_no_memory() -> None:
     store = Store()
-    histories = Histories(cast("Any", store))
+    histories, workspace = Histories(), cast("Any", SimpleNamespace(owner="alice", conversations=store))
     for pages in range(1, 101):
-        assert (await histories.of("alice", pages * 200))[0] == pages * 200
+        assert (await histories.of(workspace, pages * 200))[0] == pages * 200
     gc.collect()
     assert len(store.held) <= 10
-    newest = await histories.of("alice", 100 * 200)
-    assert await histories.of("alice", 100 * 200) is newest
+    newest = await histories.of(workspace, 100 * 200)
+    assert await histories.of(workspace, 100 * 200) is newest

@@ -40,7 +40,7 @@ async def home(tmp_path: Path, anyio_backend: str) -> tuple[Path, str]:
     folder = tmp_path / "home"
     settings = Settings.load(home=folder, retrieval="keyword", check_claims=False, code="off", summarise=False)
     async with Engine(settings, model=ScriptedModel(lambda _: next(replies))) as engine:
-        talk = await engine.conversations.create(LOCAL_OWNER)
+        talk = await engine.stores.of(LOCAL_OWNER).conversations.create()
         for name in REPLIES:
             run = await talk_of(engine, LOCAL_OWNER, talk.id).ask(f"{name} {HIDDEN}\ud800")
             assert await run.wait() == "complete", run.error

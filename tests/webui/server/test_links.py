@@ -18,6 +18,7 @@ from core.reading.attachments import fetched
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord
+from core.storage.files import FileStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import libraries_of
 from webui.handlers.desk import Desk
@@ -127,7 +128,7 @@ async def asked(desk: Desk, view: View, text: str) -> Run:
 
 
 async def only_document(engine: Engine, view: View) -> DocumentRecord:
-    (document,) = await engine.documents.list(OWNER, view.conversation_id)
+    (document,) = await engine.stores.of(OWNER).documents.list(view.conversation_id)
     return document
 
 
@@ -139,7 +140,7 @@ async def test_a_page_that_shall_be_read_is_a_file_of_the_question(engine: Engin
     assert (document.name, document.status) == ("Herons.html", "ready")
     assert [passage["text"] for passage in run.reply().passages] == ["The heron eats 17 fish a day."]
     assert site.asked == 1
-    file, path = await engine.files.get(OWNER, document.file_id)
+    file, path = await engine.stores.of(OWNER).files.get(document.file_id)
     assert (file.name, file.media_type, file.size) == ("Herons.html", "text/html", len(PAGE))
     assert [path] == list(path.parent.iterdir())
     assert path.read_bytes() == PAGE
@@ -223,21 +224,21 @@ async def test_a_first_question_uses_the_libraries_of_its_own_tab_wherever_the_r
     engine: Engine, site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desk, view = tab(engine, tmp_path, site.reach)
-    await engine.conversations.ensure_owner(OWNER)
-    other = (await engine.conversations.create(OWNER)).id
+    await engine.stores.of(OWNER).conversations.ensure_owner()
+    other = (await engine.stores.of(OWNER).conversations.create()).id
     library = (await libraries_of(engine, OWNER).create("Birds")).id
     view.libraries = (library,)
-    put = engine.files.put
+    put = FileStore.put
 
     async def slow(*given: Any, **named: Any) -> FileRecord:
         view.show(other)
         return await put(*given, **named)
 
-    monkeypatch.setattr(engine.files, "put", slow)
+    monkeypatch.setattr(FileStore, "put", slow)
     await start(desk, view, f"Read http://birds.example:{site.port}/heron", [])
     assert view.conversation_id == other
-    assert await engine.conversations.thread(OWNER, other) == []
-    (fresh,) = [one.id for one in await engine.conversations.list(OWNER) if one.id != other]
+    assert await engine.stores.of(OWNER).conversations.thread(other) == []
+    (fresh,) = [one.id for one in await engine.stores.of(OWNER).conversations.list() if one.id != other]
     assert [one.id for one in await libraries_of(engine, OWNER).used_by(fresh)] == [library]
     run = engine.runs.live(fresh)
     assert run is not None

@@ -15,6 +15,7 @@ import pytest
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import ConversationRecord, new_id
+from core.storage.conversations import ConversationStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
@@ -59,40 +60,40 @@ async def test_a_new_conversation_gets_the_name_that_its_address_has(engine: Eng
     await handlers.opened(tab("one"))
     named = new_id()
     await handlers.send(QUESTION, tab("one", named))
-    assert [one.id for one in await engine.conversations.list("alice")] == [named]
+    assert [one.id for one in await engine.stores.of("alice").conversations.list()] == [named]
 
 
 @pytest.mark.parametrize("name", ["", "short", "x" * 23, "../../../../etc/passwd", "a b c d e f g h i j k ", "é" * 22])
 async def test_a_name_that_is_none_is_not_taken(engine: Engine, handlers: Handlers, name: str) -> None:
     await handlers.opened(tab("one"))
     await handlers.send(QUESTION, tab("one", name))
-    [made] = await engine.conversations.list("alice")
+    [made] = await engine.stores.of("alice").conversations.list()
     assert len(made.id) == len(new_id())
     assert made.id != name
 
 
 async def test_a_name_that_is_taken_stays_with_its_owner(engine: Engine, handlers: Handlers) -> None:
-    theirs = (await engine.conversations.create("bob")).id
-    mine = (await engine.conversations.create("alice")).id
+    theirs = (await engine.stores.of("bob").conversations.create()).id
+    mine = (await engine.stores.of("alice").conversations.create()).id
     for name in (theirs, mine):
         await handlers.opened(tab(f"at {name}"))
         await handlers.send(QUESTION, tab(f"at {name}", name))
-    assert [one.id for one in await engine.conversations.list("bob")] == [theirs]
-    assert len({one.id for one in await engine.conversations.list("alice")}) == 3
-    assert await engine.conversations.thread("alice", mine) == []
+    assert [one.id for one in await engine.stores.of("bob").conversations.list()] == [theirs]
+    assert len({one.id for one in await engine.stores.of("alice").conversations.list()}) == 3
+    assert await engine.stores.of("alice").conversations.thread(mine) == []
 
 
 async def test_a_page_that_is_loaded_again_while_its_question_is_being_stored_waits_for_it(
     engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    create, may_go_on, asked = engine.conversations.create, asyncio.Event(), asyncio.Event()
+    create, may_go_on, asked = ConversationStore.create, asyncio.Event(), asyncio.Event()
 
     async def slow(*args: Any, **kwargs: Any) -> ConversationRecord:
         asked.set()
         await may_go_on.wait()
         return await create(*args, **kwargs)
 
-    monkeypatch.setattr(engine.conversations, "create", slow)
+    monkeypatch.setattr(ConversationStore, "create", slow)
     named = new_id()
     await handlers.opened(tab("before"))
     sending = asyncio.create_task(handlers.send(QUESTION, tab("before", named)))

@@ -39,7 +39,7 @@ async def shelve(engine: Engine, owner: str, library: str, name: str, text: str)
     made = await libraries_of(engine, owner).create(library)
     record = await libraries_of(engine, owner).add(made.id, text.encode(), name)
     async with asyncio.timeout(30):
-        while (await engine.documents.get(owner, record.id)).status not in {"ready", "failed"}:
+        while (await engine.stores.of(owner).documents.get(record.id)).status not in {"ready", "failed"}:
             await asyncio.sleep(0.02)
 
 

@@ -16,6 +16,7 @@ from core import Agent, FnCallAgent, GroupChat, UserAgent
 from core.engine import Engine
 from core.readiness import Readiness
 from core.settings import Settings
+from core.storage.stores import Stores
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
@@ -46,7 +47,8 @@ def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Engine:
 
 async def speaking(own: Engine) -> Speakers:
     nothing: Any = None  # nothing is looked up for a tab without a conversation
-    found = await speakers(own.program, Conversation(nothing, "alice", ""))
+    services: Any = SimpleNamespace(stores=Stores(nothing, Path()))
+    found = await speakers(own.program, Conversation(services, "alice", ""))
     assert found is not None
     return found
 
@@ -97,7 +99,7 @@ async def test_the_chooser_says_what_it_chooses_what_each_is_good_at_and_what_an
 
 async def test_a_mention_is_read_as_groups_read_it(tmp_path: Path) -> None:
     async with house(tmp_path, agent("Ann", "no"), agent("Bob B.", "I."), mention=True) as running:
-        conversation = (await running.conversations.create("alice")).id
+        conversation = (await running.stores.of("alice").conversations.create()).id
         run = await talk_of(running, "alice", conversation).ask("＠bob b., you?")
         assert await run.wait() == "complete"
         assert run.reply().speakers == {"Bob B.": None}
@@ -107,7 +109,7 @@ async def test_what_an_asked_agent_says_reaches_the_page_inside_of_its_call(tmp_
     helper = agent("Helper", "It is 42.")
     ann = agent("Ann", Reply(calls=[("Helper", {"question": "How much?"})]), "42, says Helper.", tools=[helper])
     async with house(tmp_path, ann) as running:
-        conversation = (await running.conversations.create("alice")).id
+        conversation = (await running.stores.of("alice").conversations.create()).id
         await (await talk_of(running, "alice", conversation).ask("How much?")).wait()
         handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
         headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
@@ -124,7 +126,7 @@ async def test_frames_of_a_reply_read_no_table_and_another_choice_is_shown_at_on
 ) -> None:
     reply = Reply(text="word " * 40, pace=0.02)
     async with house(tmp_path, agent("Ann", reply), agent("Bob")) as running:
-        conversation = (await running.conversations.create("alice")).id
+        conversation = (await running.stores.of("alice").conversations.create()).id
         handlers = Handlers(WebContext(running, running.settings, Words.of, Look()), Uploads(tmp_path / "tmp", 1000))
         headers = {"referer": f"http://127.0.0.1/?c={conversation}"}
         request: Any = SimpleNamespace(session_hash="tab", username="alice", headers=headers)

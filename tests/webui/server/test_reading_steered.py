@@ -54,7 +54,7 @@ class House:
         path = self.folder / name
         path.write_bytes(data)
         await start(self.desk, self.view, "What is the deductible for water damage?", [(path, name)])
-        (record,) = await self.engine.documents.list(OWNER, self.view.conversation_id)
+        (record,) = await self.engine.stores.of(OWNER).documents.list(self.view.conversation_id)
         return record
 
     async def do(self, what: str, **about: str) -> None:

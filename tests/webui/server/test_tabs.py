@@ -14,6 +14,7 @@ import pytest
 from core.engine import Engine
 from core.settings import Settings
 from core.storage.base import Opened
+from core.storage.documents import DocumentStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
@@ -65,7 +66,7 @@ async def ended(engine: Engine, conversation_id: str) -> None:
 
 
 async def test_a_reply_that_ended_after_its_tab_was_closed_is_new(engine: Engine, handlers: Handlers) -> None:
-    talk = (await engine.conversations.create("alice")).id
+    talk = (await engine.stores.of("alice").conversations.create()).id
     request = tab("closed", talk)
     await talk_of(engine, "alice", talk).ask("Tell me")
     async with aclosing(handlers.follow(request)) as frames:
@@ -77,7 +78,7 @@ async def test_a_reply_that_ended_after_its_tab_was_closed_is_new(engine: Engine
 
 
 async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Engine, handlers: Handlers) -> None:
-    talk = (await engine.conversations.create("alice")).id
+    talk = (await engine.stores.of("alice").conversations.create()).id
     await talk_of(engine, "alice", talk).ask("Tell me")
     async for _ in handlers.follow(tab("open", talk)):
         pass
@@ -85,7 +86,7 @@ async def test_a_reply_that_ended_before_the_readers_eyes_is_not_new(engine: Eng
 
 
 async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, handlers: Handlers) -> None:
-    talk = (await engine.conversations.create("alice")).id
+    talk = (await engine.stores.of("alice").conversations.create()).id
     await talk_of(engine, "alice", talk).ask("Tell me")
     await handlers.act(f'{{"do": "delete", "id": "{talk}"}}', tab("any"))
     assert desk_of(handlers).views.unread("alice") == frozenset()
@@ -94,18 +95,18 @@ async def test_a_deleted_conversation_is_not_remembered_as_new(engine: Engine, h
 async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
     engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old, new = [(await engine.conversations.create("alice", title)).id for title in ("Old", "New")]
+    old, new = [(await engine.stores.of("alice").conversations.create(title)).id for title in ("Old", "New")]
     request = tab("turning", old)
     view = view_of(handlers, request)
-    real = engine.documents.opened
+    real = DocumentStore.opened
 
-    async def turning(owner: str, conversation_id: str) -> Opened:
+    async def turning(documents: DocumentStore, conversation_id: str) -> Opened:
         if conversation_id == old:
-            await engine.conversations.delete("alice", old)
+            await engine.stores.of("alice").conversations.delete(old)
             view.show(new)
-        return await real(owner, conversation_id)
+        return await real(documents, conversation_id)
 
-    monkeypatch.setattr(engine.documents, "opened", turning)
+    monkeypatch.setattr(DocumentStore, "opened", turning)
     async with aclosing(handlers.follow(request)) as frames:
         _, top, status, _, _ = await anext(frames)
     assert f'data-conversation="{new.replace("-", "&#45;").replace("_", "&#95;")}"' in status
@@ -115,7 +116,7 @@ async def test_a_tab_that_turns_while_it_is_read_shows_one_conversation(
 async def test_a_reader_who_turned_to_another_conversation_while_a_question_was_sent_stays_there(
     engine: Engine, handlers: Handlers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = (await engine.conversations.create("alice", "Other")).id
+    other = (await engine.stores.of("alice").conversations.create("Other")).id
     request = tab("turning")
     view = view_of(handlers, request)
     real = Conversation.ask
@@ -127,11 +128,11 @@ async def test_a_reader_who_turned_to_another_conversation_while_a_question_was_
     monkeypatch.setattr(Conversation, "ask", turning)
     await handlers.send({"text": "Tell me", "files": []}, request)
     assert view.conversation_id == other
-    assert len(await engine.conversations.list("alice")) == 2
+    assert len(await engine.stores.of("alice").conversations.list()) == 2
 
 
 async def test_stop_that_came_too_late_is_not_said_of_the_next_reply(engine: Engine, handlers: Handlers) -> None:
-    talk = (await engine.conversations.create("alice")).id
+    talk = (await engine.stores.of("alice").conversations.create()).id
     request = tab("late", talk)
     await handlers.stop(request)
     await talk_of(engine, "alice", talk).ask("Tell me")

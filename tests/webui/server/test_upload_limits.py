@@ -79,7 +79,7 @@ async def test_the_one_local_owner_may_send_any_number_of_any_size(client: httpx
 async def test_files_that_have_no_room_are_refused_and_it_is_said_what_to_do(
     engine: Engine, client: httpx.AsyncClient, lang: str, said: str
 ) -> None:
-    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    await engine.stores.of("b-alice").files.put("large.txt", b"a" * (900 * 1024))
     assert (await send(client, 50 * 1024)).status_code == 200
     refused = await send(client, 100 * 1024, lang=lang)  # what was sent and not used yet counts as well
     assert refused.status_code == 507
@@ -162,7 +162,7 @@ async def test_files_that_are_too_many_are_refused_before_they_are_taken_in(
 async def test_before_a_file_is_sent_it_is_said_that_there_is_no_room_for_it(
     engine: Engine, client: httpx.AsyncClient
 ) -> None:
-    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    await engine.stores.of("b-alice").files.put("large.txt", b"a" * (900 * 1024))
     files = [{"name": f"{at}.txt", "size": 80 * 1024, "head": "YQ=="} for at in range(2)]
     headers = {"x-owner": "b-alice", "x-parlour": "1"}
     answer = (await client.post("/uploads/check", json={"files": files}, headers=headers)).json()
@@ -192,7 +192,7 @@ async def test_a_library_takes_no_more_files_an_hour_than_a_conversation(
 
 async def test_a_library_has_no_more_room_than_a_conversation(engine: Engine, client: httpx.AsyncClient) -> None:
     library = (await libraries_of(engine, "b-alice").create("Papers")).id
-    await engine.files.put("b-alice", "large.txt", b"a" * (900 * 1024))
+    await engine.stores.of("b-alice").files.put("large.txt", b"a" * (900 * 1024))
     refused = await add(client, library, 200 * 1024)
     assert refused.status_code == 507
     assert "Delete conversations or libraries" in refused.json()["failed"]

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.anyio
 
 
 async def ids(of: House, tab: View) -> list[str]:
-    return [turn.id for turn in await of.engine.conversations.thread(tab.owner, tab.conversation_id)]
+    return [turn.id for turn in await of.engine.stores.of(tab.owner).conversations.thread(tab.conversation_id)]
 
 
 async def chat_of(of: House, tab: View) -> str:

@@ -65,7 +65,7 @@ async def asked(engine: Engine, owner: str, address: str, folder: Path) -> tuple
         if run := engine.runs.live(view.conversation_id):
             async for _ in run.follow():
                 pass
-    thread = await engine.conversations.thread(owner, view.conversation_id)
+    thread = await engine.stores.of(owner).conversations.thread(view.conversation_id)
     return desk, view, thread[-1].id
 
 
@@ -77,7 +77,7 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
 
 
 async def replied(engine: Engine, owner: str, message_id: str) -> Any:
-    return await engine.runs.reply(owner, await engine.conversations.message(owner, message_id))
+    return await engine.runs.reply(owner, await engine.stores.of(owner).conversations.message(message_id))
 
 
 async def test_a_mark_leads_to_the_words_of_a_search_result_and_its_host(

@@ -86,7 +86,7 @@ async def test_a_new_conversation_shows_what_every_one_begins_with_and_a_second_
     chat, *_ = await shown(handlers, tab())
     await handlers.opened(tab("other"))
     assert "Hello, I am Ann." in texts(chat)
-    assert len(await house.conversations.list("alice")) == 1
+    assert len(await house.stores.of("alice").conversations.list()) == 1
 
 
 async def test_the_chooser_names_the_agents_and_turns_to_another(house: Engine, handlers: Handlers) -> None:
@@ -138,7 +138,7 @@ async def test_one_of_parlours_own_questions_is_not_asked_of_a_programs_agent(ho
     handlers = Handlers(WebContext(house, house.settings, Words.of, Look.of(None)), Uploads(tmp_path / "tmp", 1000))
     with pytest.warns(UserWarning, match="This no longer exists"):  # how Gradio says it where there is no page
         await handlers.act('{"do": "starter", "n": 2}', tab())
-    assert await house.conversations.list("alice") == []
+    assert await house.stores.of("alice").conversations.list() == []
 
 
 def test_a_name_cannot_end_the_style_it_stands_in() -> None:

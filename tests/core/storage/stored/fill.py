@@ -15,6 +15,7 @@ import sqlite3
 import sys
 import tempfile
 from contextlib import closing
+from functools import wraps
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,11 +26,44 @@ TEXT = "Der Leuchtturmwärter sammelt 950 Briefmarken. 灯塔看守人收集邮�
 BYTES = TEXT.encode() * 20
 
 
+BOUND = {
+    "ConversationStore": "conversations",
+    "RunStore": "runs",
+    "FileStore": "files",
+    "DocumentStore": "documents",
+    "LibraryStore": "libraries",
+    "OwnerSettings": "settings",
+    "Allowances": "allowances",
+    "SummaryStore": "summaries",
+}
+
+
+class Bound:
+    """A store that is bound to its owner, used like those of older releases, whose methods take an owner first."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._store, name)
+
+        @wraps(method)
+        def called(*arguments: Any, **named: Any) -> Any:
+            return method(*(arguments if name == "append" else arguments[1:]), **named)
+
+        return called
+
+
 def has(module: str) -> bool:
-    return find_spec(f"core.storage.{module}") is not None
+    is_bound = module in BOUND.values() and has("stores")
+    return is_bound or find_spec(f"core.storage.{module}") is not None
 
 
 def store(module: str, name: str, *arguments: Any) -> Any:
+    if name in BOUND and has("stores"):
+        database, folder = arguments if len(arguments) > 1 else (*arguments, Path())
+        stores = import_module("core.storage.stores").Stores(database, folder)
+        return Bound(getattr(stores.of(OWNER), BOUND[name]))
     return getattr(import_module(f"core.storage.{module}"), name)(*arguments)
 
 

@@ -1,0 +1,86 @@
+"""All stores of an owner, bound to that owner: nothing above this room tells a store whose rows it means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from core.storage.conversations import Allowances, ConversationStore, SummaryStore
+from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
+from core.storage.files import AllFiles
+from core.storage.owner_settings import OwnerSettings
+from core.storage.runs import AllRuns
+from core.storage.whole_conversations import WholeConversations
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from core.storage.database import Database
+    from core.storage.files import FileStore
+    from core.storage.runs import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerStores:
+    """What is kept of one owner. It holds nothing open, and costs nothing to make.
+
+    Args:
+        owner: Whose it is.
+        conversations: With their turns.
+        whole: The same, to be handed out.
+        documents: Of conversations and libraries, and how far reading them is.
+        libraries: The named ones.
+        files: Attachments, and what models and tools made.
+        runs: Replies as work, with their events and steps.
+        settings: What the owner chose.
+        allowances: What runs unasked in single conversations.
+        summaries: Of what models cannot read any more.
+    """
+
+    owner: str
+    conversations: ConversationStore
+    whole: WholeConversations
+    documents: DocumentStore
+    libraries: LibraryStore
+    files: FileStore
+    runs: RunStore
+    settings: OwnerSettings
+    allowances: Allowances
+    summaries: SummaryStore
+
+
+class Stores:
+    """The stores of all owners.
+
+    Args:
+        database: Has the rows.
+        files: Has a folder for the files of each owner.
+        quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
+
+    Attributes:
+        documents: Those of all owners.
+        files: The same.
+        runs: The same.
+    """
+
+    def __init__(self, database: Database, files: Path, *, quota: int | None = None) -> None:
+        self.database = database
+        self.documents = AllDocuments(database)
+        self.files = AllFiles(database, files, quota=quota)
+        self.runs = AllRuns(database)
+
+    def of(self, owner: str) -> OwnerStores:
+        """Those of one owner, who need not be known yet."""
+        database = self.database
+        return OwnerStores(
+            owner,
+            conversations=ConversationStore(database, owner),
+            whole=WholeConversations(database, owner),
+            documents=DocumentStore(database, owner),
+            libraries=LibraryStore(database, owner),
+            files=self.files.of(owner),
+            runs=self.runs.of(owner),
+            settings=OwnerSettings(database, owner),
+            allowances=Allowances(database, owner),
+            summaries=SummaryStore(database, owner),
+        )
