@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PACKAGES = ("core", "webui")
-ONLY_IN_A_CHECKOUT = ("same_modules.py", "webui.pyi")
+ONLY_IN_A_CHECKOUT = ("webui.pyi",)
 _TEXT = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 # In text: programs that a reader may copy, commands, and names of modules such as "core.rag.library:Library".
 _IN_TEXT = (

@@ -99,6 +99,6 @@ def __dir__() -> list[str]:
 
 
 if library.__name__ == "core":  # a checkout
-    from parlour.same_modules import SameModules
+    from parlour.same_modules import SameModules, in_checkout
 
-    sys.meta_path.insert(0, SameModules())
+    sys.meta_path.insert(0, SameModules(in_checkout))

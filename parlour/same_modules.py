@@ -1,4 +1,7 @@
-"""In a checkout: `parlour.core.…` and `parlour.webui.…` are the modules `core.…` and `webui.…`, not copies of them."""
+"""Other names of modules that are there: nothing is loaded twice.
+
+In a checkout `parlour.core.…` and `parlour.webui.…` are the modules `core.…` and `webui.…`.
+"""
 
 from __future__ import annotations
 
@@ -9,24 +12,36 @@ from importlib.machinery import ModuleSpec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
-
-_OTHER_NAMES = (["parlour", "core"], ["parlour", "webui"])
 
 
 class SameModules(MetaPathFinder):
-    """Finds a module under its name in a wheel."""
+    """Finds modules under other names.
+
+    Args:
+        real_name: Says what the module of a name is really called; "" for a name that it does not know.
+    """
+
+    def __init__(self, real_name: Callable[[str], str]) -> None:
+        self._real_name = real_name
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A spec that stands for the module of the checkout; None for every other name."""
+        """A spec that stands for the real module; None for a name that is not known."""
         del path, target
-        if fullname.split(".")[:2] not in _OTHER_NAMES:
+        real = self._real_name(fullname)
+        if not real:
             return None
-        module = import_module(fullname.removeprefix("parlour."))
+        module = import_module(real)
         return ModuleSpec(fullname, _Same(module), is_package=hasattr(module, "__path__"))
+
+
+def in_checkout(name: str) -> str:
+    """What a module of a wheel is called in a checkout: `core.errors` for `parlour.core.errors`."""
+    _, _, below = name.partition("parlour.")
+    return below if name.startswith("parlour.") and below.partition(".")[0] in {"core", "webui"} else ""
 
 
 class _Same(Loader):

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from build_wheel import ONLY_IN_A_CHECKOUT, with_one_name, write_package
+from build_wheel import with_one_name, write_package
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -74,9 +74,7 @@ def test_nothing_of_the_wheel_names_the_checkouts_packages(package: Path) -> Non
 
 def test_what_the_wheel_imports_of_itself_is_in_it(package: Path) -> None:
     there = {".".join(path.relative_to(package.parent).with_suffix("").parts) for path in package.rglob("*.py")}
-    there |= {name.removesuffix(".__init__") for name in there} | {
-        f"parlour.{Path(name).stem}" for name in ONLY_IN_A_CHECKOUT
-    }
+    there |= {name.removesuffix(".__init__") for name in there}
     for path in package.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.ImportFrom) and str(node.module).startswith("parlour"):

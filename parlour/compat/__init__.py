@@ -1,0 +1,1 @@
+"""Names of other projects, for programs that were written for them."""

@@ -1,0 +1,188 @@
+"""A program for Qwen-Agent runs when `qwen_agent` in its imports becomes `parlour.compat.qwen_agent`."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import core as library
+from core.testing.script import Reply
+from core.testing.scripted_model import ScriptedModel
+from parlour.compat import qwen_agent
+from parlour.compat.qwen_agent import functions as utils
+from parlour.compat.qwen_agent.agents import PENDING_USER_INPUT, Assistant, BasicDocQA, ParallelDocQA, ReActChat
+from parlour.compat.qwen_agent.functions import typewriter_print
+from parlour.compat.qwen_agent.llm import (
+    ASSISTANT,
+    DEFAULT_SYSTEM_MESSAGE,
+    USER,
+    BaseChatModel,
+    ContentItem,
+    Message,
+    get_chat_model,
+)
+from parlour.compat.qwen_agent.tools import BaseTool, register_tool
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# Modules that programs import from, with a name that they take from each.
+MODULES = {
+    "agent": "Agent",
+    "agents.article_agent": "ArticleAgent",
+    "agents.assistant": "Assistant",
+    "agents.dialogue_retrieval_agent": "DialogueRetrievalAgent",
+    "agents.fncall_agent": "FnCallAgent",
+    "agents.group_chat": "GroupChat",
+    "agents.group_chat_creator": "GroupChatCreator",
+    "agents.react_chat": "ReActChat",
+    "agents.router": "Router",
+    "agents.tir_agent": "TIRMathAgent",
+    "agents.user_agent": "UserAgent",
+    "agents.virtual_memory_agent": "VirtualMemoryAgent",
+    "agents.write_from_scratch": "WriteFromScratch",
+    "agents.writing": "OutlineWriting",
+    "llm.base": "register_llm",
+    "llm.schema": "FunctionCall",
+    "memory": "Memory",
+    "multi_agent_hub": "MultiAgentHub",
+    "tools": "TOOL_REGISTRY",
+    "tools.base": "BaseToolWithFileAccess",
+    "tools.mcp_manager": "MCPManager",
+}
+
+
+@pytest.mark.parametrize(("module", "name"), MODULES.items())
+def test_a_name_stands_where_programs_look_for_it_and_is_ours(module: str, name: str) -> None:
+    found = importlib.import_module(f"parlour.compat.qwen_agent.{module}")
+    assert getattr(found, name) is getattr(library, name)
+
+
+@pytest.mark.parametrize("module", ["agents", "gui", "gui.web_ui", "llm", "tools", "utils", "utils.utils", "log"])
+def test_each_name_that_a_module_promises_is_there(module: str) -> None:
+    found = importlib.import_module(f"parlour.compat.qwen_agent.{module}")
+    assert not [name for name in getattr(found, "__all__", ()) if getattr(found, name, None) is None]
+
+
+def test_a_module_below_another_is_that_one() -> None:
+    below = "parlour.compat.qwen_agent.utils.output_beautify"
+    assert importlib.import_module(below).typewriter_print is typewriter_print
+    assert importlib.import_module("parlour.compat.qwen_agent.agents.doc_qa").BasicDocQA is BasicDocQA
+
+
+def test_what_has_no_counterpart_is_a_plain_error() -> None:
+    with pytest.raises(ModuleNotFoundError, match=r"qwen_agent\.gui\.gradio_dep"):
+        importlib.import_module("parlour.compat.qwen_agent.gui.gradio_dep")
+    assert qwen_agent.Agent is library.Agent
+    assert (PENDING_USER_INPUT, DEFAULT_SYSTEM_MESSAGE) == (library.PENDING_USER_INPUT, "")
+
+
+@register_tool("compat_double", allow_overwrite=True)
+class Double(BaseTool):
+    description = "Doubles a number."
+    parameters = [{"name": "number", "type": "integer", "description": "Which", "required": True}]
+
+    def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+        return str(2 * utils.json_loads(str(params))["number"])
+
+
+def test_a_program_prints_a_reply_as_it_grows(capsys: pytest.CaptureFixture[str]) -> None:
+    turns = Reply(reasoning="Double it.", calls=[("compat_double", {"number": 21})]), "It is 42."
+    bot = Assistant(llm=ScriptedModel(*turns), function_list=["compat_double"], system_message=DEFAULT_SYSTEM_MESSAGE)
+    text = ""
+    for response in bot.run([Message(USER, [ContentItem(text="Twice 21?")])]):
+        text = typewriter_print(response, text)
+    assert text == (
+        "[THINK]\nDouble it.\n"
+        '[TOOL_CALL] compat_double\n{"number": 21}\n'
+        "[TOOL_RESPONSE] compat_double\n42\n"
+        "[ANSWER]\nIt is 42."
+    )
+    assert capsys.readouterr().out == text
+
+
+def test_agents_for_documents_and_steps_are_made_as_there() -> None:
+    model = get_chat_model({"model_type": "scripted"})
+    assert isinstance(model, BaseChatModel)
+    for kind in (ReActChat, BasicDocQA, ParallelDocQA):
+        assert kind(llm=model).run_nonstream([{"role": USER, "content": "Hello"}])[-1]["role"] == ASSISTANT
+
+
+PROGRAM = """
+from parlour.compat.qwen_agent.agents import Assistant, FnCallAgent, ReActChat
+from parlour.compat.qwen_agent.llm import get_chat_model
+from parlour.compat.qwen_agent import settings
+import core as library
+bot = Assistant(llm={"model_type": "scripted"}, function_list=["web_search"], rag_cfg={"max_ref_token": 700})
+own = FnCallAgent(llm={"model_type": "scripted", "generate_cfg": {"max_input_tokens": 9}}, max_iteration=4)
+print(isinstance(bot, library.Assistant), type(bot).__name__, bot.max_iteration, own.max_iteration)
+print(bot.llm.generate_cfg.get("max_input_tokens"), own.llm.generate_cfg["max_input_tokens"])
+print(bot.function_map["web_search"].cfg.get("provider"))
+print(get_chat_model({"model_type": "scripted"}).generate_cfg.get("max_input_tokens"), settings.MAX_LLM_CALL_PER_RUN)
+"""
+
+
+def said(**variables: str) -> list[str]:
+    program = PROGRAM.replace("import core as library", f"import {library.__name__} as library")
+    environment = {**os.environ, **variables}
+    command = [sys.executable, "-c", program]
+    return subprocess.check_output(command, cwd=ROOT, env=environment, text=True, timeout=120).splitlines()
+
+
+def test_its_variables_are_heard_under_what_a_program_says_itself() -> None:
+    heard = said(
+        QWEN_AGENT_MAX_LLM_CALL_PER_RUN="7",
+        QWEN_AGENT_DEFAULT_MAX_INPUT_TOKENS="1234",
+        QWEN_AGENT_DEFAULT_MAX_REF_TOKEN="900",
+        SERPER_API_KEY="sk-test",
+    )
+    assert heard == ["True Assistant 7 4", "1234 9", "serper", "1234 7"]
+
+
+def test_without_its_variables_agents_are_ours_as_they_are() -> None:
+    assert said() == ["True Assistant 20 4", "None 9", "None", "None 20"]
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "answer"),
+    [
+        ("get_basename_from_url", ("https://a.example/b/c%20d.pdf?x=1",), "c d.pdf"),
+        ("get_basename_from_url", ("/tmp/b/report.docx",), "report.docx"),
+        ("get_file_type", ("https://a.example/b",), "html"),
+        ("get_file_type", ("a/B.PDF",), "pdf"),
+        ("is_http_url", ("ftp://a",), False),
+        ("has_chinese_chars", ([{"a": "苍鹭"}],), True),
+        ("has_chinese_messages", ([{"role": "function", "name": "a", "content": "苍鹭"}],), False),
+        ("extract_code", ("Look:\n```python\nprint(1)\n```\n",), "print(1)\n"),
+        (
+            "extract_urls",
+            ("see https://a.example/b, and http://c.example。",),
+            ["https://a.example/b,", "http://c.example"],
+        ),
+        ("json_loads", ('{"a": 1,}',), {"a": 1}),
+        ("json_dumps_compact", ({"a": "鹭"},), '{"a": "鹭"}'),
+        ("merge_generate_cfgs", ({"stop": ["a"]}, {"stop": ["b"], "seed": 1}), {"stop": ["a", "b"], "seed": 1}),
+        ("hash_sha256", ("",), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+    ],
+)
+def test_functions_that_programs_use(function: str, given: tuple[Any, ...], answer: object) -> None:
+    assert getattr(utils, function)(*given) == answer
+
+
+def test_what_a_message_holds(tmp_path: Path) -> None:
+    items = [ContentItem(text=" Look "), ContentItem(image="a/heron.png"), ContentItem(file="b/manual.pdf")]
+    message = Message(USER, items)
+    assert utils.extract_text_from_message(message) == "Look"
+    assert utils.extract_images_from_messages([message]) == ["a/heron.png"]
+    assert utils.extract_files_from_messages([message]) == ["b/manual.pdf"]
+    assert utils.extract_files_from_messages([message], include_images=True) == ["a/heron.png", "b/manual.pdf"]
+    told = utils.format_as_text_message(message, add_upload_info=True)
+    assert told.content == "(Uploaded [file](heron.png) [file](manual.pdf)) Look"
+    utils.save_text_to_file(str(tmp_path / "a.txt"), "苍鹭")
+    copy = utils.save_url_to_local_work_dir(str(tmp_path / "a.txt"), str(tmp_path / "work"), "b.txt")
+    assert utils.read_text_from_file(copy) == "苍鹭"
