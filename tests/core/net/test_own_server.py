@@ -10,7 +10,7 @@ from typing import Any
 import psutil
 import pytest
 
-from core.errors import FetchError, SettingsError
+from core.errors import FetchError, SettingsError, ToolError
 from core.llm.backends.public_http import public_address
 from core.mcp.servers import Servers
 from core.mcp.settings import ServerSettings
@@ -133,6 +133,45 @@ async def test_an_operation_of_a_pasted_document_does_not_run_here(own: Place) -
         await tool.call("{}")
     assert refused.value.words_key == "fetch_own"
     assert own.seen == []
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(f"http://{host}:{{own}}/tools/state" for host in HERE),
+        "//127.0.0.1:{own}/",
+        "http://127.0.0.1:{third}/",
+        "http://[::ffff:127.0.0.1]:{third}/",
+        "http://localhost:{third}/",
+        "http://169.254.169.254/latest/meta-data/",
+        "http://192.168.0.1/",
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/",
+        "data:text/plain,hello",
+        "unix:///run/docker.sock",
+    ],
+)
+async def test_a_service_of_this_machine_sends_an_operation_nowhere_else_within(
+    own: Place, other: Place, target: str
+) -> None:
+    third = Place()  # it listens, and nobody may come
+    other.target = target.format(own=own.server_port, third=third.server_port)
+    described = {
+        "openapi": "3.0.0",
+        "info": {"title": "weather", "version": "1"},
+        "servers": [{"url": f"http://127.0.0.1:{other.server_port}"}],
+        "paths": {"/now": {"get": {"operationId": "weather", "responses": {"200": {"description": "ok"}}}}},
+    }
+    (tool,) = tools_of(Document(described), reach=OWN_NETWORK)
+    third.timeout = 0
+    try:
+        with pytest.raises((FetchError, ToolError)) as refused:
+            await tool.call("{}")
+        assert "root:" not in str(refused.value)
+        third.handle_request()
+        assert (len(other.seen), own.seen, third.seen) == (1, [], [])
+    finally:
+        third.server_close()
 
 
 @pytest.mark.parametrize("reach", [None, OWN_NETWORK])
