@@ -170,14 +170,28 @@ class Runs:
         """Stop the conversation's live run and wait for its end. Without one, nothing happens.
 
         Raises:
+            ConflictError: As `refuse_if_elsewhere`.
             NotFoundError: The run is somebody else's.
         """
         run = self._live.get(conversation_id)
         if run is None:
+            await self.refuse_if_elsewhere(owner, conversation_id)
             return
         if run.owner != owner:
             raise NotFoundError("There is no such conversation.", kind="conversation")
         await run.stop()
+
+    async def refuse_if_elsewhere(self, owner: str, conversation_id: str) -> None:
+        """Refuse what only the process that holds the conversation's run can do.
+
+        Raises:
+            ConflictError: key `elsewhere`: another process does.
+        """
+        for record, lease in await self._stores.runs.running():
+            same = (record.owner_id, record.conversation_id) == (owner, conversation_id)
+            if same and lease.worker != self._worker:
+                said = "This reply belongs to another process on the same data."
+                raise ConflictError(said, hint="Stop it, or answer it, there.", key="elsewhere")
 
     def ask_again(self, conversation_id: str, tool: str) -> None:
         """Let the conversation's run ask for a tool that was let run in it."""
@@ -201,11 +215,13 @@ class Runs:
             What was asked; `may_be_always` says whether `always` was heeded.
 
         Raises:
-            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over.
+            ConflictError: key `already_decided`: it is answered, or its call or the whole run is over; else as
+                `refuse_if_elsewhere`.
             NotFoundError: There is no such call, or the run is somebody else's.
         """
         run = self._live.get(conversation_id)
         if run is None:
+            await self.refuse_if_elsewhere(owner, conversation_id)
             raise already_decided()
         if run.owner != owner:
             raise NotFoundError("There is no such conversation.", kind="conversation")

@@ -144,7 +144,7 @@ class Conversation:
         return await self.services.runs.resume(left, turn, history=given, terms=await self.terms())
 
     async def stop(self) -> None:
-        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises NotFoundError."""
+        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `Runs.stop`."""
         await self.services.runs.stop(self.owner, self.id)
 
     async def delete(self) -> None:
@@ -153,7 +153,8 @@ class Conversation:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        await self.stop()
+        with suppress(ConflictError):  # written elsewhere, it ends there as soon as it is gone
+            await self.stop()
         await self.services.intake.leave(self.owner, self.id)
         await self.services.code.forget(self.owner, self.id)
         freed, unread = await self.stores.conversations.delete(self.id)

@@ -48,14 +48,14 @@ async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: 
         ConflictError: key `already_decided`: nobody waits for this any more.
         ParlourError: key `wrong_arguments`.
     """
-    arguments = edited_arguments(_asked(desk, view, call_id, asked).arguments, edits)
+    arguments = edited_arguments((await _asked(desk, view, call_id, asked)).arguments, edits)
     async with desk.conversation(view) as conversation:
         await conversation.decide(call_id, allowed=True, arguments=arguments, always=always)
 
 
 async def refuse(desk: Desk, view: View, call_id: str, *, asked: object = None) -> None:
     """Do not let a call be made. Raises ConflictError, as `allow`."""
-    _asked(desk, view, call_id, asked)
+    await _asked(desk, view, call_id, asked)
     async with desk.conversation(view) as conversation:
         await conversation.decide(call_id, allowed=False)
 
@@ -75,6 +75,7 @@ async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
     """
     asked = next((call.input for call in _waiting(desk, view) if call.input and call.input.input_id == input_id), None)
     if asked is None:
+        await desk.engine.runs.refuse_if_elsewhere(view.owner, view.conversation_id)
         raise _decided()
     values = None
     if typed is not None:
@@ -119,9 +120,11 @@ def arguments_of(call: CallBlock) -> dict[str, Any]:
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
-def _asked(desk: Desk, view: View, call_id: str, shown: object) -> ApprovalAsked:
+async def _asked(desk: Desk, view: View, call_id: str, shown: object) -> ApprovalAsked:
     waiting = _waiting(desk, view)
     asked = next((call.asked for call in waiting if call.call_id == call_id and call.input is None), None)
+    if not waiting:
+        await desk.engine.runs.refuse_if_elsewhere(view.owner, view.conversation_id)
     if asked is None or (shown is not None and shown != approval_mark(asked)):
         raise _decided()
     return asked

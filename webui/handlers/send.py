@@ -285,7 +285,7 @@ async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[File
 
 
 async def stop(desk: Desk, view: View) -> None:
-    """Stop the reply; the tab's follower shows how it ends. Raises NotFoundError."""
+    """Stop the reply; the tab's follower shows how it ends. Raises as `Conversation.stop`."""
     if desk.engine.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
         view.stopping = True
         view.poke()

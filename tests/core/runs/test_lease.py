@@ -23,6 +23,7 @@ from core.storage.base import EventRow, Lease, RunRecord
 from core.storage.conversations import ConversationStore
 from core.storage.database import Database
 from core.storage.runs import RunStore
+from core.tools.approval import Decision
 from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
@@ -298,3 +299,18 @@ async def test_who_takes_a_run_over_has_its_events_as_they_are_numbered_now(talk
     assert await talk.store.events(left.id) == [ROW]
     await talk.store.append(left.id, [EventRow(2, 0.2, "text_delta", {"text": "more"})], epoch=taken.epoch)
     assert [row.payload["text"] for row in await talk.store.events(left.id)] == ["so far", "more"]
+
+
+async def test_what_only_another_process_can_do_is_said_to_be_its_own(talk: Any) -> None:
+    record = await left_elsewhere(talk, until=time.time() + 3600)
+    for work in (talk.runs.stop("alice", talk.id), talk.runs.decide("alice", talk.id, "call", Decision(allowed=True))):
+        with pytest.raises(ConflictError) as refused:
+            await work
+        assert refused.value.words_key == "elsewhere"
+    await talk.runs.refuse_if_elsewhere("bob", talk.id)  # to whom it does not exist
+    await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
+    assert await talk.runs.recover() == 1
+    await talk.runs.stop("alice", talk.id)  # it is over
+    with pytest.raises(ConflictError) as late:
+        await talk.runs.decide("alice", talk.id, "call", Decision(allowed=True))
+    assert late.value.words_key == "already_decided"
