@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from html import unescape
@@ -10,8 +11,12 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import docx
 import httpx
+import pptx
 import pytest
+import xlsxwriter
+from msoffcrypto.format.ooxml import OOXMLFile
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
@@ -134,6 +139,41 @@ async def test_a_password_goes_by_its_own_request_and_is_told_right_from_wrong(
     assert right.json() == {}
     frame = await house.seen("1 page")
     assert "CANARY" not in f"{frame}{wrong.text}{strange.text}{caplog.text}"
+    await house.seen("four hundred and twenty")
+
+
+def office_file(kind: str) -> bytes:
+    """As the library writes it that most programs use for that."""
+    out = io.BytesIO()
+    match kind:
+        case "docx":
+            document = docx.Document()
+            document.add_paragraph(CLAUSE)
+            document.save(out)
+        case "pptx":
+            deck: Any = pptx.Presentation()
+            deck.slides.add_slide(deck.slide_layouts[5]).shapes.title.text = CLAUSE
+            deck.save(out)
+        case _:
+            with xlsxwriter.Workbook(out) as book:
+                book.add_worksheet().write_row(0, 0, ["clause", CLAUSE])
+    return out.getvalue()
+
+
+@pytest.mark.parametrize("kind", ["docx", "xlsx", "pptx"])
+async def test_an_office_file_that_another_program_locked_is_opened_with_its_password_alone(
+    house: House, kind: str
+) -> None:
+    locked, name, password = io.BytesIO(), f"locked.{kind}", "öffne dich 开门"
+    OOXMLFile(io.BytesIO(office_file(kind))).encrypt(password, locked)
+    record = await house.ask(name, locked.getvalue())
+    await house.seen("#do-unlock-")
+    for wrong in ("offne dich", password.upper(), f"{password} "):
+        refused = (await house.unlock(OWNER, json={"id": record.id, "password": wrong})).json()["failed"]
+        assert refused == (
+            f"That is not the password of {name}. Type it as it was given to you, or send a copy without one."
+        )
+    assert (await house.unlock(OWNER, json={"id": record.id, "password": password})).json() == {}
     await house.seen("four hundred and twenty")
 
 
