@@ -120,6 +120,8 @@ def install(purpose: str) -> None:
     uv = shutil.which("uv")
     make_environment(uv)
     installer = [uv, "pip", "install", "--python", str(PYTHON)] if uv else [str(PYTHON), "-m", "pip", "install"]
+    if not uv:
+        installer.append("--no-compile")  # bytecode is 200 MB; Python writes that of what is imported by itself
     say("Installing {} packages{}".format(count(LOCKS[purpose]), " with uv" if uv else ""))
     run([*installer, "--no-deps", "-r", str(ROOT / LOCKS[purpose])], count(LOCKS[purpose]))
     run([*installer, "--no-deps", "--no-build-isolation", "--quiet", "-e", str(ROOT)])
