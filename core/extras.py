@@ -21,7 +21,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ),
         "documents": (
             *("docx", "lxml", "msoffcrypto", "numpy", "olefile", "pptx", "pymupdf", "pypdfium2", "python_calamine"),
-            *("selectolax", "snowballstemmer", "tantivy", "usearch"),
+            *("PIL", "selectolax", "snowballstemmer", "tantivy", "usearch"),
         ),
         "local": ("huggingface_hub", "xllamacpp"),
         "mcp": ("cryptography", "mcp", "mcp_types"),

@@ -8,7 +8,7 @@ from binascii import a2b_base64
 from io import BytesIO
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
-from core.errors import ModelRefusedError
+from core.errors import ModelRefusedError, extra_for
 from core.llm.local_files import path_of
 from core.messages.content import ContentItem
 
@@ -202,7 +202,8 @@ def kind_of(start: bytes) -> str:
 
 
 def _smaller(name: str, raw: bytes) -> bytes:
-    from PIL import Image, ImageOps
+    with extra_for("Making a picture smaller"):
+        from PIL import Image, ImageOps
 
     try:
         with Image.open(BytesIO(raw)) as opened:

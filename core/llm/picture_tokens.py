@@ -57,8 +57,10 @@ def size_of(address: str) -> Size:
         raw = b""
     if not raw:
         return _UNKNOWN
-    from PIL import Image
-
+    try:
+        from PIL import Image
+    except ModuleNotFoundError:  # without the extra `documents` they count as usual ones
+        return _UNKNOWN
     try:
         with Image.open(BytesIO(raw)) as picture:
             return picture.size

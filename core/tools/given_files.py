@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 from urllib.parse import quote, unquote, unquote_to_bytes
 
-from core.errors import BadArgumentsError, ToolError
+from core.errors import BadArgumentsError, ToolError, extra_for
 from core.llm.local_files import path_of
 from core.messages.content import ContentItem
 from core.messages.message import FUNCTION, USER
@@ -199,7 +199,8 @@ def opened(data: bytes) -> Any:
     Raises:
         ToolError: It is none, is damaged, or has more than 50 million pixels.
     """
-    from PIL import Image, ImageOps
+    with extra_for("A tool for pictures"):
+        from PIL import Image, ImageOps
 
     bombs = (Image.DecompressionBombError, Image.DecompressionBombWarning)
     try:

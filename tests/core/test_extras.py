@@ -50,7 +50,7 @@ ASKED = {
     "import asyncio; from core import TOOL_REGISTRY\n"
     "    asyncio.run(TOOL_REGISTRY['web_search']({}).call({'query': 'a'}))": "web",
     "from webui import WebUI": "page",
-    "from core.llm.backends.llama_cpp.server import _load; _load(None, None)": "local",
+    "from core import get_chat_model; get_chat_model({'model_type': 'llama_cpp'}).quick_chat('a')": "local",
 }
 
 

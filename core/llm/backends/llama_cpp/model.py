@@ -12,7 +12,7 @@ import psutil
 from platformdirs import user_cache_path
 from pydantic import BaseModel, ConfigDict, Field
 
-from core.errors import ModelServiceError, SettingsError
+from core.errors import ModelServiceError, SettingsError, need_packages
 from core.llm.backends.llama_cpp.server import LlamaServer, Shape, SharedLlama
 from core.llm.backends.llama_cpp.wire import LlamaReply, question_body
 from core.llm.backends.local import answers
@@ -104,6 +104,7 @@ class LlamaCppModel(BaseChatModel):
             progress: Called with bytes, from another thread.
 
         Raises:
+            MissingExtraError: The extra `local` is not installed.
             ModelServiceError: They cannot be fetched, or not be loaded; the key says which.
             NoSpaceError: The disk has no room for them.
         """
@@ -169,6 +170,7 @@ class LlamaCppModel(BaseChatModel):
 
     def _fetch(self, progress: Callable[[Progress], None] | None, stop: threading.Event) -> tuple[Path, int]:
         """The file and its longest context: of the first choice that can be fetched."""
+        need_packages("A model in this process", ("xllamacpp",))  # said before weights are fetched for nothing
         if self._file is not None:
             if not self._file.is_file():
                 raise SettingsError(f"There is no model file {str(self._file)!r}.", hint="Check the path.")
