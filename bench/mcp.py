@@ -109,7 +109,7 @@ async def connected(*seconds: float) -> float:
     """Seconds until servers that take so long to start are all there."""
     servers = Servers()
     wanted = [
-        servers.of("bench", str(number), ServerSettings(command=sys.executable, args=(str(SERVER), str(one))))
+        servers.of("bench").server(str(number), ServerSettings(command=sys.executable, args=(str(SERVER), str(one))))
         for number, one in enumerate(seconds)
     ]
     began = time.perf_counter()

@@ -11,9 +11,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Self
 
 from core.limits import Slots
-from core.models.choosing import Choosing
 from core.models.loading import ModelLoader
-from core.models.own_models import Chosen, OwnModels
+from core.models.own_models import AllModels
+from core.models.pool import Chosen
 from core.outward import Outward
 from core.readiness import Readiness
 from core.reading.intake import Intake
@@ -22,10 +22,9 @@ from core.runs.claim_check import Checking
 from core.runs.history_summary import Remembering
 from core.runs.manager import Runs
 from core.storage.database import Database, count_opening
-from core.storage.model_services import ModelServiceStore
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
-from core.toolbox.code_interpreter import GivenFiles, Interpreting
+from core.toolbox.code_interpreter import Interpreting
 from core.toolbox.toolbox import Toolbox
 from core.workspace.assistants import Assistants
 from core.workspace.services import Services
@@ -60,7 +59,6 @@ class Engine:
 
     stores: Stores
     runs: Runs
-    choosing: Choosing
     intake: Intake
     toolbox: Toolbox
     outward: Outward
@@ -127,7 +125,7 @@ class Engine:
 
     async def warm_up(self) -> None:
         """Load what the first question would wait for otherwise, about half a second of work. It can be left out."""
-        await self.toolbox.servers.wake()
+        await self.toolbox.wake()
         await asyncio.to_thread(_warm_up)
 
     def on_change(self, callback: Callable[[str | None, str | None], None]) -> Callable[[], None]:
@@ -148,14 +146,16 @@ class Engine:
     def _build(self, database: Database, home: Path) -> None:
         """Everything by its parts; nothing of it is begun yet."""
         settings, sealer = self.settings, Sealer(self.settings.signing_secret())
-        stores = self.stores = Stores(database, home / "files", quota=settings.files_mb * _MIB or None)
-        model_services = ModelServiceStore(database, sealer)
-        models = OwnModels(settings, model_services, Chosen(self._loader, self.readiness), self._told)
-        models.fixed = self.program is not None and self.program.brings_model
-        self.choosing = Choosing(model_services, models)
-        given = GivenFiles(stores)
-        code = Interpreting(settings, given, self._sandbox_known)
-        self.toolbox = Toolbox.over(stores, sealer, settings, code.interpreter, given)
+        stores = self.stores = Stores(database, home / "files", sealer, quota=settings.files_mb * _MIB or None)
+        models = AllModels(
+            settings,
+            stores,
+            Chosen(self._loader, self.readiness),
+            self._told,
+            fixed=self.program is not None and self.program.brings_model,
+        )
+        code = Interpreting(settings, stores, self._sandbox_known)
+        self.toolbox = Toolbox(stores, sealer, settings, code.of)
         self.intake = Intake(stores, self._index, self._changed)
         self.checking = Checking(by_meaning=settings.retrieval == "hybrid", find=self._find)
         self.runs = Runs(
@@ -183,7 +183,6 @@ class Engine:
             stores,
             self.workspaces,
             agent=partial(self.services.agents.outside, self.services),
-            policy=self.toolbox.choices.approval,
             seconds=settings.reply_seconds,
         )
 

@@ -13,7 +13,6 @@ import time
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, cast
 
@@ -24,7 +23,7 @@ from core.runs.approvals import RunGuard
 from core.storage.base import LOCAL_OWNER
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
 
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from core.agents.assistant import Assistant
     from core.mcp.serving import Serving
     from core.storage.stores import Stores
-    from core.tools.approval import Policy
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
 
@@ -62,7 +60,6 @@ class Outward:
         stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
         workspaces: Those of the owners.
         agent: Makes who answers: given an owner and the documents within reach.
-        policy: The rules of an owner about tools, read anew for each call of one.
         seconds: How long an answer may take.
     """
 
@@ -72,13 +69,11 @@ class Outward:
         workspaces: Workspaces,
         *,
         agent: Callable[[str, list[str]], AbstractAsyncContextManager[Assistant]],
-        policy: Callable[[str], Awaitable[Policy]],
         seconds: float,
     ) -> None:
         self._stores = stores
         self._workspaces = workspaces
         self._agent = agent
-        self._policy = policy
         self._seconds = seconds
         self._serving: Serving | None = None
         self._asking: dict[str, int] = {}
@@ -181,15 +176,16 @@ class Outward:
     # ---- inside
 
     async def _answered(self, owner: str, question: str) -> str:
-        guard = RunGuard(await self._policy(owner), None, partial(self._policy, owner))  # without anybody to ask
         transcript = Transcript()
-        async with (
-            self._workspaces.open(owner) as workspace,
-            self._agent(owner, await _documents(workspace, None)) as agent,
-            aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
-        ):
-            async for event in events:
-                transcript.apply(event)
+        async with self._workspaces.open(owner) as workspace:
+            policy = workspace.rules.policy
+            guard = RunGuard(await policy(), None, policy)  # without anybody to ask
+            async with (
+                self._agent(owner, await _documents(workspace, None)) as agent,
+                aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
+            ):
+                async for event in events:
+                    transcript.apply(event)
         reply = transcript.messages()
         texts = [message.get_text_content() for message in reply if message.role == ASSISTANT]
         text = next((text for text in reversed(texts) if text.strip()), "")

@@ -250,7 +250,7 @@ class Frames:
     def _history(self, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
         listed, asking = shown.conversations, self._asking(live)
-        trouble = self._engine.toolbox.servers.trouble(view.owner)
+        trouble = self._engine.toolbox.of(view.owner).servers.trouble
         day = int(time.time() // _SLIDES)
         marks = (
             view.conversation_id,

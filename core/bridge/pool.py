@@ -22,17 +22,21 @@ class Recent(OrderedDict[_K, _V]):
 
     Args:
         most: How many.
+        evicted: Called with each value that goes for another, and with none that is taken out.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, evicted: Callable[[_V], None] | None = None) -> None:
         super().__init__()
         self._most = most
+        self._evicted = evicted
 
     def __setitem__(self, key: _K, value: _V) -> None:
         super().__setitem__(key, value)
         self.move_to_end(key)
         while len(self) > self._most:
-            self.popitem(last=False)
+            _, gone = self.popitem(last=False)
+            if self._evicted is not None:
+                self._evicted(gone)
 
 
 _LOG = logging.getLogger(__name__)

@@ -19,7 +19,6 @@ from core.export.turns import moment, turn_of
 from core.runs.lease import seems_held
 from core.runs.manager import Runs
 from core.storage.database import Database
-from core.storage.model_services import ModelServiceStore
 from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.toolbox.toolbox import Toolbox
@@ -237,10 +236,10 @@ async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[Stor
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.aclose)
         sealer = Sealer(settings.signing_secret())
-        stores = Stores(database, settings.home / "files")
-        toolbox = Toolbox.over(stores, sealer, settings)
+        stores = Stores(database, settings.home / "files", sealer)
+        toolbox = Toolbox(stores, sealer, settings)
         opened.push_async_callback(toolbox.aclose)
         runs = Runs(stores)
         opened.push_async_callback(runs.aclose)
-        secrets = KnownSecrets(settings, ModelServiceStore(database, sealer), toolbox)
+        secrets = KnownSecrets(settings, lambda owner: stores.of(owner).model_services, toolbox.of)
         yield stores, Exporting(stores, runs, secrets)

@@ -17,7 +17,7 @@ from core.mcp.journal import BEARER, KEYS, NAMED
 from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from core.settings import Settings
 
@@ -197,9 +197,9 @@ def _plain_base64(text: str) -> bytes | None:
 
 
 class Keeper(Protocol):
-    """Who keeps keys of owners."""
+    """Who keeps keys of one owner."""
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """All that there are."""
         ...
 
@@ -209,13 +209,14 @@ class KnownSecrets:
 
     Args:
         settings: Of the installation.
-        keepers: Those who keep what owners typed: keys of model services; of tools, services and MCP servers. A program
-            that brought agents of its own brought keys with them.
+        keepers: Those who keep what an owner typed: keys of model services; of tools, services and MCP servers.
+        program: Brought agents of its own, and keys with them.
     """
 
-    def __init__(self, settings: Settings, *keepers: Keeper) -> None:
+    def __init__(self, settings: Settings, *keepers: Callable[[str], Keeper], program: Keeper | None = None) -> None:
         self._settings = settings
         self._keepers = keepers
+        self._program = program
 
     async def __call__(self, owner: str) -> list[str]:
         """All of them. Raises StorageError."""
@@ -225,7 +226,8 @@ class KnownSecrets:
         own += keys_inside(self._settings.model_options) + keys_inside(self._settings.generate_cfg)
         own.append(self._settings.signing_secret())
         own += [str(self._settings.home.absolute()), str(self._settings.weights_dir)]  # which failures may name
-        return [*own, *[secret for keeper in self._keepers for secret in await keeper.secrets(owner)]]
+        keepers = [*(keeper(owner) for keeper in self._keepers), *([self._program] if self._program else [])]
+        return [*own, *[secret for keeper in keepers for secret in await keeper.secrets()]]
 
 
 def keys_inside(value: Any, *, secret: bool = False) -> list[str]:

@@ -1,13 +1,14 @@
 """The MCP servers of an application's owners: each with a state; one that fails hurts nobody else.
 
 >>> servers = Servers(changed=tell_the_page)
->>> time = servers.of("owner", "time", settings, approved=kept)
+>>> time = servers.of("owner").server("time", settings, approved=kept)
 >>> await servers.tools_of([time])
 """
 
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from core.bridge.sync import shared_loop
@@ -40,7 +41,7 @@ State: TypeAlias = Literal["off", "connecting", "ready", "failed"]
 
 
 class Server:
-    """One server of one owner. It may be used from any loop; `Servers.of` makes it.
+    """One server of one owner. It may be used from any loop; `OwnersServers.server` makes it.
 
     Args:
         name: Its name.
@@ -246,10 +247,13 @@ class Server:
 
 
 class Servers:
-    """The servers of all owners, by owner and name.
+    """The servers of all owners: `of` hands out those of one.
+
+    They are not closed with what else an owner has open: one that nobody calls is only disconnected, and stays known
+    with its tools and what was agreed to, so that the next call connects it again.
 
     Args:
-        elicit: Makes who asks an owner what a server wants to know: `elicit(owner)`; `None` forbids asking.
+        elicit: Asks the owner what a server wants to know; `None` forbids asking.
         changed: Called on the shared loop with (owner, name) when a server's state or tools change.
         idle: Seconds after which one that nobody calls is disconnected; the next call connects it again. One that
             nobody has called for many times as long is forgotten.
@@ -259,74 +263,22 @@ class Servers:
         self,
         *,
         idle: float = _IDLE,
-        elicit: Callable[[str], Elicit | None] | None = None,
+        elicit: Elicit | None = None,
         changed: Callable[[str, str], None] | None = None,
     ) -> None:
-        self._elicit = elicit
+        self.elicit = elicit
         self._changed = changed
         self._servers: dict[tuple[str, str], Server] = {}
         self._old: set[asyncio.Task[None]] = set()
         self._idle = idle
         self._timer: asyncio.TimerHandle | None = None
 
-    def of(  # noqa: PLR0913 - two that say which it is, the rest by name
-        self,
-        owner: str,
-        name: str,
-        settings: ServerSettings,
-        *,
-        trusted: bool = False,
-        approved: Mapping[str, str] | None = None,
-        reach: Reach | None = None,
-        asks: bool = True,
-        sign_in: SignIn = NOBODY,
-    ) -> Server:
-        """A server of an owner: the one that runs already where it is reached in the same way. Nothing is started.
-
-        Args:
-            owner: Whose it is.
-            name: Its name.
-            settings: How to reach it.
-            trusted: Whether what it says of its tools is believed.
-            approved: Fingerprints of tools as the owner agreed to them.
-            reach: How far HTTP may go: `Reach()` for the open internet alone, `None` for anywhere.
-            asks: Whether it may ask the owner things, where anything may.
-            sign_in: Who can be asked to sign in, and where tokens are kept; of one that runs already it stays.
-        """
-        known = self._servers.get((owner, name))
-        elicit = self._elicit(owner) if self._elicit is not None and asks else None
-        same = known is not None and (known.settings, known.trusted, known.asks) == (
-            settings,
-            trusted,
-            elicit is not None,
-        )
-        if known is not None and same:
-            if approved:
-                known.approve(approved)
-            return known
-        if known is not None:
-            self._let_go(known)
-        server = Server(
-            name,
-            settings,
-            trusted=trusted,
-            approved=approved,
-            reach=reach,
-            elicit=elicit,
-            sign_in=sign_in,
-            changed=lambda: self._tell(owner, name),
-        )
-        self._servers[owner, name] = server
-        if self._timer is None:
-            self._timer = asyncio.get_running_loop().call_later(self._idle / _LOOKS, self._tidy)
-        return server
-
-    def known(self, owner: str, name: str) -> Server | None:
-        """A server of an owner that was made already."""
-        return self._servers.get((owner, name))
+    def of(self, owner: str) -> OwnersServers:
+        """Those of one owner."""
+        return OwnersServers(self, owner)
 
     async def tools_of(self, servers: Iterable[Server]) -> list[BaseTool]:
-        """The tools of all of them, in order; those that do not run yet are started at the same time.
+        """The tools of servers, in order; those that do not run yet are started at the same time.
 
         A server that fails has none, and says why in `error`.
         """
@@ -335,12 +287,6 @@ class Servers:
         await asyncio.gather(*(server.start() for server in wanted if server.state in {"off", "connecting"}))
         return [tool for server in wanted for tool in server.tools]
 
-    async def end(self, owner: str, name: str) -> None:
-        """End a server, and forget it."""
-        server = self._servers.pop((owner, name), None)
-        if server is not None:
-            await server.aclose()
-
     async def aclose(self) -> None:
         """End all of them."""
         servers, self._servers = list(self._servers.values()), {}
@@ -348,9 +294,30 @@ class Servers:
             self._timer.cancel()
         await asyncio.gather(*(server.aclose() for server in servers), *self._old)
 
-    def _tell(self, owner: str, name: str) -> None:
+    # -- for `OwnersServers`; a key is the owner and the server's name
+
+    def known(self, key: tuple[str, str]) -> Server | None:
+        """One that was made already."""
+        return self._servers.get(key)
+
+    def put(self, key: tuple[str, str], server: Server) -> None:
+        """Keep one, and end the one that it replaces."""
+        if (before := self._servers.get(key)) is not None:
+            self._let_go(before)
+        self._servers[key] = server
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._idle / _LOOKS, self._tidy)
+
+    def forget(self, key: tuple[str, str]) -> Server | None:
+        """Take one out; it goes on until it is closed."""
+        return self._servers.pop(key, None)
+
+    def tell(self, key: tuple[str, str]) -> None:
+        """One has changed."""
         if self._changed is not None:
-            self._changed(owner, name)
+            self._changed(*key)
+
+    # -- inside
 
     def _tidy(self) -> None:
         """Disconnect what nobody uses, and look again later."""
@@ -370,6 +337,72 @@ class Servers:
         task = asyncio.ensure_future(work)
         self._old.add(task)
         task.add_done_callback(self._old.discard)
+
+
+class OwnersServers:
+    """The servers of one owner, by name; it cannot name another's.
+
+    Args:
+        servers: Those of all owners.
+        owner: Whose these are.
+    """
+
+    def __init__(self, servers: Servers, owner: str) -> None:
+        self._servers = servers
+        self._owner = owner
+
+    def server(  # noqa: PLR0913 - the name, the rest by name
+        self,
+        name: str,
+        settings: ServerSettings,
+        *,
+        trusted: bool = False,
+        approved: Mapping[str, str] | None = None,
+        reach: Reach | None = None,
+        asks: bool = True,
+        sign_in: SignIn = NOBODY,
+    ) -> Server:
+        """One of them: the one that runs already where it is reached in the same way. Nothing is started.
+
+        Args:
+            name: Its name.
+            settings: How to reach it.
+            trusted: Whether what it says of its tools is believed.
+            approved: Fingerprints of tools as the owner agreed to them.
+            reach: How far HTTP may go: `Reach()` for the open internet alone, `None` for anywhere.
+            asks: Whether it may ask the owner things, where anything may.
+            sign_in: Who can be asked to sign in, and where tokens are kept; of one that runs already it stays.
+        """
+        key = self._owner, name
+        known = self._servers.known(key)
+        elicit = self._servers.elicit if asks else None
+        wanted = settings, trusted, elicit is not None
+        if known is not None and (known.settings, known.trusted, known.asks) == wanted:
+            if approved:
+                known.approve(approved)
+            return known
+        server = Server(
+            name,
+            settings,
+            trusted=trusted,
+            approved=approved,
+            reach=reach,
+            elicit=elicit,
+            sign_in=sign_in,
+            changed=partial(self._servers.tell, key),
+        )
+        self._servers.put(key, server)
+        return server
+
+    def known(self, name: str) -> Server | None:
+        """One that was made already."""
+        return self._servers.known((self._owner, name))
+
+    async def end(self, name: str) -> None:
+        """End a server, and forget it."""
+        server = self._servers.forget((self._owner, name))
+        if server is not None:
+            await server.aclose()
 
 
 async def _on_shared_loop(make: Callable[[], Coroutine[Any, Any, None]]) -> None:

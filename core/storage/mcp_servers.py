@@ -58,55 +58,53 @@ class McpServer:
 
 
 class McpServerStore:
-    """Servers of owners. What is somebody else's does not exist.
+    """The servers of one owner. What is somebody else's does not exist.
 
     Args:
         database: Where they are kept.
         sealer: Seals their settings.
+        owner: Whose they are; need not be known yet.
     """
 
-    def __init__(self, database: Database, sealer: Sealer) -> None:
+    def __init__(self, database: Database, sealer: Sealer, owner: str) -> None:
         self._database = database
         self._sealer = sealer
+        self._owner = owner
 
-    async def list(self, owner: str) -> list[McpServer]:
+    async def list(self) -> list[McpServer]:
         """The owner's servers, in the order in which they came."""
-        query = select(mcp_servers).where(mcp_servers.c.owner_id == owner)
+        query = select(mcp_servers).where(mcp_servers.c.owner_id == self._owner)
         query = query.order_by(mcp_servers.c.created_at, mcp_servers.c.id)
         return [_record(row) for row in await self._database.read(lambda c: c.execute(query).all())]
 
-    async def get(self, owner: str, server_id: str) -> McpServer:
+    async def get(self, server_id: str) -> McpServer:
         """One of them. Raises NotFoundError."""
-        return await self._database.read(lambda c: _server_of(c, owner, server_id))
+        return await self._database.read(lambda c: _server_of(c, self._owner, server_id))
 
-    async def add(self, owner: str, given: Mapping[str, Mapping[str, Any]]) -> list[McpServer]:
-        """New servers by name, all of them or none; the owner need not be known yet.
+    async def add(self, given: Mapping[str, Mapping[str, Any]]) -> list[McpServer]:
+        """New servers by name, all of them or none.
 
         Raises:
             ConflictError: key `server_name_taken`: the owner has one of that name.
         """
         now = time.time()
         rows = [
-            self._fresh(owner, name, settings, now + place * _APART)
-            for place, (name, settings) in enumerate(given.items())
+            self._fresh(name, settings, now + place * _APART) for place, (name, settings) in enumerate(given.items())
         ]
 
         def begin(connection: Connection) -> None:
-            know_owner(connection, owner)
+            know_owner(connection, self._owner)
             for row in rows:
-                _refuse_taken(connection, owner, row["name"])
+                _refuse_taken(connection, self._owner, row["name"])
                 connection.execute(insert(mcp_servers).values(row))
 
         await self._database.write(begin)
-        return [await self.get(owner, row["id"]) for row in rows]
+        return [await self.get(row["id"]) for row in rows]
 
-    async def change(
-        self, owner: str, server_id: str, name: str, make: Callable[[dict[str, Any]], Mapping[str, Any]]
-    ) -> McpServer:
+    async def change(self, server_id: str, name: str, make: Callable[[dict[str, Any]], Mapping[str, Any]]) -> McpServer:
         """Another name and other settings; what was seen of its tools is forgotten where it is reached otherwise.
 
         Args:
-            owner: Whose it is.
             server_id: Which one.
             name: Its name from now on.
             make: From the settings as they are kept to those to keep, in the same step.
@@ -118,23 +116,22 @@ class McpServerStore:
         """
 
         def change(connection: Connection) -> McpServer:
-            old = _server_of(connection, owner, server_id)
-            _refuse_taken(connection, owner, name, but=server_id)
+            old = _server_of(connection, self._owner, server_id)
+            _refuse_taken(connection, self._owner, name, but=server_id)
             before = self.settings_of(old)
             after = dict(make(before))
-            values: dict[str, Any] = {"name": name, "settings": self._sealed(owner, server_id, after)}
+            values: dict[str, Any] = {"name": name, "settings": self._sealed(server_id, after)}
             if reached(before) != reached(after):
                 values |= {"approved": {}, "trusted": False, "asks": False}
             if (reached(before), before.get("oauth")) != (reached(after), after.get("oauth")):
                 values["sign_in"] = ""
-            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(values))
-            return _server_of(connection, owner, server_id)
+            connection.execute(update(mcp_servers).where(_is(self._owner, server_id)).values(values))
+            return _server_of(connection, self._owner, server_id)
 
         return await self._database.write(change)
 
-    async def set(  # noqa: PLR0913 - two that say which it is, the rest by name
+    async def set(
         self,
-        owner: str,
         server_id: str,
         *,
         enabled: bool | None = None,
@@ -148,65 +145,65 @@ class McpServerStore:
         values: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
 
         def change(connection: Connection) -> McpServer:
-            old = _server_of(connection, owner, server_id)
+            old = _server_of(connection, self._owner, server_id)
             if approved is not None:
                 values["approved"] = {**old.approved, **approved}
             if values:
-                connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(values))
-            return _server_of(connection, owner, server_id)
+                connection.execute(update(mcp_servers).where(_is(self._owner, server_id)).values(values))
+            return _server_of(connection, self._owner, server_id)
 
         return await self._database.write(change)
 
-    async def switch(self, owner: str, server_id: str, tools: Iterable[str], *, on: bool) -> McpServer:
+    async def switch(self, server_id: str, tools: Iterable[str], *, on: bool) -> McpServer:
         """Offer some of its tools, or no more. Raises NotFoundError."""
         named = dict.fromkeys(tools)
 
         def change(connection: Connection) -> McpServer:
-            old = _server_of(connection, owner, server_id)
+            old = _server_of(connection, self._owner, server_id)
             others = [tool for tool in old.off if tool not in named]
             off = others if on else [*others, *named]
-            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(off=off))
-            return _server_of(connection, owner, server_id)
+            connection.execute(update(mcp_servers).where(_is(self._owner, server_id)).values(off=off))
+            return _server_of(connection, self._owner, server_id)
 
         return await self._database.write(change)
 
-    async def sign_in(self, owner: str, server_id: str) -> dict[str, Any]:
+    async def sign_in(self, server_id: str) -> dict[str, Any]:
         """With what the owner has signed in: `url`, `tokens` and `client`; nothing where that was never done.
 
         Raises:
             NotFoundError: There is none such of this owner.
             StorageError: key `key_unreadable`: the installation's secret has changed.
         """
-        return self._opened(owner, server_id, await self._database.read(lambda c: _sign_in_of(c, owner, server_id)))
+        return self._opened(server_id, await self._database.read(lambda c: _sign_in_of(c, self._owner, server_id)))
 
-    async def keep_sign_in(self, owner: str, server_id: str, url: str, given: Mapping[str, Any]) -> None:
+    async def keep_sign_in(self, server_id: str, url: str, given: Mapping[str, Any]) -> None:
         """Keep a part of that, beside what is kept for the same address. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
             before: dict[str, Any] = {}
             with suppress(StorageError):
-                before = self._opened(owner, server_id, _sign_in_of(connection, owner, server_id))
+                before = self._opened(server_id, _sign_in_of(connection, self._owner, server_id))
             kept = {**(before if before.get("url") == url else {}), "url": url, **given}
-            sealed = self._sealer.seal(json.dumps(kept), owner, "mcp sign-in", server_id)
-            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(sign_in=sealed))
+            sealed = self._sealer.seal(json.dumps(kept), self._owner, "mcp sign-in", server_id)
+            connection.execute(update(mcp_servers).where(_is(self._owner, server_id)).values(sign_in=sealed))
 
         await self._database.write(change)
 
-    async def forget_sign_in(self, owner: str, server_id: str) -> None:
+    async def forget_sign_in(self, server_id: str) -> None:
         """Forget the owner's tokens. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
-            _server_of(connection, owner, server_id)
-            connection.execute(update(mcp_servers).where(_is(owner, server_id)).values(sign_in=""))
+            _server_of(connection, self._owner, server_id)
+            connection.execute(update(mcp_servers).where(_is(self._owner, server_id)).values(sign_in=""))
 
         await self._database.write(change)
 
-    async def delete(self, owner: str, server_id: str) -> None:
+    async def delete(self, server_id: str) -> None:
         """Forget a server with its secrets. Raises NotFoundError."""
 
         def remove(connection: Connection) -> None:
-            _server_of(connection, owner, server_id)
-            connection.execute(delete(mcp_servers).where(_is(owner, server_id)))
+            _server_of(connection, self._owner, server_id)
+            connection.execute(delete(mcp_servers).where(_is(self._owner, server_id)))
 
         await self._database.write(remove)
 
@@ -218,13 +215,13 @@ class McpServerStore:
         """
         return cast("dict[str, Any]", json.loads(self._sealer.open(kept.settings, kept.owner_id, "mcp", kept.id)))
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """What may be keys in variables, headers, arguments, address and tokens, for whoever must not repeat them.
 
         Whose settings cannot be read has none.
         """
         found: list[str] = []
-        for kept in await self.list(owner):
+        for kept in await self.list():
             with suppress(StorageError):
                 settings = self.settings_of(kept)
                 given = [settings.get(name) for name in ("env", "headers")]
@@ -233,23 +230,23 @@ class McpServerStore:
                 found += [*among(pairs), *in_address(str(settings.get("url") or ""))]
                 found += in_arguments(cast("list[object]", arguments)) if isinstance(arguments, list) else []
                 found += _keys_of(settings.get("oauth"), "client_secret")
-                signed = await self.sign_in(owner, kept.id) if kept.signed_in else {}
+                signed = await self.sign_in(kept.id) if kept.signed_in else {}
                 found += _keys_of(signed.get("tokens"), "access_token", "refresh_token")
                 found += _keys_of(signed.get("client"), "client_secret")
         return found
 
-    def _opened(self, owner: str, server_id: str, sealed: str) -> dict[str, Any]:
+    def _opened(self, server_id: str, sealed: str) -> dict[str, Any]:
         if not sealed:
             return {}
-        return cast("dict[str, Any]", json.loads(self._sealer.open(sealed, owner, "mcp sign-in", server_id)))
+        return cast("dict[str, Any]", json.loads(self._sealer.open(sealed, self._owner, "mcp sign-in", server_id)))
 
-    def _fresh(self, owner: str, name: str, settings: Mapping[str, Any], now: float) -> dict[str, Any]:
+    def _fresh(self, name: str, settings: Mapping[str, Any], now: float) -> dict[str, Any]:
         server_id = new_id()
         return {
             "id": server_id,
-            "owner_id": owner,
+            "owner_id": self._owner,
             "name": name,
-            "settings": self._sealed(owner, server_id, settings),
+            "settings": self._sealed(server_id, settings),
             "enabled": True,
             "trusted": False,
             "asks": False,
@@ -260,8 +257,8 @@ class McpServerStore:
             "created_at": now,
         }
 
-    def _sealed(self, owner: str, server_id: str, settings: Mapping[str, Any]) -> str:
-        return self._sealer.seal(json.dumps(dict(settings), ensure_ascii=False), owner, "mcp", server_id)
+    def _sealed(self, server_id: str, settings: Mapping[str, Any]) -> str:
+        return self._sealer.seal(json.dumps(dict(settings), ensure_ascii=False), self._owner, "mcp", server_id)
 
 
 def reached(settings: Mapping[str, Any]) -> tuple[Any, ...]:

@@ -46,34 +46,37 @@ class ModelService:
 
 
 class ModelServiceStore:
-    """Services of owners, at most one of an owner's in use. What is somebody else's does not exist.
+    """The services of one owner, at most one of them in use. What is somebody else's does not exist.
 
     Args:
         database: Where they are kept.
         sealer: Seals the keys.
+        owner: Whose they are; need not be known yet.
     """
 
-    def __init__(self, database: Database, sealer: Sealer) -> None:
+    def __init__(self, database: Database, sealer: Sealer, owner: str) -> None:
         self._database = database
         self._sealer = sealer
+        self._owner = owner
 
-    async def list(self, owner: str) -> list[ModelService]:
+    async def list(self) -> list[ModelService]:
         """All that the owner set up, by name."""
-        query = select(model_services).where(model_services.c.owner_id == owner).order_by(model_services.c.service)
+        query = (
+            select(model_services).where(model_services.c.owner_id == self._owner).order_by(model_services.c.service)
+        )
         rows = await self._database.read(lambda c: c.execute(query).all())
         return [_record(row) for row in rows]
 
-    async def get(self, owner: str, service: str) -> ModelService | None:
+    async def get(self, service: str) -> ModelService | None:
         """One of them."""
-        return next((one for one in await self.list(owner) if one.service == service), None)
+        return next((one for one in await self.list() if one.service == service), None)
 
-    async def in_use(self, owner: str) -> ModelService | None:
+    async def in_use(self) -> ModelService | None:
         """The one that answers; `None` where the installation's model does."""
-        return next((one for one in await self.list(owner) if one.in_use), None)
+        return next((one for one in await self.list() if one.in_use), None)
 
-    async def save(  # noqa: PLR0913 - the columns of a row
+    async def save(
         self,
-        owner: str,
         service: str,
         *,
         address: str,
@@ -85,7 +88,6 @@ class ModelServiceStore:
         """Keep a service, in place of what was kept under its name; returns whether it answers now.
 
         Args:
-            owner: Whose it is; need not be known yet.
             service: Its name in the table of services.
             address: Where it is.
             model: The model's name.
@@ -96,35 +98,35 @@ class ModelServiceStore:
         """
         values: dict[str, Any] = {"address": address, "model": model, "updated_at": time.time()}
         if key is not None:
-            values["key"] = self._sealer.seal(key, owner, service) if key else None
+            values["key"] = self._sealer.seal(key, self._owner, service) if key else None
             values["key_end"] = end_of(key)
-        fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": owner, "service": service}
+        fresh = {"key": None, "key_end": "", "in_use": False, **values, "owner_id": self._owner, "service": service}
 
         def keep(connection: Connection) -> bool:
-            know_owner(connection, owner)
-            old = connection.execute(select(model_services).where(_is(owner, service))).first()
+            know_owner(connection, self._owner)
+            old = connection.execute(select(model_services).where(_is(self._owner, service))).first()
             drops = {} if key is not None or old is None or keeps(old.address) else {"key": None, "key_end": ""}
             adding = insert_or(model_services).values(fresh)
             changed = {**values, **drops}
             connection.execute(adding.on_conflict_do_update(index_elements=["owner_id", "service"], set_=changed))
             if use:
-                _use(connection, owner, service)
+                _use(connection, self._owner, service)
             return use or (old is not None and old.in_use)
 
         return await self._database.write(keep)
 
-    async def use(self, owner: str, service: str) -> None:
+    async def use(self, service: str) -> None:
         """Let this one answer; an empty name leaves it to the installation's model."""
-        await self._database.write(lambda c: _use(c, owner, service))
+        await self._database.write(lambda c: _use(c, self._owner, service))
 
-    async def delete(self, owner: str, service: str) -> None:
+    async def delete(self, service: str) -> None:
         """Forget a service with its key."""
-        await self._database.write(lambda c: c.execute(delete(model_services).where(_is(owner, service))))
+        await self._database.write(lambda c: c.execute(delete(model_services).where(_is(self._owner, service))))
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """All of the owner's keys, for whoever must not repeat them; one that cannot be read is none."""
         found: list[str] = []
-        for one in await self.list(owner):
+        for one in await self.list():
             found += in_address(one.address)
             with suppress(StorageError):
                 found.append(self.key_of(one))

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from core.storage.conversations import Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
+from core.storage.mcp_servers import McpServerStore
+from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.runs import AllRuns
 from core.storage.whole_conversations import WholeConversations
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     from core.storage.database import Database
     from core.storage.files import FileStore
     from core.storage.runs import RunStore
+    from core.storage.sealing import Sealer
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,8 @@ class OwnerStores:
         settings: What the owner chose.
         allowances: What runs unasked in single conversations.
         summaries: Of what models cannot read any more.
+        mcp_servers: Those that the owner set up.
+        model_services: The same of models.
     """
 
     owner: str
@@ -47,6 +52,8 @@ class OwnerStores:
     settings: OwnerSettings
     allowances: Allowances
     summaries: SummaryStore
+    mcp_servers: McpServerStore
+    model_services: ModelServiceStore
 
 
 class Stores:
@@ -55,6 +62,7 @@ class Stores:
     Args:
         database: Has the rows.
         files: Has a folder for the files of each owner.
+        sealer: Seals keys.
         quota: Bytes that the files of one owner may take, the local owner excepted; no limit if left out.
 
     Attributes:
@@ -63,8 +71,9 @@ class Stores:
         runs: The same.
     """
 
-    def __init__(self, database: Database, files: Path, *, quota: int | None = None) -> None:
+    def __init__(self, database: Database, files: Path, sealer: Sealer, *, quota: int | None = None) -> None:
         self.database = database
+        self._sealer = sealer
         self.documents = AllDocuments(database)
         self.files = AllFiles(database, files, quota=quota)
         self.runs = AllRuns(database)
@@ -83,4 +92,6 @@ class Stores:
             settings=OwnerSettings(database, owner),
             allowances=Allowances(database, owner),
             summaries=SummaryStore(database, owner),
+            mcp_servers=McpServerStore(database, self._sealer, owner),
+            model_services=ModelServiceStore(database, self._sealer, owner),
         )

@@ -11,8 +11,8 @@ from core.storage.sealing import end_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
-    from core.storage.stores import Stores
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,37 +64,38 @@ class ToolAccount:
 
 
 class ToolAccounts:
-    """Accounts by owner and tool.
+    """The accounts of one owner, by tool.
 
     Args:
+        owner: Whose they are; their keys are sealed for this owner alone.
         choices: Where they are kept.
         sealer: Seals their keys.
     """
 
-    def __init__(self, stores: Stores, sealer: Sealer) -> None:
-        self._stores = stores
+    def __init__(self, owner: str, choices: OwnerSettings, sealer: Sealer) -> None:
+        self._owner = owner
+        self._choices = choices
         self._sealer = sealer
 
-    async def of(self, owner: str, tool: str) -> ToolAccount:
-        """The owner's account for a tool. One whose key cannot be read any more has none. Raises StorageError."""
-        return self._of(owner, tool, await self._stores.of(owner).settings.get(_place(tool)))
+    async def of(self, tool: str) -> ToolAccount:
+        """The account for a tool. One whose key cannot be read any more has none. Raises StorageError."""
+        return self._of(tool, await self._choices.get(_place(tool)))
 
-    def _of(self, owner: str, tool: str, chosen: object) -> ToolAccount:
+    def _of(self, tool: str, chosen: object) -> ToolAccount:
         kept = cast("dict[str, Any]", chosen) if isinstance(chosen, dict) else {}
         known = TOOL_SERVICES[tool]
         service = str(kept.get("service") or "")
         if service not in known:
             return ToolAccount(next(iter(known)))
-        key, end = self._opened(owner, tool, kept), str(kept.get("end") or "")
+        key, end = self._opened(tool, kept), str(kept.get("end") or "")
         return ToolAccount(
             service, str(kept.get("address") or ""), str(kept.get("model") or ""), key, end if key else ""
         )
 
-    async def choose(self, owner: str, tool: str, service: str, *, address: str, model: str, key: str | None) -> None:
+    async def choose(self, tool: str, service: str, *, address: str, model: str, key: str | None) -> None:
         """Keep an account, in place of the one before.
 
         Args:
-            owner: Whose it is.
             tool: For which tool.
             service: Its name in the table.
             address: Where it is, if not at its usual address.
@@ -112,7 +113,7 @@ class ToolAccounts:
         place = address.strip() if known.usual else ""
 
         def changed(kept: object) -> dict[str, str]:
-            before = self._of(owner, tool, kept)
+            before = self._of(tool, kept)
             keeps = key is None and (before.service, before.address) == (service, place)
             whole = before.key if keeps else (key or "").strip()
             if not whole and not place:
@@ -121,20 +122,20 @@ class ToolAccounts:
                 "service": service,
                 "address": place,
                 "model": model.strip() if known.model else "",
-                "key": self._sealer.seal(whole, owner, tool, service) if whole else "",
+                "key": self._sealer.seal(whole, self._owner, tool, service) if whole else "",
                 "end": end_of(whole),
             }
 
-        await self._stores.of(owner).settings.change(_place(tool), changed)
+        await self._choices.change(_place(tool), changed)
 
-    async def forget(self, owner: str, tool: str) -> None:
+    async def forget(self, tool: str) -> None:
         """Forget an account with its key. Raises StorageError."""
-        await self._stores.of(owner).settings.change(_place(tool), lambda _: None)
+        await self._choices.change(_place(tool), lambda _: None)
 
-    def _opened(self, owner: str, tool: str, kept: Mapping[str, Any]) -> str:
+    def _opened(self, tool: str, kept: Mapping[str, Any]) -> str:
         sealed = str(kept.get("key") or "")
         try:
-            return self._sealer.open(sealed, owner, tool, str(kept.get("service"))) if sealed else ""
+            return self._sealer.open(sealed, self._owner, tool, str(kept.get("service"))) if sealed else ""
         except StorageError:
             return ""
 

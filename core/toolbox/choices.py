@@ -13,8 +13,8 @@ from core.tools.approval import Mode, Policy
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.storage.owner_settings import OwnerSettings
     from core.storage.sealing import Sealer
-    from core.storage.stores import Stores
     from core.tools.web.base import SearchService
 
 _LOG = logging.getLogger(__name__)
@@ -41,45 +41,21 @@ class SearchEngine:
     end: str = ""
 
 
-class ToolChoices:
-    """Choices by owner.
+class Rules:
+    """When one owner is asked before a tool runs.
 
     Args:
         choices: Where they are kept.
-        sealer: Seals the keys of search services.
     """
 
-    def __init__(self, stores: Stores, sealer: Sealer) -> None:
-        self._stores = stores
-        self._sealer = sealer
+    def __init__(self, choices: OwnerSettings) -> None:
+        self._choices = choices
 
-    # ---- which are on
-
-    async def switched(self, owner: str) -> tuple[set[str], set[str]]:
-        """What the owner switched off, and what on. Raises StorageError."""
-        return _switched(await self._stores.of(owner).settings.get("tools"))
-
-    async def switch(self, owner: str, name: str, *, on: bool) -> None:
-        """Offer a tool from the next question on, or no more. Raises StorageError."""
-
-        def switched(kept: object) -> dict[str, list[str]]:
-            was_off, was_on = _switched(kept)
-            return {
-                "off": sorted(was_off - {name} if on else was_off | {name}),
-                "on": sorted(was_on | {name} if on else was_on - {name}),
-            }
-
-        await self._stores.of(owner).settings.change("tools", switched)
-
-    # ---- who is asked
-
-    async def approval(self, owner: str) -> Policy:
+    async def policy(self) -> Policy:
         """When the owner wants to be asked. Raises StorageError."""
-        return policy_of(await self._stores.of(owner).settings.get("approval"))
+        return policy_of(await self._choices.get("approval"))
 
-    async def set_approval(
-        self, owner: str, *, mode: str = "", lists: Mapping[str, Sequence[str]] | None = None
-    ) -> None:
+    async def change(self, *, mode: str = "", lists: Mapping[str, Sequence[str]] | None = None) -> None:
         """Change when the owner is asked; what is not given stays.
 
         Raises:
@@ -94,41 +70,71 @@ class ToolChoices:
             so_far: dict[str, tuple[str, ...]] = {"allow": after.allow, "ask": after.ask, "deny": after.deny}
             return {"mode": after.mode, **{name: list(given.get(name, rules)) for name, rules in so_far.items()}}
 
-        await self._stores.of(owner).settings.change("approval", changed)
+        await self._choices.change("approval", changed)
+
+
+class ToolChoices:
+    """Which tools one owner switched, and which engine searches the web.
+
+    Args:
+        owner: Whose choices they are; keys are sealed for this owner alone.
+        choices: Where they are kept.
+        sealer: Seals the keys of search services.
+    """
+
+    def __init__(self, owner: str, choices: OwnerSettings, sealer: Sealer) -> None:
+        self._owner = owner
+        self._choices = choices
+        self._sealer = sealer
+
+    async def switched(self) -> tuple[set[str], set[str]]:
+        """What the owner switched off, and what on. Raises StorageError."""
+        return _switched(await self._choices.get("tools"))
+
+    async def switch(self, name: str, *, on: bool) -> None:
+        """Offer a tool from the next question on, or no more. Raises StorageError."""
+
+        def switched(kept: object) -> dict[str, list[str]]:
+            was_off, was_on = _switched(kept)
+            return {
+                "off": sorted(was_off - {name} if on else was_off | {name}),
+                "on": sorted(was_on | {name} if on else was_on - {name}),
+            }
+
+        await self._choices.change("tools", switched)
 
     # ---- searching the web
 
-    async def engine(self, owner: str) -> SearchEngine:
+    async def engine(self) -> SearchEngine:
         """Which engine searches for the owner. Raises StorageError, key `key_unreadable`."""
-        return self._engine(owner, await self._stores.of(owner).settings.get(SEARCH))
+        return self._engine(await self._choices.get(SEARCH))
 
-    def _engine(self, owner: str, chosen: object) -> SearchEngine:
+    def _engine(self, chosen: object) -> SearchEngine:
         from core.tools.web.catalog import DEFAULT
 
         kept = _as_dict(chosen)
         provider = str(kept.get("provider") or DEFAULT)
         sealed = str(kept.get("key") or "")
-        key = self._sealer.open(sealed, owner, SEARCH, provider) if sealed else ""
+        key = self._sealer.open(sealed, self._owner, SEARCH, provider) if sealed else ""
         return SearchEngine(provider, str(kept.get("address") or ""), key, str(kept.get("end") or ""))
 
-    async def shown_engine(self, owner: str) -> SearchEngine:
+    async def shown_engine(self) -> SearchEngine:
         """The same, to be shown: a key that cannot be read any more is none. Raises StorageError."""
-        return self._shown_engine(owner, await self._stores.of(owner).settings.get(SEARCH))
+        return self._shown_engine(await self._choices.get(SEARCH))
 
-    def _shown_engine(self, owner: str, chosen: object) -> SearchEngine:
+    def _shown_engine(self, chosen: object) -> SearchEngine:
         try:
-            return self._engine(owner, chosen)
+            return self._engine(chosen)
         except StorageError as error:
             if error.words_key != "key_unreadable":
                 raise
             kept = _as_dict(chosen)
             return SearchEngine(str(kept.get("provider") or ""), str(kept.get("address") or ""))
 
-    async def choose_engine(self, owner: str, provider: str, address: str, key: str | None) -> None:
+    async def choose_engine(self, provider: str, address: str, key: str | None) -> None:
         """Search with another engine, or with another key.
 
         Args:
-            owner: Whose choice it is.
             provider: Its name in the table of search services.
             address: Where it is; empty for its usual address.
             key: For it; `None` keeps the one that there is for this engine at this address.
@@ -142,7 +148,7 @@ class ToolChoices:
         place = "" if service.home else address.strip()
 
         def changed(kept: object) -> dict[str, str]:
-            before = self._shown_engine(owner, kept)
+            before = self._shown_engine(kept)
             keeps = key is None and before.provider == provider and before.address == place
             whole = before.key if keeps else (key or "").strip()
             if service.needs_key and not whole:
@@ -152,15 +158,15 @@ class ToolChoices:
             return {
                 "provider": provider,
                 "address": place,
-                "key": self._sealer.seal(whole, owner, SEARCH, provider) if whole else "",
+                "key": self._sealer.seal(whole, self._owner, SEARCH, provider) if whole else "",
                 "end": end_of(whole),
             }
 
-        await self._stores.of(owner).settings.change(SEARCH, changed)
+        await self._choices.change(SEARCH, changed)
 
-    async def forget_engine(self, owner: str) -> None:
+    async def forget_engine(self) -> None:
         """Search with the usual engine, and forget the key. Raises StorageError."""
-        await self._stores.of(owner).settings.change(SEARCH, lambda _: None)
+        await self._choices.change(SEARCH, lambda _: None)
 
 
 def policy_of(chosen: object) -> Policy:

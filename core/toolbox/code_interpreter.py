@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Self
 
 from core.errors import NotFoundError
 from core.storage.base import LOCAL_OWNER, file_ids
@@ -14,55 +14,37 @@ from core.tools.given_files import GivenFile
 from core.tools.sandbox.kernels import Kernels
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
     from types import TracebackType
 
     from core.settings import Settings
-    from core.storage.stores import Stores
+    from core.storage.stores import OwnerStores, Stores
     from core.tools.base import BaseTool
     from core.tools.builtin.code_interpreter import CodeInterpreter
 
 
-MakeTool: TypeAlias = Callable[[str, str], "BaseTool"]
-
-
-@dataclass(frozen=True, slots=True)
-class Interpreter:
-    """How code is run, where it can be.
-
-    Args:
-        make: Makes the tool of an owner's conversation; `None` where no sandbox of this machine holds.
-        driver: The sandbox that is used.
-        why: Why there is none.
-    """
-
-    make: MakeTool | None = None
-    driver: str = ""
-    why: str = ""
-
-
 class GivenFiles:
-    """Files by owner and conversation. What is somebody else's does not exist.
+    """The files of one owner's conversations. What is somebody else's does not exist.
 
     Args:
-        stores: What is kept of owners.
+        stores: What is kept of the owner.
     """
 
-    def __init__(self, stores: Stores) -> None:
+    def __init__(self, stores: OwnerStores) -> None:
         self._stores = stores
 
-    async def of(self, owner: str, conversation_id: str) -> dict[str, GivenFile]:
+    async def of(self, conversation_id: str) -> dict[str, GivenFile]:
         """What the user added to the conversation, by name; of two with one name, the later. Raises StorageError."""
-        stores = self._stores.of(owner)
         try:
-            thread = await stores.conversations.thread(conversation_id)
+            thread = await self._stores.conversations.thread(conversation_id)
         except NotFoundError:
             return {}
-        wanted = [record.file_id for record in await stores.documents.list(conversation_id)]
+        wanted = [record.file_id for record in await self._stores.documents.list(conversation_id)]
         wanted += file_ids(part for message in thread if message.role == "user" for part in message.parts)
         found: dict[str, GivenFile] = {}
         for file_id in dict.fromkeys(wanted):
             try:
-                record, path = await stores.files.get(file_id)
+                record, path = await self._stores.files.get(file_id)
             except NotFoundError:
                 continue
             found[record.name] = GivenFile(record.name, record.media_type, record.size, path)
@@ -73,22 +55,43 @@ _ALL: Final = 1000
 _PATIENCE: Final = 2.0  # seconds: what a person waits for goes first
 
 
+async def _nothing(conversation_id: str) -> None:
+    del conversation_id
+
+
+@dataclass(frozen=True, slots=True)
+class Interpreter:
+    """How the code of one owner is run, where it can be.
+
+    Args:
+        make: Makes the tool of a conversation; `None` where no sandbox of this machine holds.
+        driver: The sandbox that is used.
+        why: Why there is none.
+        forget: Ends the kernel of a conversation that is deleted, with all files in it.
+    """
+
+    make: Callable[[str], BaseTool] | None = None
+    driver: str = ""
+    why: str = ""
+    forget: Callable[[str], Awaitable[None]] = _nothing
+
+
 class Interpreting:
-    """Runs the code of conversations; each has a kernel of its own.
+    """Runs the code of conversations; each has a kernel of its own. The kernels of all owners are in one place.
 
     Args:
         settings: Which sandbox is wanted, and where the data folder is, which nothing inside may see.
-        given: The files of the conversations.
+        stores: What is kept of owners.
         changed: Called when it is known whether there is a sandbox.
     """
 
     def __init__(
         self,
         settings: Settings,
-        given: GivenFiles,
+        stores: Stores,
         changed: Callable[[], None],
     ) -> None:
-        self.given = given
+        self._stores = stores
         home = settings.home.absolute()
         known = home / "sandbox.json"
         self.kernels = Kernels(
@@ -118,26 +121,25 @@ class Interpreting:
             return {"state": "loading", "driver": "", "reason": ""}
         return {"state": "ready" if choice.driver else "off", "driver": choice.driver, "reason": choice.reason}
 
-    def interpreter(self) -> Interpreter:
-        """What the toolbox is told: how code is run here, or why it is not."""
+    def of(self, owner: str) -> Interpreter:
+        """How code is run here for an owner, or why it is not."""
         told = self.as_dict()
-        make = self.make if told["state"] == "ready" else None
-        return Interpreter(make, str(told["driver"]), str(told["reason"]))
+        make = partial(self._tool, owner) if told["state"] == "ready" else None
+        return Interpreter(make, str(told["driver"]), str(told["reason"]), partial(self._forget, owner))
 
-    def make(self, owner: str, conversation_id: str) -> CodeInterpreter:
+    def _tool(self, owner: str, conversation_id: str) -> CodeInterpreter:
         """The tool of a conversation; where code may soon be run, a kernel is made ready."""
         from core.tools.builtin.code_interpreter import CodeInterpreter
 
         async def files() -> dict[str, Path]:
-            given = await self.given.of(owner, conversation_id)
+            given = await GivenFiles(self._stores.of(owner)).of(conversation_id)
             return {name: path for name, one in given.items() if isinstance(path := one.source, Path)}
 
         if conversation_id:  # the reply goes first
             asyncio.get_running_loop().call_later(_PATIENCE, self.kernels.warm)
         return CodeInterpreter(kernels=self.kernels, key=_key(owner, conversation_id), owner=owner, files=files)
 
-    async def forget(self, owner: str, conversation_id: str) -> None:
-        """A conversation is deleted: its kernel ends, with all files in it."""
+    async def _forget(self, owner: str, conversation_id: str) -> None:
         await self.kernels.forget(_key(owner, conversation_id))
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.errors import ParlourError
-    from core.mcp.servers import Server, Servers
+    from core.mcp.servers import OwnersServers, Server
     from core.mcp.settings import Resolved
     from core.storage.mcp_servers import McpServer, McpServerStore
     from core.tools.base import BaseTool
@@ -280,9 +280,9 @@ class OwnServer:
         return sum(1 for tool in self.tools if tool.mark)
 
 
-def running_as(servers: Servers, kept: McpServer) -> Server | None:
+def running_as(servers: OwnersServers, kept: McpServer) -> Server | None:
     """What runs of a server."""
-    return servers.known(kept.owner_id, kept.name)
+    return servers.known(kept.name)
 
 
 def why_failed(server: Server) -> ParlourError | None:
@@ -349,7 +349,7 @@ async def offered_tools(store: McpServerStore, kept: McpServer, server: Server) 
     prints = server.fingerprints if server.state == "ready" else {}
     agreed = kept.approved
     if prints and not agreed:
-        agreed = (await store.set(kept.owner_id, kept.id, approved=prints)).approved
+        agreed = (await store.set(kept.id, approved=prints)).approved
         server.approve(prints)
     found: list[OfferedTool] = []
     for tool in server.tools:

@@ -7,27 +7,26 @@ import json
 import logging
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError, ParlourError, StorageError
-from core.storage.mcp_servers import McpServerStore
+from core.storage.base import folder_name
 from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
-from core.toolbox.choices import SEARCH, ToolChoices
-from core.toolbox.code_interpreter import Interpreter
-from core.toolbox.user_mcp_servers import OwnServers
-from core.toolbox.user_openapi import OwnServices
+from core.toolbox.choices import SEARCH, Rules, ToolChoices
+from core.toolbox.code_interpreter import GivenFiles, Interpreter
+from core.toolbox.user_mcp_servers import AllServers, OwnServers
+from core.toolbox.user_openapi import KnownServices, OwnServices
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
 from core.tools.notes import OwnNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from pathlib import Path
 
     from core.settings import Settings
     from core.storage.sealing import Sealer
     from core.storage.stores import Stores
-    from core.toolbox.code_interpreter import GivenFiles
     from core.tools.base import BaseTool
 
 _LOG = logging.getLogger(__name__)
@@ -85,93 +84,111 @@ class Offered:
 
 
 class Toolbox:
-    """Tools by owner and conversation.
+    """What the tools of all owners share; `of` hands out those of one.
 
     Args:
-        choices: What owners switched on and off, and which engine searches for them.
-        servers: The owners' MCP servers.
-        home: The data folder.
-        interpreter: How code is run.
-        services: The owners' services with an OpenAPI document; none if left out.
-        accounts: With whose keys tools ask services; what needs one is left out without them.
+        stores: What owners chose and set up.
+        sealer: Seals their keys.
+        settings: Whether the page is for this machine alone, and where the data folder is.
+        interpreter: How code is run for an owner; not at all if left out.
     """
 
     def __init__(
         self,
-        choices: ToolChoices,
-        servers: OwnServers,
-        home: Path,
-        interpreter: Callable[[], Interpreter] = Interpreter,
-        services: OwnServices | None = None,
-        *,
-        accounts: ToolAccounts,
-    ) -> None:
-        self.choices = choices
-        self.servers = servers
-        self.services = services
-        self.accounts = accounts
-        self.notes = OwnNotes(home / "notes")
-        self._interpreter = interpreter
-
-    @classmethod
-    def over(
-        cls,
         stores: Stores,
         sealer: Sealer,
         settings: Settings,
-        interpreter: Callable[[], Interpreter] = Interpreter,
-        given: GivenFiles | None = None,
-    ) -> Self:
-        """The tools of an installation."""
-        choices = ToolChoices(stores, sealer)
-        servers = OwnServers(settings, McpServerStore(stores.database, sealer), stores)
-        services = OwnServices(stores, sealer, servers.may_start_programs, given)
-        accounts = ToolAccounts(stores, sealer)
-        return cls(choices, servers, settings.home, interpreter, services, accounts=accounts)
+        interpreter: Callable[[str], Interpreter] | None = None,
+    ) -> None:
+        self._stores = stores
+        self._sealer = sealer
+        self._notes = settings.home / "notes"
+        self._interpreter = interpreter
+        self._servers = AllServers(settings, stores)
+        self._known = KnownServices()
 
-    @property
-    def interpreter(self) -> Interpreter:
-        """How code is run."""
-        return self._interpreter()
+    def of(self, owner: str) -> OwnTools:
+        """The tools of one owner."""
+        servers, stores = self._servers.of(owner), self._stores.of(owner)
+        choices, own = stores.settings, servers.may_start_programs
+        return OwnTools(
+            rules=Rules(choices),
+            choices=ToolChoices(owner, choices, self._sealer),
+            accounts=ToolAccounts(owner, choices, self._sealer),
+            servers=servers,
+            openapi=OwnServices(owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)),
+            notes=OwnNotes(self._notes / folder_name(owner)),
+            interpreter=partial(self._interpreter, owner) if self._interpreter is not None else Interpreter,
+        )
 
-    async def tools(self, owner: str, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
+    async def wake(self) -> None:
+        """Begin to start the servers of the owner of the machine, so that the first question need not wait for them."""
+        await self._servers.wake()
+
+    async def aclose(self) -> None:
+        """End all servers."""
+        await self._servers.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    """The tools of one owner, and what was chosen about them. It holds nothing open, and costs nothing to make.
+
+    Args:
+        rules: When the owner is asked before a tool runs.
+        choices: What the owner switched on and off, and which engine searches.
+        accounts: With whose keys tools ask services; what needs one is left out without.
+        servers: MCP servers.
+        openapi: Services with an OpenAPI document.
+        notes: What the tool `storage` keeps.
+        interpreter: How code is run now.
+    """
+
+    rules: Rules
+    choices: ToolChoices
+    accounts: ToolAccounts
+    servers: OwnServers
+    openapi: OwnServices
+    notes: OwnNotes
+    interpreter: Callable[[], Interpreter]
+
+    async def for_model(self, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
         """What a model is offered, by its name each once.
 
         A server that fails brings none and holds nothing up; what a tool needs and has not, leaves that tool out.
 
         Args:
-            owner: Whose conversation it is.
             conversation_id: The conversation.
             small: Whether it is a small model: then only what it can cope with, or was switched on by name.
 
         Raises:
             StorageError: The database failed.
         """
-        off, on = await self.choices.switched(owner)
+        off, on = await self.choices.switched()
         names = [one.name for one in _listed() if one.name not in off and (one.name in on or one.on)]
         if small:
             usual = {one.name for one in BUILTINS if one.small}
             names = [name for name in names if name in usual or name in on]
-        own = [await self._made(owner, conversation_id, name) for name in names]
-        brought = await self.servers.tools(owner)
-        brought += await self.services.tools(owner, conversation_id) if self.services is not None else []
+        own = [await self._made(conversation_id, name) for name in names]
+        brought = await self.servers.tools()
+        brought += await self.openapi.tools(conversation_id)
         ours = {tool.name: tool for tool in own if tool is not None}
         others = [tool for tool in brought if tool.name not in ours and tool.name != AskDocuments.name]
         found = [*ours.values(), *_apart(others)]
         return _fitting(found) if small else found
 
-    async def offered(self, owner: str) -> list[Offered]:
+    async def offered(self) -> list[Offered]:
         """The tools that Parlour brings, as the owner has them. Raises StorageError."""
-        off, on = await self.choices.switched(owner)
+        off, on = await self.choices.switched()
         found: list[Offered] = []
         for one in _listed():
             if one.name != CODE and one.name not in TOOL_REGISTRY:
                 continue
             is_on = one.name not in off and (one.name in on or one.on)
-            found.append(Offered(await self._made(owner, "", one.name, bare=True), one.name, is_on))
+            found.append(Offered(await self._made("", one.name, bare=True), one.name, is_on))
         return found
 
-    async def switch(self, owner: str, name: str, *, on: bool) -> None:
+    async def switch(self, name: str, *, on: bool) -> None:
         """Offer a tool from the next question on, or no more.
 
         Raises:
@@ -180,30 +197,26 @@ class Toolbox:
         """
         if name not in {one.name for one in _listed()}:
             raise NotFoundError("There is no such tool.", key="tool_unknown")
-        await self.choices.switch(owner, name, on=on)
+        await self.choices.switch(name, on=on)
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """Every key that the owner's tools are used with, for whoever must not repeat them. Raises StorageError."""
-        found = await self.servers.secrets(owner)
-        found += await self.services.secrets(owner) if self.services is not None else []
-        found += [(await self.accounts.of(owner, name)).key for name in TOOL_SERVICES]
-        return [*found, (await self.choices.shown_engine(owner)).key]
-
-    async def aclose(self) -> None:
-        """End all servers."""
-        await self.servers.aclose()
+        found = await self.servers.secrets()
+        found += await self.openapi.secrets()
+        found += [(await self.accounts.of(name)).key for name in TOOL_SERVICES]
+        return [*found, (await self.choices.shown_engine()).key]
 
     # ---- inside
 
-    async def _made(self, owner: str, conversation_id: str, name: str, *, bare: bool = False) -> BaseTool | None:
+    async def _made(self, conversation_id: str, name: str, *, bare: bool = False) -> BaseTool | None:
         """A tool of ours with what it needs; `bare` is to look at it alone."""
         try:
             if name == CODE:
-                make = self.interpreter.make
-                return make(owner, conversation_id) if make is not None else None
+                make = self.interpreter().make
+                return make(conversation_id) if make is not None else None
             if name not in TOOL_REGISTRY:
                 return None
-            cfg = {} if bare else await self._cfg(owner, name)
+            cfg = {} if bare else await self._cfg(name)
             if cfg is None:
                 return None
             return await asyncio.to_thread(_of_registry, name, cfg)
@@ -215,13 +228,13 @@ class Toolbox:
             _LOG.warning("The tool %s is left out: %s", name, error)
         return None
 
-    async def _cfg(self, owner: str, name: str) -> dict[str, Any] | None:
+    async def _cfg(self, name: str) -> dict[str, Any] | None:
         """The options of a tool; `None` where it needs an account, and the owner has none."""
         if name in TOOL_SERVICES:
-            return await self._account(owner, name)
+            return await self._account(name)
         if name in SEARCHING:
-            engine = await self.choices.engine(owner)
-            own = self.servers.may_start_programs(owner)
+            engine = await self.choices.engine()
+            own = self.servers.may_start_programs
             return {
                 "provider": engine.provider,
                 "api_key": engine.key,
@@ -229,14 +242,14 @@ class Toolbox:
                 "own_network": own,
             }
         if name == "storage":
-            return {"storage_root_path": str(self.notes.folder(owner))}
+            return {"storage_root_path": str(self.notes.folder)}
         return {}
 
-    async def _account(self, owner: str, name: str) -> dict[str, Any] | None:
-        account = await self.accounts.of(owner, name)
+    async def _account(self, name: str) -> dict[str, Any] | None:
+        account = await self.accounts.of(name)
         if not account.usable:
             return None
-        own = self.servers.may_start_programs(owner)
+        own = self.servers.may_start_programs
         known = {"api_key": account.key, "base_url": account.address, "own_network": own}
         return {**known, "model": account.model, "service": account.service}
 

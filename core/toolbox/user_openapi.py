@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from core.bridge.pool import Recent
 from core.errors import ConflictError, NotFoundError, ParlourError, SettingsError, StorageError
 from core.net.addresses import Reach, is_own, open_internet_and_own_network
 from core.storage.base import new_id
@@ -24,9 +25,8 @@ from core.tools.openapi.operations import servers_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from core.storage.owner_settings import Choices
+    from core.storage.owner_settings import Choices, OwnerSettings
     from core.storage.sealing import Sealer
-    from core.storage.stores import Stores
     from core.toolbox.code_interpreter import GivenFiles
 
 
@@ -128,7 +128,7 @@ _ALL: Final = "services"  # the name of the list among an owner's choices
 _LONGEST: Final = 2 * 1024 * 1024  # letters of a document that is kept
 _MOST: Final = 20  # services of one owner
 _MOST_ON: Final = 20  # operations that are offered unless they are switched off
-_KNOWN: Final = 16  # services whose tools are kept: to read a long document takes a second
+_KNOWN: Final = 16  # services
 _NOT_IN_NAMES: Final = re.compile(r"[^a-zA-Z0-9_-]+")
 
 
@@ -188,63 +188,75 @@ class _Made:
     ways: tuple[Way, ...] = ()
 
 
+class KnownServices(Recent[tuple[str, str, str], _Made]):
+    """What came of the documents of all owners' services that were used last: to read a long one takes a second."""
+
+    def __init__(self) -> None:
+        super().__init__(_KNOWN)
+
+
 class OwnServices:
-    """Services by owner.
+    """The services of one owner.
 
     Args:
+        owner: Whose they are; their keys are sealed for this owner alone.
         choices: Where they are kept.
         sealer: Seals their keys.
-        at_home: Whether an owner may name services of this machine and its network.
-        given: The files of conversations; none if left out.
+        known: What was read already, of all owners.
+        at_home: Whether the owner may name services of this machine and its network.
+        given: The files of the owner's conversations; none if left out.
     """
 
     def __init__(
         self,
-        stores: Stores,
+        owner: str,
+        choices: OwnerSettings,
         sealer: Sealer,
-        at_home: Callable[[str], bool],
+        *,
+        known: KnownServices,
+        at_home: bool,
         given: GivenFiles | None = None,
     ) -> None:
-        self._given = given
-        self._stores = stores
+        self._owner = owner
+        self._choices = choices
         self._sealer = sealer
+        self._known = known
         self._at_home = at_home
-        self._known: dict[tuple[str, str, str], _Made] = {}
+        self._given = given
 
-    async def list(self, owner: str) -> list[OwnService]:
+    async def list(self) -> list[OwnService]:
         """All of the owner's, in the order in which they came. Raises StorageError."""
-        found = [await self._standing(owner, service_id) for service_id in await self._ids(owner)]
+        found = [await self._standing(service_id) for service_id in await self._ids()]
         return [one for one in found if one is not None]
 
-    async def tools(self, owner: str, conversation_id: str = "") -> list[ApiTool]:
+    async def tools(self, conversation_id: str = "") -> list[ApiTool]:
         """What the owner's services offer; what is sent with files may send those of the conversation, and no other.
 
         Raises:
             StorageError: The database failed.
         """
-        standing = [one for one in await self.list(owner) if one.on]
+        standing = [one for one in await self.list() if one.on]
         tools = [tool for one in standing for tool in one.tools if tool.operation.name not in one.off]
         if not any(tool.operation.files for tool in tools):
             return tools
-        given = await self._given.of(owner, conversation_id) if self._given is not None and conversation_id else {}
+        given = await self._given.of(conversation_id) if self._given is not None and conversation_id else {}
         return [tool.with_files(given) for tool in tools]
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """The keys of the owner's services, for whoever must not repeat them; one that cannot be read is none."""
         found: list[str] = []
-        for one in await self._ids(owner):
+        for one in await self._ids():
             with suppress(StorageError, NotFoundError):  # NotFoundError: removed meanwhile
-                row = await self._row(owner, one)
+                row = await self._row(one)
                 found += [key for name in ("url", "server", "address") for key in in_address(str(row.get(name) or ""))]
-                key = self._key(owner, one, row)
+                key = self._key(one, row)
                 found += [key.value, *in_address(key.token_url)]
         return found
 
-    async def draft(self, owner: str, source: str, server: str = "") -> Draft:
+    async def draft(self, source: str, server: str = "") -> Draft:
         """What a document says, before anything is set up.
 
         Args:
-            owner: Who asks.
             source: The address of the document, or the document itself.
             server: Where the service is, where the document does not say, or says something else.
 
@@ -252,12 +264,12 @@ class OwnServices:
             FetchError: The document cannot be fetched.
             SettingsError: It is none.
         """
-        _, document = await self._read(owner, source)
+        _, document = await self._read(source)
         named = [server.strip()] if server.strip() else servers_of(document, document.root)
         address = named[0] if named else ""
         return Draft(document.title, address, tuple(ways_of(document, address)))
 
-    async def try_draft(self, owner: str, source: str, server: str, key: ServiceKey) -> Trial:
+    async def try_draft(self, source: str, server: str, key: ServiceKey) -> Trial:
         """Whether a service would answer, before it is set up; nothing of it is kept.
 
         Raises:
@@ -265,13 +277,13 @@ class OwnServices:
             SettingsError: It is no document, or a setting is wrong.
             ToolError: The service refuses.
         """
-        text, document = await self._read(owner, source)
-        row = {"document": text, "url": document.url, "server": server.strip()} | self._sealed(owner, "", key)
-        made = await asyncio.to_thread(self._fresh, owner, "", row, document)
+        text, document = await self._read(source)
+        row = {"document": text, "url": document.url, "server": server.strip()} | self._sealed("", key)
+        made = await asyncio.to_thread(self._fresh, "", row, document)
         _check(made.tools)
         return await tried(made.tools)
 
-    async def try_key(self, owner: str, service_id: str, key: ServiceKey | None = None) -> Trial:
+    async def try_key(self, service_id: str, key: ServiceKey | None = None) -> Trial:
         """Whether a service answers: with its own key, or with another that is not kept yet.
 
         Raises:
@@ -281,18 +293,15 @@ class OwnServices:
             StorageError: key `key_unreadable`: the one that is kept cannot be read any more.
             ToolError: It refuses.
         """
-        row = await self._row(owner, service_id)
+        row = await self._row(service_id)
         if key is None:
-            return await tried((await asyncio.to_thread(self._tools, owner, service_id, row)).tools)
-        return await tried((await self._with_key(owner, service_id, row, key))[1].tools)
+            return await tried((await self._made(service_id, row)).tools)
+        return await tried((await self._with_key(service_id, row, key))[1].tools)
 
-    async def add(
-        self, owner: str, source: str, *, name: str = "", server: str = "", key: ServiceKey | None = None
-    ) -> OwnService:
+    async def add(self, source: str, *, name: str = "", server: str = "", key: ServiceKey | None = None) -> OwnService:
         """Set one up.
 
         Args:
-            owner: Whose it is.
             source: The address of its document, or the document itself.
             name: What to call it; else as the document does.
             server: Where it is, where the document does not say, or says something else.
@@ -303,7 +312,7 @@ class OwnServices:
             SettingsError: It is none, a setting is wrong, or the owner has too many.
             ConflictError: key `server_name_taken`.
         """
-        text, document = await self._read(owner, source)
+        text, document = await self._read(source)
         short = _NOT_IN_NAMES.sub("_", name or document.title).strip("_")[:24] or "service"
         service_id = new_id()
         row: dict[str, Any] = {
@@ -313,8 +322,8 @@ class OwnServices:
             "server": server.strip(),
             "on": True,
         }
-        row |= self._sealed(owner, service_id, key or ServiceKey())
-        made = await asyncio.to_thread(self._fresh, owner, service_id, row, document)
+        row |= self._sealed(service_id, key or ServiceKey())
+        made = await asyncio.to_thread(self._fresh, service_id, row, document)
         row["address"] = made.tools[0].operation.server or ""
         row["off"] = [tool.operation.name for tool in made.tools[_MOST_ON:]]
         _check(made.tools)
@@ -329,11 +338,11 @@ class OwnServices:
             choices.put(_place(service_id), row)
             choices.put(_ALL, [*ids, service_id])
 
-        await self._stores.of(owner).settings.change_together(added)
-        self._keep(_known_as(owner, service_id, row), made)
+        await self._choices.change_together(added)
+        self._known[_known_as(self._owner, service_id, row)] = made
         return self._standing_as(service_id, row, made)
 
-    async def set_key(self, owner: str, service_id: str, key: ServiceKey) -> None:
+    async def set_key(self, service_id: str, key: ServiceKey) -> None:
         """Another key; without a value the one that is kept stays, where it goes the same way.
 
         Raises:
@@ -341,23 +350,23 @@ class OwnServices:
             SettingsError: It is not whole, or cannot be sent.
             StorageError: key `key_unreadable`: the one that is kept cannot be read any more.
         """
-        changed, _ = await self._with_key(owner, service_id, await self._row(owner, service_id), key)
-        await self._change(owner, service_id, lambda row: row | {"key": changed["key"]})
+        changed, _ = await self._with_key(service_id, await self._row(service_id), key)
+        await self._change(service_id, lambda row: row | {"key": changed["key"]})
 
-    async def enable(self, owner: str, service_id: str, *, on: bool) -> None:
+    async def enable(self, service_id: str, *, on: bool) -> None:
         """Offer its tools, or no more. Raises NotFoundError."""
-        await self._change(owner, service_id, lambda row: row | {"on": on})
+        await self._change(service_id, lambda row: row | {"on": on})
 
-    async def switch(self, owner: str, service_id: str, operation: str, *, on: bool) -> None:
+    async def switch(self, service_id: str, operation: str, *, on: bool) -> None:
         """Offer one of its operations, or no more. Raises NotFoundError."""
 
         def switched(row: dict[str, Any]) -> dict[str, Any]:
             off = {str(one) for one in row.get("off") or ()}
             return row | {"off": sorted(off - {operation} if on else off | {operation})}
 
-        await self._change(owner, service_id, switched)
+        await self._change(service_id, switched)
 
-    async def remove(self, owner: str, service_id: str) -> None:
+    async def remove(self, service_id: str) -> None:
         """Forget it, and its key. Raises NotFoundError."""
 
         def removed(choices: Choices) -> None:
@@ -366,85 +375,81 @@ class OwnServices:
             choices.put(_ALL, [one for one in ids if one != service_id] or None)
             choices.put(_place(service_id), None)
 
-        await self._stores.of(owner).settings.change_together(removed)
+        await self._choices.change_together(removed)
 
     # ---- inside
 
-    def _reach(self, owner: str) -> Reach:
-        return Reach(allows=open_internet_and_own_network) if self._at_home(owner) else Reach()
+    def _reach(self) -> Reach:
+        return Reach(allows=open_internet_and_own_network) if self._at_home else Reach()
 
-    async def _read(self, owner: str, source: str) -> tuple[str, Document]:
+    async def _read(self, source: str) -> tuple[str, Document]:
         """The text of a document, and the document. Raises FetchError, SettingsError."""
         text, url = source.strip(), ""
         if text.lower().startswith(("http://", "https://")) and "\n" not in text:
-            text, url = await fetched_text(text, self._reach(owner))
+            text, url = await fetched_text(text, self._reach())
         if len(text) > _LONGEST:
             raise SettingsError("The document is too long.", hint="Leave out what is not needed.", key="openapi_long")
         return text, Document(await asyncio.to_thread(parsed, text), url)
 
-    async def _with_key(
-        self, owner: str, service_id: str, row: Mapping[str, Any], key: ServiceKey
-    ) -> tuple[dict[str, Any], _Made]:
+    async def _with_key(self, service_id: str, row: Mapping[str, Any], key: ServiceKey) -> tuple[dict[str, Any], _Made]:
         """A service with another key, and what it is then. Raises SettingsError, StorageError."""
         if not key.value.strip() and key.kind != "none" and key.goes_like(_shown(row)):
-            key = replace(key, value=self._key(owner, service_id, row).value)
-        changed = {**row, **self._sealed(owner, service_id, key)}
-        made = await asyncio.to_thread(self._tools, owner, service_id, changed, keep=False)
+            key = replace(key, value=self._key(service_id, row).value)
+        changed = {**row, **self._sealed(service_id, key)}
+        made = await self._made(service_id, changed, keep=False)
         _check(made.tools)
         return changed, made
 
-    async def _ids(self, owner: str) -> list[str]:
-        return _ids(await self._stores.of(owner).settings.get(_ALL))
+    async def _ids(self) -> list[str]:
+        return _ids(await self._choices.get(_ALL))
 
-    async def _row(self, owner: str, service_id: str) -> dict[str, Any]:
-        return _row(await self._stores.of(owner).settings.get(_place(service_id)))
+    async def _row(self, service_id: str) -> dict[str, Any]:
+        return _row(await self._choices.get(_place(service_id)))
 
-    async def _change(self, owner: str, service_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        await self._stores.of(owner).settings.change(_place(service_id), lambda kept: change(_row(kept)))
+    async def _change(self, service_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        await self._choices.change(_place(service_id), lambda kept: change(_row(kept)))
 
-    async def _standing(self, owner: str, service_id: str) -> OwnService | None:
+    async def _standing(self, service_id: str) -> OwnService | None:
         try:
-            row = await self._row(owner, service_id)
+            row = await self._row(service_id)
         except NotFoundError:
             return None
         try:
-            made = await asyncio.to_thread(self._tools, owner, service_id, row)
+            made = await self._made(service_id, row)
         except ParlourError as error:
             _LOG.warning("The service %r has no tools: %s", row.get("name"), error)
             return replace(self._standing_as(service_id, row, _Made()), error=error)
         return self._standing_as(service_id, row, made)
 
-    def _tools(self, owner: str, service_id: str, row: Mapping[str, Any], *, keep: bool = True) -> _Made:
+    async def _made(self, service_id: str, row: Mapping[str, Any], *, keep: bool = True) -> _Made:
         """The tools of what is kept. Raises SettingsError, StorageError."""
-        place = _known_as(owner, service_id, row)
+        place = _known_as(self._owner, service_id, row)
         made = self._known.get(place)
         if made is None:
-            document = Document(parsed(str(row.get("document") or "")), str(row.get("url") or ""))
-            made = self._fresh(owner, service_id, row, document)
+            made = await asyncio.to_thread(self._read_again, service_id, row)
             if keep:
-                self._keep(place, made)
+                self._known[place] = made
         return made
 
-    def _keep(self, place: tuple[str, str, str], made: _Made) -> None:
-        if len(self._known) >= _KNOWN:
-            self._known.clear()
-        self._known[place] = made
+    def _read_again(self, service_id: str, row: Mapping[str, Any]) -> _Made:
+        document = Document(parsed(str(row.get("document") or "")), str(row.get("url") or ""))
+        return self._fresh(service_id, row, document)
 
-    def _fresh(self, owner: str, service_id: str, row: Mapping[str, Any], document: Document) -> _Made:
+    def _fresh(self, service_id: str, row: Mapping[str, Any], document: Document) -> _Made:
         tools = tools_of(
             document,
-            credentials=self._key(owner, service_id, row).credentials,
+            credentials=self._key(service_id, row).credentials,
             name=str(row.get("name") or ""),
             server=str(row.get("server") or ""),
-            reach=self._reach(owner) if _may_be_inside(row) else Reach(),
+            reach=self._reach() if _may_be_inside(row) else Reach(),
         )
         return _Made(tuple(tools), tuple(ways_of(document, tools[0].operation.server or "")))
 
-    def _sealed(self, owner: str, service_id: str, key: ServiceKey) -> dict[str, Any]:
-        return {"key": sealed_key(key, self._sealer, owner, _ALL, service_id)}
+    def _sealed(self, service_id: str, key: ServiceKey) -> dict[str, Any]:
+        return {"key": sealed_key(key, self._sealer, self._owner, _ALL, service_id)}
 
-    def _key(self, owner: str, service_id: str, row: Mapping[str, Any]) -> ServiceKey:
-        return opened_key(row.get("key"), self._sealer, owner, _ALL, service_id)
+    def _key(self, service_id: str, row: Mapping[str, Any]) -> ServiceKey:
+        return opened_key(row.get("key"), self._sealer, self._owner, _ALL, service_id)
 
     @staticmethod
     def _standing_as(service_id: str, row: Mapping[str, Any], made: _Made) -> OwnService:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from core.errors import BadArgumentsError, NotFoundError, ToolError
-from core.storage.base import folder_name
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
@@ -252,33 +251,30 @@ class Note:
 
 
 class OwnNotes:
-    """Notes of owners, each in a folder of their own: the one that their tool `storage` uses.
+    """The notes of one owner, in the folder that the owner's tool `storage` uses.
 
     Args:
-        home: Where the folders are.
+        folder: Where they are.
     """
 
-    def __init__(self, home: Path) -> None:
-        self._home = home
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._files = KeyFiles(folder)
 
-    def folder(self, owner: str) -> Path:
-        """Where the owner's notes are."""
-        return self._home / folder_name(owner)
-
-    async def list(self, owner: str) -> list[Note]:
-        """The owner's notes by their keys; of very many the first.
+    async def list(self) -> list[Note]:
+        """The notes by their keys; of very many the first.
 
         Raises:
             ToolError: The folder cannot be read.
         """
 
         def read() -> list[Note]:
-            found = islice(self._files(owner).scan("/"), _MOST)
+            found = islice(self._files.scan("/"), _MOST)
             return [Note(key.strip("/"), text[:_LONGEST], len(text) <= _LONGEST) for key, text in found]
 
         return await asyncio.to_thread(read)
 
-    async def change(self, owner: str, key: str, text: str) -> None:
+    async def change(self, key: str, text: str) -> None:
         """Let a note say something else.
 
         Raises:
@@ -288,7 +284,7 @@ class OwnNotes:
         """
 
         def write() -> None:
-            files, whole = self._files(owner), "/".join(parts_of(key))
+            files, whole = self._files, "/".join(parts_of(key))
             try:
                 files.get(whole)
             except KeyNotExistsError as error:
@@ -297,14 +293,11 @@ class OwnNotes:
 
         await asyncio.to_thread(write)
 
-    async def delete(self, owner: str, key: str) -> None:
+    async def delete(self, key: str) -> None:
         """Delete a note; one that is gone already is gone.
 
         Raises:
             BadArgumentsError: No note can have this key.
             ToolError: The folder cannot be written.
         """
-        await asyncio.to_thread(self._files(owner).delete, key)
-
-    def _files(self, owner: str) -> KeyFiles:
-        return KeyFiles(self.folder(owner))
+        await asyncio.to_thread(self._files.delete, key)

@@ -31,7 +31,7 @@ class Assistants:
         """With the tools of a conversation, and all documents within its reach. Raises ParlourError."""
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        tools = await services.toolbox.tools(owner, conversation_id, small=model.small)
+        tools = await services.toolbox.of(owner).for_model(conversation_id, small=model.small)
         async with services.within_reach(owner, conversation_id) as (library, documents):
             yield Assistant(
                 tools,
@@ -47,7 +47,8 @@ class Assistants:
         """With the owner's tools but those that run code: without a conversation there is nothing to run it in."""
         from core.agents.assistant import Assistant
 
-        model = await (await services.models.loader(owner)).ready()
-        tools = [tool for tool in await services.toolbox.tools(owner, "", small=model.small) if not tool.runs_code]
+        model = await (await services.models.of(owner).loader()).ready()
+        offered = await services.toolbox.of(owner).for_model("", small=model.small)
+        tools = [tool for tool in offered if not tool.runs_code]
         async with services.index_for(owner, documents) as library:
             yield Assistant(tools, model, library=library, documents=documents, max_iteration=self._max_iteration)

@@ -137,7 +137,7 @@ class Conversation:
         place = await self.stores.conversations.message(left.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
-        loader = await self.services.models.loader(self.owner)
+        loader = await self.services.models.of(self.owner).loader()
         question = history[-1] if history else None
         turn = await self._turn(thread, question, language_of(history), loader)
         given = [*history, *left.messages()]
@@ -156,7 +156,7 @@ class Conversation:
         with suppress(ConflictError):  # written elsewhere, it ends there as soon as it is gone
             await self.stop()
         await self.services.intake.leave(self.owner, self.id)
-        await self.services.code.forget(self.owner, self.id)
+        await self.services.code.of(self.owner).forget(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
         await self.services.intake.put_out(self.owner, freed, unread)
         self.services.changed(self.owner, self.id)
@@ -165,7 +165,7 @@ class Conversation:
 
     async def policy(self) -> Policy:
         """What runs unasked, what asks, and what never runs. Raises NotFoundError."""
-        policy = await self.services.toolbox.choices.approval(self.owner)
+        policy = await self.services.toolbox.of(self.owner).rules.policy()
         return with_allowances(policy, await self.allowed())
 
     async def terms(self) -> Terms:
@@ -232,7 +232,7 @@ class Conversation:
     async def _asked(
         self, message: Message, thread: Sequence[StoredMessage], lang: Lang, made: Sequence[str] = ()
     ) -> Run:
-        loader = await self.services.models.loader(self.owner)
+        loader = await self.services.models.of(self.owner).loader()
         return await self.services.runs.start(
             self.owner,
             self.id,
@@ -261,7 +261,7 @@ class Conversation:
         self._refuse_if_busy()
         thread = await self._thread_to(question_id)
         history = _said(thread)
-        loader = await self.services.models.loader(self.owner)
+        loader = await self.services.models.of(self.owner).loader()
         return await self.services.runs.start(
             self.owner,
             self.id,

@@ -113,7 +113,7 @@ class Program:
     @asynccontextmanager
     async def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AsyncGenerator[Any]:
         """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
-        model = await (await services.models.loader(owner)).ready()
+        model = await (await services.models.of(owner).loader()).ready()
         async with services.index_for(owner, documents) as library:
             yield _placed(self.agents[0], model, library, documents)
 
@@ -173,9 +173,8 @@ class Program:
         found = (tool for one in every for tool in getattr(one, "function_map", {}).values())
         return list({tool.full_name: tool for tool in found}.values())
 
-    async def secrets(self, owner: str) -> list[str]:
+    async def secrets(self) -> list[str]:
         """Every key that the program has given its agents, for whoever must not repeat them; the same for all."""
-        del owner
         every = [*self.agents, *(one for agent in self.agents for one in nested_agents(agent))]
         models = [model for one in every if (model := getattr(one, "llm", None)) is not None]
         tools = self.own_tools()

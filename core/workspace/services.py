@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
 
     from core.llm.base import BaseChatModel
-    from core.models.own_models import OwnModels
+    from core.models.own_models import AllModels
     from core.rag.library import Library
     from core.reading.intake import Intake
     from core.runs.history_summary import Remembering
@@ -57,7 +57,7 @@ class Services:
     settings: Settings
     stores: Stores
     intake: Intake
-    models: OwnModels
+    models: AllModels
     toolbox: Toolbox
     code: Interpreting
     runs: Runs

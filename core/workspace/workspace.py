@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from core.errors import ParlourError
-    from core.models.own_models import Chosen
+    from core.models.pool import Chosen
     from core.rag.library import Library
     from core.reading.attachments import Lang, Named
     from core.storage.base import DocumentRecord
@@ -38,6 +38,9 @@ class Workspace:
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
         libraries: The owner's named libraries.
+        tools: The owner's tools, and what was chosen about them.
+        rules: When the owner is asked before a tool runs.
+        models: Which model answers the owner, and those that were set up.
     """
 
     def __init__(
@@ -61,6 +64,9 @@ class Workspace:
             index=services.index,
             changed=services.changed,
         )
+        self.tools = services.toolbox.of(owner)
+        self.rules = self.tools.rules
+        self.models = services.models.of(owner)
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
@@ -74,7 +80,7 @@ class Workspace:
 
     async def model(self) -> Chosen:
         """The model that answers the owner, with its own readiness. Raises StorageError."""
-        return await self.services.models.of(self.owner)
+        return await self.models.chosen()
 
     async def not_taken(self, files: Sequence[Named]) -> list[ParlourError]:
         """What the owner's model cannot take, one error for each such file; none while no model is loaded."""

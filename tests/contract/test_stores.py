@@ -34,7 +34,7 @@ class House:
     files: Callable[[str], FileStore]
     documents: Callable[[str], DocumentStore]
     libraries: Callable[[str], LibraryStore]
-    servers: McpServerStore
+    servers: Callable[[str], McpServerStore]
     thoughts: Callable[[str], ThoughtStore]
     summaries: Callable[[str], SummaryStore]
     talk_id: str
@@ -64,8 +64,8 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     libraries = partial(LibraryStore, database)
     library = await libraries("alice").create("alice's")
     shelved = await documents("alice").add(None, file.id, file.name, collection_id=library.id)
-    servers = McpServerStore(database, Sealer("secret"))
-    (server,) = await servers.add("alice", {"alice's": {"command": "notes"}})
+    servers = partial(McpServerStore, database, Sealer("secret"))
+    (server,) = await servers("alice").add({"alice's": {"command": "notes"}})
     await talks("bob").ensure_owner()
     stores = (
         talks,
@@ -116,11 +116,11 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "take out of a library": lambda h: h.libraries("bob").remove_document(h.shelved.id),
     "used libraries": lambda h: h.libraries("bob").used_by(h.talk_id),
     "users of library": lambda h: h.libraries("bob").users(h.library_id),
-    "server": lambda h: h.servers.get("bob", h.server_id),
-    "change server": lambda h: h.servers.change("bob", h.server_id, "mine", lambda old: old),
-    "trust server": lambda h: h.servers.set("bob", h.server_id, trusted=True),
-    "switch tools": lambda h: h.servers.switch("bob", h.server_id, ["a"], on=False),
-    "delete server": lambda h: h.servers.delete("bob", h.server_id),
+    "server": lambda h: h.servers("bob").get(h.server_id),
+    "change server": lambda h: h.servers("bob").change(h.server_id, "mine", lambda old: old),
+    "trust server": lambda h: h.servers("bob").set(h.server_id, trusted=True),
+    "switch tools": lambda h: h.servers("bob").switch(h.server_id, ["a"], on=False),
+    "delete server": lambda h: h.servers("bob").delete(h.server_id),
     "thoughts": lambda h: h.thoughts("bob").list(h.turn.id),
     "thoughts of a conversation": lambda h: h.thoughts("bob").of_conversation(h.talk_id),
     "add thoughts": lambda h: h.thoughts("bob").add(

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from core.storage.database import Database
+from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 
 
-def stores_over(database: Database) -> Stores:
-    """Those of all owners."""
-    return Stores(database, database.path.parent / "files")
+def stores_over(database: Database, secret: str = "secret") -> Stores:
+    """Those of all owners, whose keys are sealed with `secret`."""
+    return Stores(database, database.path.parent / "files", Sealer(secret))

@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from core.engine import Engine
-from core.models.own_models import Chosen
+from core.models.own_models import OwnModels
+from core.models.pool import Chosen
 from core.reading.libraries import Libraries
 from core.storage.base import DocumentRecord
+from core.toolbox.toolbox import OwnTools
 from core.workspace.conversation import Conversation
 from core.workspace.workspace import Workspace
 
@@ -38,3 +40,13 @@ async def read_again(engine: Engine, owner: str, document_id: str, **options: An
     """Read an owner's document once more."""
     async with engine.workspaces.open(owner) as workspace:
         return await workspace.read_again(document_id, **options)
+
+
+def models_of(engine: Engine, owner: str) -> OwnModels:
+    """The models of an owner."""
+    return world_of(engine, owner).models
+
+
+def tools_of(engine: Engine, owner: str) -> OwnTools:
+    """The tools of an owner."""
+    return world_of(engine, owner).tools

@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
-from core.toolbox.toolbox import Toolbox
+from core.toolbox.toolbox import OwnTools
 from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, writes
@@ -36,10 +36,10 @@ def note(monkeypatch: pytest.MonkeyPatch) -> Note:
     """The one tool of everybody."""
     tool = Note()
 
-    async def tools(self: Toolbox, owner: str, conversation_id: str, **kwargs: Any) -> list[BaseTool]:
+    async def tools(self: OwnTools, conversation_id: str, **kwargs: Any) -> list[BaseTool]:
         return [tool]
 
-    monkeypatch.setattr(Toolbox, "tools", tools)
+    monkeypatch.setattr(OwnTools, "for_model", tools)
     return tool
 
 
@@ -115,14 +115,14 @@ async def test_the_rules_of_an_owner_are_the_rules_of_the_run(open_engine: Any, 
 async def test_rules_that_make_no_sense_ask_about_everything(open_engine: Any, nonsense: Any) -> None:
     engine = await open_engine("x")
     await choices(engine).change("approval", lambda _: nonsense)
-    assert (await engine.toolbox.choices.approval("alice")).mode == "always"
-    assert (await engine.toolbox.choices.approval("bob")).mode == "writes"
+    assert (await engine.toolbox.of("alice").rules.policy()).mode == "always"
+    assert (await engine.toolbox.of("bob").rules.policy()).mode == "writes"
 
 
 async def test_a_rule_that_forbids_holds_where_it_is_no_list(open_engine: Any) -> None:
     engine = await open_engine("x")
     await choices(engine).change("approval", lambda _: {"deny": "mcp:*", "ask": "storage", "allow": "*"})
-    assert await engine.toolbox.choices.approval("alice") == Policy(deny=("mcp:*",), ask=("storage",))
+    assert await engine.toolbox.of("alice").rules.policy() == Policy(deny=("mcp:*",), ask=("storage",))
 
 
 async def test_nobody_decides_in_somebody_elses_conversation(open_engine: Any, note: Note) -> None:

@@ -30,19 +30,19 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     async def agent_for(owner: str, documents: list[str]) -> AsyncIterator[Any]:
         yield agent
 
-    async def policy_of(owner: str) -> Policy:
-        return rules[owner]
+    async def policy() -> Policy:
+        return rules["alice"]
 
     async def none() -> list[Any]:
         return []
 
     @asynccontextmanager
     async def opened(owner: str) -> AsyncIterator[Any]:
-        yield SimpleNamespace(libraries=SimpleNamespace(list=none))
+        yield SimpleNamespace(libraries=SimpleNamespace(list=none), rules=SimpleNamespace(policy=policy))
 
     nothing: Any = None
     workspaces: Any = SimpleNamespace(open=opened)
-    outward = Outward(nothing, workspaces, agent=agent_for, policy=policy_of, seconds=20)
+    outward = Outward(nothing, workspaces, agent=agent_for, seconds=20)
     answer = asyncio.create_task(outward.ask("alice", "Write two notes."))
     await held.began.wait()
     rules["alice"] = Policy("never", deny=(held.name,))
@@ -56,7 +56,7 @@ async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Outward]:
     """Where other programs come in, over a database of its own."""
     database = await Database.open(tmp_path / "parlour.db")
     nothing: Any = None
-    yield Outward(stores_over(database), nothing, agent=nothing, policy=nothing, seconds=20)
+    yield Outward(stores_over(database), nothing, agent=nothing, seconds=20)
     await database.aclose()
 
 
@@ -106,5 +106,5 @@ def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
 
     nothing: Any = None
     database: Any = Empty()
-    door = Outward(stores_over(database), nothing, agent=nothing, policy=nothing, seconds=20)
+    door = Outward(stores_over(database), nothing, agent=nothing, seconds=20)
     assert asyncio.run(door.owner_of(token)) is None

@@ -132,7 +132,7 @@ async def test_all_of_them_start_at_once_and_nothing_stays(tmp_path: Path):
         "filesystem": from_npm("filesystem", str(tmp_path)),
         "memory": from_npm("memory", env={"MEMORY_FILE_PATH": str(tmp_path / "memory.jsonl")}),
     }
-    wanted = [servers.of("me", name, ServerSettings.model_validate(server)) for name, server in given.items()]
+    wanted = [servers.of("me").server(name, ServerSettings.model_validate(server)) for name, server in given.items()]
     tools = await servers.tools_of(wanted)
     assert {server.name: server.state for server in wanted} == dict.fromkeys(given, "ready")
     assert len({tool.name for tool in tools}) == len(tools)

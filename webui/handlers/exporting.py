@@ -46,8 +46,8 @@ class ExportRoutes:
             return PlainTextResponse("", 401 if owner is None else 400, headers=_PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
         engine = self._engine
-        program = [engine.program] if engine.program is not None else []
-        secrets = KnownSecrets(engine.settings, engine.choosing, engine.toolbox, *program)
+        keepers = engine.services.models.of, engine.toolbox.of
+        secrets = KnownSecrets(engine.settings, *keepers, program=engine.program)
         exporting = Exporting(engine.stores, engine.runs, secrets)
         try:
             made = await exporting.export(owner, request.path_params["conversation_id"], form, words.lang)

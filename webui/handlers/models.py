@@ -9,8 +9,7 @@ from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from core.errors import ConflictError, ParlourError
-from core.models.choosing import Draft
-from core.models.own_models import is_local
+from core.models.own_models import Draft
 from webui.context import json_body, log_text, text_of
 from webui.panels.models import failure, menu_data
 
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.models.own_models import OwnModels
     from webui.context import WebContext
     from webui.words import Words
 
@@ -49,70 +49,68 @@ class ModelRoutes:
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
         ]
 
-    async def opened(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def opened(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The menu, or why there is none: a program's agents may have a model of their own."""
         if self._engine.program is not None and self._engine.program.brings_model:
             return {"fixed": words("agents.own_model")}
-        return await self.menu(owner, draft, words)
+        return await self.menu(models, draft, words)
 
-    async def menu(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def menu(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """What can be chosen, what the owner set up, and what answers."""
         del draft
-        kept = await self._engine.choosing.kept(owner)
+        kept = await models.kept()
         used = next((one.service for one in kept if one.in_use), "")
-        return menu_data(kept, self._engine.default_label, used, words, local=is_local(owner))
+        return menu_data(kept, self._engine.default_label, used, words, local=models.is_local)
 
-    async def save(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def save(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice; where it is what answers, only if it works: else the settings in use stay as they are."""
-        choosing = self._engine.choosing
-        if not any(one.in_use and one.service == draft.service for one in await choosing.kept(owner)):
-            return await self.save_anyway(owner, draft, words)
-        await choosing.checked(owner, draft)  # what nobody could keep is told as such
+        if not any(one.in_use and one.service == draft.service for one in await models.kept()):
+            return await self.save_anyway(models, draft, words)
+        await models.checked(draft)  # what nobody could keep is told as such
         try:
-            await choosing.take(owner, draft)
+            await models.take(draft)
         except ConflictError:
             raise
         except ParlourError as error:
             return {"failed": _told(draft, error, words, words("models.not_saved")), "anyway": True}
-        return await self._saved(owner, draft, words)
+        return await self._saved(models, draft, words)
 
-    async def save_anyway(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def save_anyway(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice untried; which service answers stays as it is."""
-        await self._engine.choosing.save(owner, draft, use=False)
-        return await self._saved(owner, draft, words)
+        await models.save(draft, use=False)
+        return await self._saved(models, draft, words)
 
-    async def _saved(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
-        told = await self.menu(owner, draft, words)
+    async def _saved(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+        told = await self.menu(models, draft, words)
         return {**told, "said": words("models.saved_in_use" if told["used"] == draft.service else "models.saved")}
 
-    async def use(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def use(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice that works, and let it answer from the next question on."""
         if draft.service:
-            await self._engine.choosing.take(owner, draft)
+            await models.take(draft)
         else:
-            await self._engine.choosing.use(owner, "")
-        async with self._engine.workspaces.open(owner) as workspace:
-            label = (await workspace.model()).loader.label
-        return {**await self.menu(owner, draft, words), "model": words.model(label)}
+            await models.use("")
+        label = (await models.loader()).label
+        return {**await self.menu(models, draft, words), "model": words.model(label)}
 
-    async def remove(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def remove(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Forget a service that was set up."""
-        await self._engine.choosing.remove(owner, draft.service)
-        return await self.menu(owner, draft, words)
+        await models.remove(draft.service)
+        return await self.menu(models, draft, words)
 
-    async def test(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def test(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Ask one tiny question."""
-        label, seconds = await self._engine.choosing.test(owner, draft)
+        label, seconds = await models.test(draft)
         took = words.seconds(max(seconds, _LEAST_SAID))
         return {"said": words("models.works", model=words.model(label), seconds=took)}
 
-    async def offered(self, owner: str, draft: Draft, words: Words) -> dict[str, Any]:
+    async def offered(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The names of the models that the service offers."""
         del words
-        return {"models": await self._engine.choosing.offered(owner, draft)}
+        return {"models": await models.offered(draft)}
 
     def _answering(
-        self, work: Callable[[str, Draft, Words], Awaitable[dict[str, Any]]]
+        self, work: Callable[[OwnModels, Draft, Words], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
         """Reads the request, does the work, and tells what went wrong in a sentence that holds no key."""
 
@@ -125,7 +123,8 @@ class ModelRoutes:
             if draft is None:
                 return JSONResponse({}, 400, _PRIVATE)
             try:
-                return JSONResponse(await work(owner, draft, words), headers=_PRIVATE)
+                async with self._engine.workspaces.open(owner) as workspace:
+                    return JSONResponse(await work(workspace.models, draft, words), headers=_PRIVATE)
             except ParlourError as error:
                 said = _told(draft, error, words)
             except Exception as error:

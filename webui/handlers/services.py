@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, cast
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
-from core.errors import NotFoundError
 from core.toolbox.user_openapi import KEY_KINDS, ServiceKey
 from webui.context import json_body, text_of
 from webui.handlers.tools import Asked, ToolRoutes
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from core.toolbox.user_openapi import OwnServices
+    from core.workspace.workspace import Workspace
     from webui.words import Words
 
 _LONGEST = 3 * 1024 * 1024  # bytes of a request: a document may be pasted
@@ -49,26 +48,25 @@ class ServiceRoutes(ToolRoutes):
             ),
         ]
 
-    async def read(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def read(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """What a document says of keys, before anything is set up."""
         del words
         source, server = text_of(asked.get("source")), text_of(asked.get("server"))
-        return {"draft": draft_data(await self._services.draft(owner, source, server))}
+        return {"draft": draft_data(await workspace.tools.openapi.draft(source, server))}
 
-    async def test(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def test(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Try a service with the key that was typed, or with its own; neither is kept by that."""
         key, service = _key(asked.get("key")), text_of(asked.get("service"))
         if service:
-            trial = await self._services.try_key(owner, service, key)
+            trial = await workspace.tools.openapi.try_key(service, key)
         else:
             source, server = text_of(asked.get("source")), text_of(asked.get("server"))
-            trial = await self._services.try_draft(owner, source, server, key)
+            trial = await workspace.tools.openapi.try_draft(source, server, key)
         return {"said": trial_said(trial, words)}
 
-    async def add(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def add(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Set one up."""
-        made = await self._services.add(
-            owner,
+        made = await workspace.tools.openapi.add(
             text_of(asked.get("source")),
             name=text_of(asked.get("name")),
             server=text_of(asked.get("server")),
@@ -76,51 +74,44 @@ class ServiceRoutes(ToolRoutes):
         )
         return {"added": made.id, "said": words("services.added", name=made.name, n=len(made.tools))}
 
-    async def key(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def key(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Another key."""
-        await self._services.set_key(owner, text_of(asked.get("service")), _key(asked.get("key")))
+        await workspace.tools.openapi.set_key(text_of(asked.get("service")), _key(asked.get("key")))
         return {"said": words("tools.saved")}
 
-    async def enable(self, owner: str, asked: Asked, words: Words) -> None:
+    async def enable(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Offer its operations, or no more."""
         del words
-        await self._services.enable(owner, text_of(asked.get("service")), on=asked.get("on") is True)
+        await workspace.tools.openapi.enable(text_of(asked.get("service")), on=asked.get("on") is True)
 
-    async def tool(self, owner: str, asked: Asked, words: Words) -> None:
+    async def tool(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Offer an operation, or no more."""
         del words
         service, tool = text_of(asked.get("service")), text_of(asked.get("tool"))
-        await self._services.switch(owner, service, tool, on=asked.get("on") is True)
+        await workspace.tools.openapi.switch(service, tool, on=asked.get("on") is True)
 
-    async def remove(self, owner: str, asked: Asked, words: Words) -> None:
+    async def remove(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Remove a service."""
         del words
-        await self._services.remove(owner, text_of(asked.get("service")))
+        await workspace.tools.openapi.remove(text_of(asked.get("service")))
 
     # ---- inside
 
-    @property
-    def _services(self) -> OwnServices:
-        services = self._box.services
-        if services is None:
-            raise NotFoundError("There are no services here.")
-        return services
-
-    async def _shown(self, owner: str, opened: str, talk: str, words: Words) -> dict[str, Any]:
+    async def _shown(self, workspace: Workspace, opened: str, talk: str, words: Words) -> dict[str, Any]:
         del opened, talk
-        return {"services": [service_data(one, words) for one in await self._services.list(owner)]}
+        return {"services": [service_data(one, words) for one in await workspace.tools.openapi.list()]}
 
     def _answering(
-        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any] | None]]
+        self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any] | None]]
     ) -> Callable[[Request], Awaitable[Response]]:
         async def answer(request: Request) -> Response:
             wanted = await json_body(request, _LONGEST)
             if wanted is None:
                 return JSONResponse({}, 400, _PRIVATE)
 
-            async def done(owner: str, words: Words) -> dict[str, Any]:
-                said = await work(owner, wanted, words)
-                return {**await self._shown(owner, "", "", words), **(said or {})}
+            async def done(workspace: Workspace, words: Words) -> dict[str, Any]:
+                said = await work(workspace, wanted, words)
+                return {**await self._shown(workspace, "", "", words), **(said or {})}
 
             return await self._told(request, done)
 

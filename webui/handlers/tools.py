@@ -34,7 +34,9 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
+    from core.toolbox.toolbox import OwnTools
     from core.workspace.conversation import Conversation
+    from core.workspace.workspace import Workspace
     from webui.context import WebContext
     from webui.words import Words
 
@@ -49,7 +51,7 @@ class ServerRoutes:
     """`GET /mcp/signed-in`, for the owner of the request."""
 
     def __init__(self, context: WebContext) -> None:
-        self._servers = context.engine.toolbox.servers
+        self._workspaces = context.engine.workspaces
         self._words = context.words
 
     def table(self) -> list[BaseRoute]:
@@ -63,7 +65,8 @@ class ServerRoutes:
         try:
             if owner is None:
                 raise NotFoundError("This browser is no owner's.", key="sign_in_unknown")
-            server = await self._servers.signed_in(owner, request.url.query)
+            async with self._workspaces.open(owner) as workspace:
+                server = await workspace.tools.servers.signed_in(request.url.query)
             error = server.error
             title = words("servers.signed_in", name=server.kept.name)
         except NotFoundError as unknown:
@@ -100,7 +103,6 @@ class ToolRoutes:
 
     def __init__(self, context: WebContext) -> None:
         self._engine = context.engine
-        self._box = context.engine.toolbox
         self._words = context.words
 
     def table(self) -> list[BaseRoute]:
@@ -138,172 +140,170 @@ class ToolRoutes:
     async def state(self, request: Request) -> Response:
         """All that the dialog shows."""
         opened, talk = (request.query_params.get(name, "") for name in ("server", "conversation"))
-        return await self._told(request, lambda owner, words: self._shown(owner, opened, talk, words))
+        return await self._told(request, lambda workspace, words: self._shown(workspace, opened, talk, words))
 
     # ---- asking, and Parlour's own tools
 
-    async def mode(self, owner: str, asked: Asked, words: Words) -> None:
+    async def mode(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """When to ask."""
         del words
-        await self._box.choices.set_approval(owner, mode=text_of(asked.get("mode")) or "?")
+        await workspace.rules.change(mode=text_of(asked.get("mode")) or "?")
 
-    async def patterns(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def patterns(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Rules for single tools."""
         lists = {name: _texts(asked.get(name)) for name in ("allow", "ask", "deny")}
-        await self._box.choices.set_approval(owner, lists=lists)
+        await workspace.rules.change(lists=lists)
         return {"said": words("tools.saved")}
 
-    async def take_back(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def take_back(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Ask again for a tool that was always allowed in a conversation."""
         tool = text_of(asked.get("tool"))
-        async with self._engine.workspaces.open(owner) as workspace:
-            await workspace.conversation(text_of(asked.get("conversation"))).take_back(tool)
+        await workspace.conversation(text_of(asked.get("conversation"))).take_back(tool)
         return {"said": words("rules.asked_again")}
 
-    async def switch(self, owner: str, asked: Asked, words: Words) -> None:
+    async def switch(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Offer a tool, or no more."""
         del words
-        await self._box.switch(owner, text_of(asked.get("tool")), on=asked.get("on") is True)
+        await workspace.tools.switch(text_of(asked.get("tool")), on=asked.get("on") is True)
 
-    async def account(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def account(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Which service a tool asks, and with which key."""
         tool = text_of(asked.get("tool"))
         service, address, model = (text_of(asked.get(name)) for name in ("provider", "address", "model"))
         key = text_of(asked["key"]) if isinstance(asked.get("key"), str) else None
         if tool == SEARCH:
-            await self._box.choices.choose_engine(owner, service, address, key)
+            await workspace.tools.choices.choose_engine(service, address, key)
         else:
-            await self._box.accounts.choose(owner, tool, service, address=address, model=model, key=key)
+            await workspace.tools.accounts.choose(tool, service, address=address, model=model, key=key)
         return {"said": words("tools.saved")}
 
-    async def forget(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def forget(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Forget the key of a tool's service."""
         tool = text_of(asked.get("tool"))
         if tool == SEARCH:
-            await self._box.choices.forget_engine(owner)
+            await workspace.tools.choices.forget_engine()
         elif tool in TOOL_SERVICES:
-            await self._box.accounts.forget(owner, tool)
+            await workspace.tools.accounts.forget(tool)
         return {"said": words("tools.saved")}
 
-    async def change_note(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def change_note(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Let a note say something else."""
-        await self._box.notes.change(owner, text_of(asked.get("key")), text_of(asked.get("text")))
+        await workspace.tools.notes.change(text_of(asked.get("key")), text_of(asked.get("text")))
         return {"said": words("tools.saved")}
 
-    async def delete_note(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def delete_note(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Delete a note."""
-        await self._box.notes.delete(owner, text_of(asked.get("key")))
+        await workspace.tools.notes.delete(text_of(asked.get("key")))
         return {"said": words("tools.note_deleted")}
 
     # ---- servers
 
-    async def paste(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def paste(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Add the servers of pasted JSON."""
         text = text_of(asked.get("text"))
-        added = await self._box.servers.paste(owner, text)
+        added = await workspace.tools.servers.paste(text)
         said = words("tools.added_one" if len(added) == 1 else "tools.added", n=len(added))
         if any(draft.wishes for draft in pasted(text)):
             said = words.line(said, words("tools.wishes_ignored"))
         return {"added": [one.id for one in added], "said": said}
 
-    async def save(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def save(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Add a server, or change one."""
         server, name = text_of(asked.get("server")), text_of(asked.get("name"))
         entry = _object(asked.get("settings"))
         if server:
-            await self._box.servers.change(owner, server, name, entry)
+            await workspace.tools.servers.change(server, name, entry)
             return {"said": words("tools.saved")}
-        added = await self._box.servers.add(owner, name, entry)
+        added = await workspace.tools.servers.add(name, entry)
         return {"added": [added.id], "said": words("tools.added_one")}
 
-    async def confirm(self, owner: str, asked: Asked, words: Words) -> None:
+    async def confirm(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Allow a command that was seen."""
         del words
-        await self._box.servers.confirm(owner, text_of(asked.get("server")), text_of(asked.get("print")))
+        await workspace.tools.servers.confirm(text_of(asked.get("server")), text_of(asked.get("print")))
 
-    async def connect(self, owner: str, asked: Asked, words: Words) -> None:
+    async def connect(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Try a server again."""
         del words
-        await self._box.servers.connect(owner, text_of(asked.get("server")))
+        await workspace.tools.servers.connect(text_of(asked.get("server")))
 
-    async def check(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def check(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Ask a server whether it is well."""
-        seconds, count = await self._box.servers.check(owner, text_of(asked.get("server")))
+        seconds, count = await workspace.tools.servers.check(text_of(asked.get("server")))
         key = "tools.answered_one" if count == 1 else "tools.answered"
         return {"said": words(key, seconds=words.seconds(max(seconds, _LEAST_SAID)), n=count)}
 
-    async def enable(self, owner: str, asked: Asked, words: Words) -> None:
+    async def enable(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Use a server, or no more."""
         del words
-        await self._box.servers.enable(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+        await workspace.tools.servers.enable(text_of(asked.get("server")), on=asked.get("on") is True)
 
-    async def trust(self, owner: str, asked: Asked, words: Words) -> None:
+    async def trust(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Believe a server, or no more."""
         del words
-        await self._box.servers.trust(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+        await workspace.tools.servers.trust(text_of(asked.get("server")), on=asked.get("on") is True)
 
-    async def let_ask(self, owner: str, asked: Asked, words: Words) -> None:
+    async def let_ask(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Let a server ask things during a call, or no more."""
         del words
-        await self._box.servers.let_ask(owner, text_of(asked.get("server")), on=asked.get("on") is True)
+        await workspace.tools.servers.let_ask(text_of(asked.get("server")), on=asked.get("on") is True)
 
-    async def tool(self, owner: str, asked: Asked, words: Words) -> None:
+    async def tool(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Offer a tool of a server, or no more."""
         del words
         server, tool = text_of(asked.get("server")), text_of(asked.get("tool"))
-        await self._box.servers.switch(owner, server, tool, on=asked.get("on") is True)
+        await workspace.tools.servers.switch(server, tool, on=asked.get("on") is True)
 
-    async def approve(self, owner: str, asked: Asked, words: Words) -> None:
+    async def approve(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Agree to tools of a server as they were seen."""
         del words
         seen = {name: text_of(value) for name, value in _object(asked.get("prints")).items()}
-        await self._box.servers.approve(owner, text_of(asked.get("server")), seen)
+        await workspace.tools.servers.approve(text_of(asked.get("server")), seen)
 
-    async def sign_in(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def sign_in(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Begin to sign in to a server: `page` is where; empty where it is there without."""
         del words
         back = text_of(asked.get("back"))
-        return {"page": await self._box.servers.sign_in(owner, text_of(asked.get("server")), back)}
+        return {"page": await workspace.tools.servers.sign_in(text_of(asked.get("server")), back)}
 
-    async def sign_out(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def sign_out(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """Sign out of a server."""
-        await self._box.servers.sign_out(owner, text_of(asked.get("server")))
+        await workspace.tools.servers.sign_out(text_of(asked.get("server")))
         return {"said": words("servers.signed_out")}
 
-    async def remove(self, owner: str, asked: Asked, words: Words) -> None:
+    async def remove(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Remove a server."""
         del words
-        await self._box.servers.remove(owner, text_of(asked.get("server")))
+        await workspace.tools.servers.remove(text_of(asked.get("server")))
 
     # ---- other programs
 
-    async def token(self, owner: str, asked: Asked, words: Words) -> dict[str, Any]:
+    async def token(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """A new token for other programs, told this once."""
         del asked, words
-        return {"token": await self._engine.outward.renew_token(owner)}
+        return {"token": await self._engine.outward.renew_token(workspace.owner)}
 
-    async def revoke(self, owner: str, asked: Asked, words: Words) -> None:
+    async def revoke(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Let no other program in any more."""
         del asked, words
-        await self._engine.outward.revoke_token(owner)
+        await self._engine.outward.revoke_token(workspace.owner)
 
     # ---- inside
 
-    async def _shown(self, owner: str, opened: str, talk: str, words: Words) -> dict[str, Any]:
-        toolbox = self._box
-        local = toolbox.servers.may_start_programs(owner)
-        servers = await toolbox.servers.list(owner)
+    async def _shown(self, workspace: Workspace, opened: str, talk: str, words: Words) -> dict[str, Any]:
+        tools = workspace.tools
+        local = tools.servers.may_start_programs
+        servers = await tools.servers.list()
         one = next((server for server in servers if server.kept.id == opened), None)
-        async with self._engine.workspaces.open(owner) as workspace:
-            model = (await workspace.model()).loader.model
-            allowed = await self._allowed(workspace.conversation(talk))
-        token = await self._engine.outward.token(owner)
-        accounts = await self._accounts(owner, words)
-        lacking = [tool for tool in TOOL_SERVICES if not (await toolbox.accounts.of(owner, tool)).usable]
+        model = (await workspace.model()).loader.model
+        allowed = await self._allowed(workspace.conversation(talk))
+        token = await self._engine.outward.token(workspace.owner)
+        accounts = await self._accounts(tools, words)
+        lacking = [tool for tool in TOOL_SERVICES if not (await tools.accounts.of(tool)).usable]
         own = self._engine.program.own_tools() if self._engine.program is not None else None
-        offered = await toolbox.offered(owner) if own is None else [Offered(one, one.full_name, on=True) for one in own]
-        policy = await toolbox.choices.approval(owner)
-        services = await toolbox.services.list(owner) if toolbox.services is not None else []
+        offered = await tools.offered() if own is None else [Offered(one, one.full_name, on=True) for one in own]
+        policy = await workspace.rules.policy()
+        services = await tools.openapi.list()
         allowed = allowed_data(allowed, offered, servers, services, words)
         hints = rule_hints(policy, offered, servers, services, words)
         return {
@@ -311,10 +311,10 @@ class ToolRoutes:
             "only_local": words("tools.only_local"),
             "small": small_note(words, small=model is not None and model.small),
             "approval": {**approval_data(policy), "hints": hints, "allowed": allowed},
-            "tools": tools_data(offered, toolbox.interpreter, words, lacking) if own is None else [],
+            "tools": tools_data(offered, tools.interpreter(), words, lacking) if own is None else [],
             "own": words("agents.own_tools") if own is not None else "",
             "accounts": accounts,
-            "notes": notes_data(await toolbox.notes.list(owner)),
+            "notes": notes_data(await tools.notes.list()),
             "servers": [server_row(server, words) for server in servers],
             "opened": server_data(one, words, local=local) if one is not None else None,
             "access": {"path": PATH, "made": token.made if token is not None else 0},
@@ -328,16 +328,17 @@ class ToolRoutes:
         except NotFoundError:
             return []
 
-    async def _accounts(self, owner: str, words: Words) -> dict[str, Any]:
+    @staticmethod
+    async def _accounts(tools: OwnTools, words: Words) -> dict[str, Any]:
         """Of the tools that ask a service: which, and the end of its key."""
-        engine = await self._box.choices.shown_engine(owner)
+        engine = await tools.choices.shown_engine()
         found = {SEARCH: search_data(engine, search_services(), words)}
         for tool in TOOL_SERVICES:
-            found[tool] = account_data(tool, await self._box.accounts.of(owner, tool), words)
+            found[tool] = account_data(tool, await tools.accounts.of(tool), words)
         return found
 
     def _answering(
-        self, work: Callable[[str, Asked, Words], Awaitable[dict[str, Any] | None]]
+        self, work: Callable[[Workspace, Asked, Words], Awaitable[dict[str, Any] | None]]
     ) -> Callable[[Request], Awaitable[Response]]:
         longest = _LONGEST_PASTED if work == self.paste else _LONGEST
 
@@ -347,23 +348,24 @@ class ToolRoutes:
                 return JSONResponse({}, 400, _PRIVATE)
             wanted["back"] = sign_in_address(request)  # whatever was asked
 
-            async def done(owner: str, words: Words) -> dict[str, Any]:
-                said = await work(owner, wanted, words)
+            async def done(workspace: Workspace, words: Words) -> dict[str, Any]:
+                said = await work(workspace, wanted, words)
                 opened, talk = (text_of(wanted.get(name)) for name in ("opened", "conversation"))
-                return {**await self._shown(owner, opened, talk, words), **(said or {})}
+                return {**await self._shown(workspace, opened, talk, words), **(said or {})}
 
             return await self._told(request, done)
 
         return answer
 
-    async def _told(self, request: Request, work: Callable[[str, Words], Awaitable[dict[str, Any]]]) -> Response:
+    async def _told(self, request: Request, work: Callable[[Workspace, Words], Awaitable[dict[str, Any]]]) -> Response:
         """Does the work, and tells what went wrong in a sentence that holds no secret."""
         words = self._words(request.headers.get("accept-language", ""))
         owner = request.scope["owner"]
         if owner is None:
             return JSONResponse({}, 401, _PRIVATE)
         try:
-            return JSONResponse(await work(owner, words), headers=_PRIVATE)
+            async with self._engine.workspaces.open(owner) as workspace:
+                return JSONResponse(await work(workspace, words), headers=_PRIVATE)
         except ParlourError as error:
             at = {name: error.details.get(name) for name in ("line", "column")}
             told = {"failed": words.error(error), "at": at, "key": error.words_key}

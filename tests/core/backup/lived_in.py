@@ -12,7 +12,6 @@ from core.errors import StorageError
 from core.messages.message import Message
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
-from core.storage.model_services import ModelServiceStore
 from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
 
@@ -34,8 +33,8 @@ async def fill(engine: Engine) -> None:
     await talks.add_message(talk.id, "assistant", [Message("assistant", "North.")], question.id)
     file = await engine.stores.of(LOCAL_OWNER).files.put("keeper.txt", TEXT.encode())
     await add_document(engine, talk.id, file.id)
-    services = ModelServiceStore(engine.stores.database, Sealer(engine.settings.signing_secret()))
-    await services.save(LOCAL_OWNER, "deepseek", address="", model="m", key=KEY, use=False)
+    services = engine.stores.of(LOCAL_OWNER).model_services
+    await services.save("deepseek", address="", model="m", key=KEY, use=False)
     notes = engine.settings.home / "notes" / LOCAL_OWNER
     notes.mkdir(parents=True)
     (notes / "diary").write_text("Windy.", "utf-8")
@@ -64,9 +63,9 @@ async def found_in(home: Path) -> dict[str, object]:
         file, path = await engine.stores.of(LOCAL_OWNER).files.get(record.file_id)
         async with engine.workspaces.index(LOCAL_OWNER) as library:
             passages = [passage.text for passage in await library.afind("Who collects stamps?")]
-        notes = [note.text for note in await engine.toolbox.notes.list(LOCAL_OWNER)]
-        services = ModelServiceStore(engine.stores.database, Sealer(engine.settings.signing_secret()))
-        sealed = await services.get(LOCAL_OWNER, "deepseek")
+        notes = [note.text for note in await engine.toolbox.of(LOCAL_OWNER).notes.list()]
+        services = engine.stores.of(LOCAL_OWNER).model_services
+        sealed = await services.get("deepseek")
         return {
             "titles": titles,
             "file": (file.name, path.read_text("utf-8")),

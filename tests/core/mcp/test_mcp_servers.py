@@ -49,16 +49,16 @@ def of(tmp_path: Path) -> Callable[..., ServerSettings]:
 async def test_a_server_has_a_state_and_whoever_shows_it_is_told(of: Callable[..., ServerSettings]):
     told: list[tuple[str, str]] = []
     servers = Servers(changed=lambda owner, name: told.append((owner, name)))
-    server = servers.of("me", "x", of())
+    server = servers.of("me").server("x", of())
     assert (server.state, server.tools) == ("off", [])
     (tool,) = await servers.tools_of([server])
     assert (tool.full_name, server.state, server.error) == ("mcp:x:act", "ready", "")
     assert set(told) == {("me", "x")}
     assert 0 < await server.health() < 5
     assert server.fingerprints.keys() == {"act"}
-    assert servers.of("me", "x", of()) is server
-    assert servers.known("me", "x") is server
-    assert servers.known("you", "x") is None
+    assert servers.of("me").server("x", of()) is server
+    assert servers.of("me").known("x") is server
+    assert servers.of("you").known("x") is None
     await servers.aclose()
     assert (server.state, server.tools) == ("off", [])
     assert _living() == []
@@ -66,9 +66,9 @@ async def test_a_server_has_a_state_and_whoever_shows_it_is_told(of: Callable[..
 
 async def test_a_server_that_fails_says_why_in_one_sentence_and_hurts_nobody_else(of: Callable[..., ServerSettings]):
     servers = Servers()
-    missing = servers.of("me", "gone", ServerSettings.model_validate({"command": "no-such-program"}))
-    mute = servers.of("me", "mute", of("fine", late=True, connect_timeout=0.2))
-    fine = servers.of("me", "fine", of())
+    missing = servers.of("me").server("gone", ServerSettings.model_validate({"command": "no-such-program"}))
+    mute = servers.of("me").server("mute", of("fine", late=True, connect_timeout=0.2))
+    fine = servers.of("me").server("fine", of())
     tools = await servers.tools_of([missing, mute, fine])
     assert [tool.name for tool in tools] == ["fine-act"]
     assert missing.state == mute.state == "failed"
@@ -85,10 +85,10 @@ async def test_a_server_that_fails_says_why_in_one_sentence_and_hurts_nobody_els
 async def test_many_servers_start_as_fast_as_the_slowest(of: Callable[..., ServerSettings]):
     servers = Servers()
     began = time.monotonic()
-    await servers.tools_of([servers.of("me", "one", of(late=True))])
+    await servers.tools_of([servers.of("me").server("one", of(late=True))])
     alone = time.monotonic() - began
     began = time.monotonic()
-    tools = await servers.tools_of([servers.of("me", f"s{number}", of(late=True)) for number in range(4)])
+    tools = await servers.tools_of([servers.of("me").server(f"s{number}", of(late=True)) for number in range(4)])
     together = time.monotonic() - began
     await servers.aclose()
     assert len(tools) == 4
@@ -98,7 +98,7 @@ async def test_many_servers_start_as_fast_as_the_slowest(of: Callable[..., Serve
 async def test_a_server_that_dies_is_started_again_by_itself_and_keeps_its_tools(of: Callable[..., ServerSettings]):
     states: list[str] = []
     servers = Servers(changed=lambda *_: states.append(server.state))
-    server = servers.of("me", "x", of())
+    server = servers.of("me").server("x", of())
     (tool,) = await servers.tools_of([server])
     states.clear()
     (child,) = _living()
@@ -117,7 +117,7 @@ async def test_whoever_asks_for_a_server_that_waits_to_be_started_again_does_not
     of: Callable[..., ServerSettings],
 ):
     servers = Servers()
-    server = servers.of("me", "x", of())
+    server = servers.of("me").server("x", of())
     await server.start()
     for _ in range(6):  # by now it would wait for half a minute
         vars(server)["_backoff"].failed()
@@ -135,7 +135,7 @@ async def test_whoever_asks_for_a_server_that_waits_to_be_started_again_does_not
 
 async def test_a_server_that_is_closed_while_it_starts_leaves_nothing(of: Callable[..., ServerSettings]):
     servers = Servers()
-    server = servers.of("me", "x", of(late=True))
+    server = servers.of("me").server("x", of(late=True))
     starting = asyncio.create_task(server.start())
     async with asyncio.timeout(10):
         while not _living():
@@ -147,13 +147,13 @@ async def test_a_server_that_is_closed_while_it_starts_leaves_nothing(of: Callab
 
 async def test_other_settings_are_another_server_and_the_old_one_ends(of: Callable[..., ServerSettings]):
     servers = Servers()
-    first = servers.of("me", "x", of())
+    first = servers.of("me").server("x", of())
     await first.start()
-    second = servers.of("me", "x", of(env={"OTHER": "1"}))
+    second = servers.of("me").server("x", of(env={"OTHER": "1"}))
     assert second is not first
     await servers.tools_of([second])
-    assert await servers.tools_of([servers.of("you", "x", of())])
-    await servers.end("you", "x")
+    assert await servers.tools_of([servers.of("you").server("x", of())])
+    await servers.of("you").end("x")
     await servers.aclose()
     assert _living() == []
 
@@ -162,7 +162,7 @@ async def test_tools_count_as_agreed_to_when_they_are_first_seen_and_again_when_
     of: Callable[..., ServerSettings], tmp_path: Path
 ):
     servers = Servers()
-    server = servers.of("me", "x", of("turns"))
+    server = servers.of("me").server("x", of("turns"))
     (tool,) = await servers.tools_of([server])
     assert not tool.changed
     before = server.fingerprints
@@ -174,7 +174,7 @@ async def test_tools_count_as_agreed_to_when_they_are_first_seen_and_again_when_
     assert server.tools[0].changed
     server.approve(server.fingerprints)
     assert not server.tools[0].changed
-    assert servers.of("me", "x", of("turns"), approved=before) is server
+    assert servers.of("me").server("x", of("turns"), approved=before) is server
     assert server.tools[0].changed
     await servers.aclose()
 
@@ -247,7 +247,7 @@ async def test_owners_out_of_reach_of_this_machine_cannot_name_its_addresses(hos
         port = listener.getsockname()[1]
         servers = Servers()
         settings = ServerSettings.model_validate({"url": f"http://{host}:{port}{path}", "connect_timeout": 5})
-        server = servers.of("b-1", "x", settings, reach=Reach())
+        server = servers.of("b-1").server("x", settings, reach=Reach())
         await server.start()
         error = server.error
         await servers.aclose()
@@ -264,7 +264,7 @@ async def test_a_name_that_points_here_only_sometimes_is_refused_too(free_port: 
 
     servers = Servers()
     settings = ServerSettings.model_validate({"url": "http://two.example:8080/mcp", "connect_timeout": 5})
-    server = servers.of("b-1", "x", settings, reach=Reach(resolve=resolve))
+    server = servers.of("b-1").server("x", settings, reach=Reach(resolve=resolve))
     await server.start()
     assert "may not be reached" in server.error
     await servers.aclose()
@@ -274,7 +274,7 @@ async def test_the_owner_of_this_machine_may_reach_it(service: Callable[..., tup
     address, handler = service(403)
     servers = Servers()
     settings = ServerSettings.model_validate({"url": f"{address}/mcp"})
-    server = servers.of("local", "x", settings, reach=Reach(allows=open_internet_and_own_network))
+    server = servers.of("local").server("x", settings, reach=Reach(allows=open_internet_and_own_network))
     await server.start()
     assert handler.seen
     assert "status 403" in server.error
@@ -407,7 +407,7 @@ async def test_a_server_that_nobody_calls_is_disconnected_and_the_next_call_conn
     of: Callable[..., ServerSettings],
 ):
     servers = Servers(idle=0.2)
-    server = servers.of("me", "x", of())
+    server = servers.of("me").server("x", of())
     (tool,) = await servers.tools_of([server])
     async with asyncio.timeout(10):
         while _living():
@@ -422,8 +422,8 @@ async def test_a_server_that_nobody_calls_is_disconnected_and_the_next_call_conn
 
 async def test_a_server_that_nobody_has_called_for_days_is_forgotten(of: Callable[..., ServerSettings]):
     servers = Servers(idle=0.01)
-    await servers.tools_of([servers.of("me", "x", of())])
+    await servers.tools_of([servers.of("me").server("x", of())])
     async with asyncio.timeout(10):
-        while servers.known("me", "x") is not None or _living():
+        while servers.of("me").known("x") is not None or _living():
             await asyncio.sleep(0.01)
     await servers.aclose()

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,20 +16,19 @@ from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.llm.backends.openai import service as openai_service
 from core.llm.layers.retry import FAILURES
-from core.models.choosing import Choosing, Draft
 from core.models.loading import ModelLoader
 from core.models.menu import same_place
-from core.models.own_models import Chosen, OwnModels
+from core.models.own_models import AllModels, Draft
+from core.models.pool import Chosen
 from core.readiness import Readiness
 from core.settings import NO_KEY, Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.storage.model_services import ModelServiceStore
-from core.storage.sealing import Sealer
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import model_of, talk_of
+from tests.core.stores import stores_over
+from tests.core.talks import model_of, models_of, talk_of
 
 pytestmark = pytest.mark.anyio
 
@@ -74,15 +74,15 @@ async def test_without_a_choice_the_installations_model_answers(engine: Engine) 
 
 async def test_a_chosen_service_answers_from_the_next_question_on(engine: Engine) -> None:
     with ModelServer(Reply(text="From the service."), api_key=KEY) as server:
-        await engine.choosing.save(ME, draft(server), use=True)
+        await models_of(engine, ME).save(draft(server), use=True)
         assert await reply_to(engine, ME) == "From the service."
         chosen = await model_of(engine, ME)
         assert (chosen.service, chosen.readiness["model"].answered) == ("compatible", True)
         assert server.requests[0].headers["authorization"] == f"Bearer {KEY}"
         assert (await reply_to(engine, "alice")).startswith("You said")  # somebody else's question goes where it went
-        await engine.choosing.use(ME, "")
+        await models_of(engine, ME).use("")
         assert (await reply_to(engine, ME)).startswith("You said")
-        await engine.choosing.use(ME, "compatible")
+        await models_of(engine, ME).use("compatible")
         assert await reply_to(engine, ME) == "From the service."
 
 
@@ -90,12 +90,12 @@ async def test_a_choice_outlives_the_process_and_a_test_uses_the_kept_key(tmp_pa
     with ModelServer(Reply(text="Here."), api_key=KEY) as server:
         settings = Settings.load(home=tmp_path)
         async with Engine(settings, model=ScriptedModel()) as one:
-            await one.choosing.save(ME, draft(server), use=True)
+            await models_of(one, ME).save(draft(server), use=True)
         async with Engine(settings, model=ScriptedModel()) as other:
             assert await reply_to(other, ME) == "Here."
-            (kept,) = await other.choosing.kept(ME)
+            (kept,) = await models_of(other, ME).kept()
             assert (kept.key_end, kept.in_use) == ("cdef", True)
-            label, seconds = await other.choosing.test(ME, draft(server, None))
+            label, seconds = await models_of(other, ME).test(draft(server, None))
             assert label.startswith("m · 127.0.0.1")
             assert 0 <= seconds < 30
 
@@ -103,31 +103,32 @@ async def test_a_choice_outlives_the_process_and_a_test_uses_the_kept_key(tmp_pa
 async def test_what_answers_and_is_tested_is_known_to_work_or_not(engine: Engine) -> None:
     answers = [Reply(text="Yes."), Reply(text="Yes."), Reply(text="Yes."), Reply(status=401), Reply(text="Yes.")]
     with ModelServer(lambda _: answers.pop(0)) as server:
-        await engine.choosing.save(ME, draft(server), use=True)
+        models = models_of(engine, ME)
+        await models.save(draft(server), use=True)
         chosen = await model_of(engine, ME)
         await chosen.loader.ready()
         part = chosen.readiness
         assert (part["model"].state, part["model"].answered) == ("ready", False)
         for other in (draft(server, "sk-other"), draft(server, model="other")):
-            await engine.choosing.test(ME, other)
+            await models.test(other)
             assert not part["model"].answered, "that is not what answers"
-        await engine.choosing.test(ME, draft(server, None))
+        await models.test(draft(server, None))
         assert (part["model"].state, part["model"].answered) == ("ready", True)
-        await refusal_of(engine.choosing.test(ME, draft(server, None)))
+        await refusal_of(models.test(draft(server, None)))
         assert (part["model"].state, part["model"].remedy_key) == ("failed", "model_key_wrong")
-        await engine.choosing.test(ME, draft(server))
+        await models.test(draft(server))
         assert (part["model"].state, part["model"].answered) == ("ready", True)
 
 
 async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> None:
     slow = Reply(text=" ".join(f"word{n}" for n in range(60)), pace=0.01)
     with ModelServer(slow) as old, ModelServer(Reply(text="New.")) as new:
-        await engine.choosing.save(ME, draft(old), use=True)
+        await models_of(engine, ME).save(draft(old), use=True)
         talk = await engine.stores.of(ME).conversations.create()
         run = await talk_of(engine, ME, talk.id).ask("Hi")
         async for _ in run.follow():
             break
-        await engine.choosing.save(ME, draft(new), use=True)
+        await models_of(engine, ME).save(draft(new), use=True)
         assert await run.wait() == "complete"
         assert (
             (await engine.stores.of(ME).conversations.thread(talk.id))[-1]
@@ -140,18 +141,18 @@ async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> 
 
 async def test_saving_alone_changes_nothing_that_answers(engine: Engine) -> None:
     with ModelServer(Reply(text="No.")) as server:
-        await engine.choosing.save(ME, draft(server), use=False)
+        await models_of(engine, ME).save(draft(server), use=False)
         assert (await reply_to(engine, ME)).startswith("You said")
 
 
 async def test_saving_one_service_leaves_the_model_of_another_as_it_is(engine: Engine) -> None:
     with ModelServer(Reply(text="Here.")) as server:
-        await engine.choosing.save(ME, draft(server), use=True)
+        await models_of(engine, ME).save(draft(server), use=True)
         assert await reply_to(engine, ME) == "Here."
         before = await model_of(engine, ME)
-        await engine.choosing.save(ME, Draft("openai", key=KEY), use=False)
+        await models_of(engine, ME).save(Draft("openai", key=KEY), use=False)
         assert await model_of(engine, ME) is before  # weights that are loaded stay loaded
-        await engine.choosing.save(ME, draft(server, model="other"), use=False)
+        await models_of(engine, ME).save(draft(server, model="other"), use=False)
         assert (await model_of(engine, ME)).loader.label.startswith("other")  # but what answers is what was saved of it
 
 
@@ -159,9 +160,9 @@ async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pyt
     caplog.set_level(logging.DEBUG)
     echo = Reply(status=401, error={"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid"}})
     with ModelServer(echo) as server:
-        error = await refusal_of(engine.choosing.test(ME, draft(server)))
+        error = await refusal_of(models_of(engine, ME).test(draft(server)))
         assert error.words_key == "model_key_wrong"
-        await engine.choosing.save(ME, draft(server), use=True)
+        await models_of(engine, ME).save(draft(server), use=True)
         talk = await engine.stores.of(ME).conversations.create()
         run = await talk_of(engine, ME, talk.id).ask("Hi")
         assert await run.wait() == "error"
@@ -180,49 +181,50 @@ async def test_a_wrong_key_is_told_and_shown_nowhere(engine: Engine, caplog: pyt
 )
 async def test_a_test_says_what_is_wrong(engine: Engine, reply: Reply, key: str) -> None:
     with ModelServer(reply) as server:
-        assert (await refusal_of(engine.choosing.test(ME, draft(server)))).words_key == key
+        assert (await refusal_of(models_of(engine, ME).test(draft(server)))).words_key == key
         assert len(server.requests) == 1  # a test is not tried again
 
 
 async def test_a_service_that_wants_a_key_where_none_was_typed_asks_for_one(engine: Engine) -> None:
     with ModelServer(Reply(text="never"), api_key=KEY) as server:
-        assert (await refusal_of(engine.choosing.test(ME, draft(server, key="")))).words_key == "model_key_missing"
-        assert (await refusal_of(engine.choosing.test(ME, draft(server, "sk-other")))).words_key == "model_key_wrong"
+        assert (await refusal_of(models_of(engine, ME).test(draft(server, key="")))).words_key == "model_key_missing"
+        assert (await refusal_of(models_of(engine, ME).test(draft(server, "sk-other")))).words_key == "model_key_wrong"
 
 
 @pytest.mark.parametrize("address", ["http://", "https:///v1", "http:", "://", "http://:8000"])
 async def test_half_an_address_is_none(engine: Engine, address: str) -> None:
-    assert (await refusal_of(engine.choosing.test(ME, Draft("compatible", address, "m")))).words_key == "address_wrong"
+    assert (
+        await refusal_of(models_of(engine, ME).test(Draft("compatible", address, "m")))
+    ).words_key == "address_wrong"
 
 
 async def test_a_service_that_was_down_can_be_tried_as_often_as_one_likes(engine: Engine, free_port: int) -> None:
     gone = Draft("compatible", f"http://127.0.0.1:{free_port}/v1", "m", KEY)
-    errors = [await refusal_of(engine.choosing.test(ME, gone)) for _ in range(FAILURES + 1)]
+    errors = [await refusal_of(models_of(engine, ME).test(gone)) for _ in range(FAILURES + 1)]
     assert {error.words_key for error in errors} == {"model_unreachable"}
 
 
 async def test_the_installations_own_model_can_be_tried(engine: Engine) -> None:
-    label, _ = await engine.choosing.test(ME, Draft(""))
+    label, _ = await models_of(engine, ME).test(Draft(""))
     assert label == "scripted"
 
 
 async def test_a_test_asks_for_no_more_than_the_first_word(engine: Engine) -> None:
     with ModelServer(Reply(text="a " * 500, pace=0.01)) as server:
-        await engine.choosing.test(ME, draft(server))
+        await models_of(engine, ME).test(draft(server))
         assert server.requests[0].ended.wait(10)
         assert server.requests[0].left_early
 
 
 async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: Database) -> None:
-    store = ModelServiceStore(database, Sealer("secret"))
+    stores = stores_over(database)
     default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
-    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+    models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None, seconds=0.2)
     with ModelServer(Reply(hang=True)) as server:
-        choosing = Choosing(store, models, seconds=0.2)
-        first = asyncio.create_task(refusal_of(choosing.test(ME, draft(server))))
+        first = asyncio.create_task(refusal_of(models.of(ME).test(draft(server))))
         await asyncio.sleep(0)
         with pytest.raises(ConflictError):
-            await choosing.test(ME, draft(server))
+            await models.of(ME).test(draft(server))
         error = await first
         assert (error.words_key, error.details["host"]) == ("model_slow", f"127.0.0.1:{server.port}")
     await models.aclose()
@@ -233,12 +235,12 @@ async def test_a_test_has_a_time_limit_and_runs_alone(tmp_path: Path, database: 
     [(Draft(""), "scripted"), (Draft("compatible", "127.0.0.1:{port}", "m"), "127.0.0.1:{port}")],
 )
 async def test_what_took_too_long_is_named(tmp_path: Path, database: Database, given: Draft, host: str) -> None:
-    store = ModelServiceStore(database, Sealer("secret"))
+    stores = stores_over(database)
     with ModelServer(Reply(hang=True)) as server:
         default = Chosen(ModelLoader(lambda: ScriptedModel(Reply(text="x", delay=60)), Readiness()), Readiness())
-        models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
+        models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None, seconds=0.2)
         typed = replace(given, address=given.address.format(port=server.port))
-        error = await refusal_of(Choosing(store, models, seconds=0.2).test(ME, typed))
+        error = await refusal_of(models.of(ME).test(typed))
         assert (error.words_key, error.details["host"]) == ("model_slow", host.format(port=server.port))
     await models.aclose()
     await default.loader.aclose()
@@ -246,9 +248,9 @@ async def test_what_took_too_long_is_named(tmp_path: Path, database: Database, g
 
 async def test_the_models_of_a_service_are_listed(engine: Engine) -> None:
     with ModelServer(Reply(text="x"), models=["b", "a"]) as server:
-        assert await engine.choosing.offered(ME, draft(server, model="")) == ["a", "b"]
-    assert await engine.choosing.offered(ME, draft(server, model="")) == []
-    assert "qwen2.5-coder-0.5b" in await engine.choosing.offered(ME, Draft("llama_cpp"))
+        assert await models_of(engine, ME).offered(draft(server, model="")) == ["a", "b"]
+    assert await models_of(engine, ME).offered(draft(server, model="")) == []
+    assert "qwen2.5-coder-0.5b" in await models_of(engine, ME).offered(Draft("llama_cpp"))
 
 
 async def test_a_rush_of_readers_does_not_ask_for_lists_without_end(
@@ -262,22 +264,22 @@ async def test_a_rush_of_readers_does_not_ask_for_lists_without_end(
         return ["listed"]
 
     monkeypatch.setattr(openai_service, "offered_models", slow)
-    first = [asyncio.create_task(engine.choosing.offered(f"b-{n}", Draft("openai", key=KEY))) for n in range(20)]
+    first = [asyncio.create_task(models_of(engine, f"b-{n}").offered(Draft("openai", key=KEY))) for n in range(20)]
     while len(asked) < len(first):
         await asyncio.sleep(0)
-    assert await engine.choosing.offered("b-more", Draft("openai", key=KEY)) == ["gpt-5-mini"]
+    assert await models_of(engine, "b-more").offered(Draft("openai", key=KEY)) == ["gpt-5-mini"]
     answered.set()
     assert await asyncio.gather(*first) == [["listed"]] * len(first)
-    assert await engine.choosing.offered("b-more", Draft("openai", key=KEY)) == ["listed"]
+    assert await models_of(engine, "b-more").offered(Draft("openai", key=KEY)) == ["listed"]
 
 
 async def test_a_kept_key_goes_to_no_other_server(engine: Engine) -> None:
     with ModelServer(Reply(text="x")) as mine, ModelServer(Reply(text="x")) as other:
-        await engine.choosing.save(ME, draft(mine), use=True)
-        await engine.choosing.test(ME, draft(other, None))
+        await models_of(engine, ME).save(draft(mine), use=True)
+        await models_of(engine, ME).test(draft(other, None))
         assert other.requests[0].headers["authorization"] == f"Bearer {NO_KEY}"
-        await engine.choosing.save(ME, draft(other, None), use=True)
-        assert (await engine.choosing.kept(ME))[0].key is None
+        await models_of(engine, ME).save(draft(other, None), use=True)
+        assert (await models_of(engine, ME).kept())[0].key is None
 
 
 @pytest.mark.parametrize(
@@ -296,8 +298,8 @@ def test_a_server_is_known_by_its_name_and_port(one: str, other: str, same: bool
 
 async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
     with ModelServer(Reply(text="x")) as server:
-        await engine.choosing.save(ME, draft(server), use=True)
-        await engine.choosing.save(ME, draft(server, ""), use=True)
+        await models_of(engine, ME).save(draft(server), use=True)
+        await models_of(engine, ME).save(draft(server, ""), use=True)
         await reply_to(engine, ME)
         assert server.requests[0].headers["authorization"] == f"Bearer {NO_KEY}"
 
@@ -326,9 +328,9 @@ async def test_a_key_is_taken_away_with_an_empty_one(engine: Engine) -> None:
     ],
 )
 async def test_what_cannot_be_meant_is_refused(engine: Engine, given: Draft, key: str) -> None:
-    assert (await refusal_of(engine.choosing.save(ME, given, use=True))).words_key == key
-    assert (await refusal_of(engine.choosing.test(ME, given))).words_key == key
-    assert await engine.choosing.kept(ME) == []
+    assert (await refusal_of(models_of(engine, ME).save(given, use=True))).words_key == key
+    assert (await refusal_of(models_of(engine, ME).test(given))).words_key == key
+    assert await models_of(engine, ME).kept() == []
 
 
 @pytest.mark.parametrize(
@@ -350,13 +352,13 @@ async def test_what_cannot_be_meant_is_refused(engine: Engine, given: Draft, key
     ],
 )
 async def test_an_address_is_kept_whole(engine: Engine, typed: str, kept: str) -> None:
-    await engine.choosing.save(ME, Draft("compatible", typed, "m"), use=False)
-    assert (await engine.choosing.kept(ME))[0].address == kept
+    await models_of(engine, ME).save(Draft("compatible", typed, "m"), use=False)
+    assert (await models_of(engine, ME).kept())[0].address == kept
 
 
 @pytest.mark.parametrize("service", ["llama_cpp", "ollama", "vllm"])
 async def test_a_reader_of_a_shared_page_cannot_choose_what_runs_on_this_machine(engine: Engine, service: str) -> None:
-    assert (await refusal_of(engine.choosing.save("b-alice", Draft(service, "", "m"), use=True))).words_key == (
+    assert (await refusal_of(models_of(engine, "b-alice").save(Draft(service, "", "m"), use=True))).words_key == (
         "service_not_offered"
     )
 
@@ -366,11 +368,11 @@ async def test_a_reader_of_a_shared_page_cannot_choose_what_runs_on_this_machine
 )
 async def test_a_reader_of_a_shared_page_cannot_name_this_machine(engine: Engine, address: str) -> None:
     given = Draft("compatible", address, "m", KEY)
-    assert (await refusal_of(engine.choosing.save("b-alice", given, use=True))).words_key == "address_private"
-    assert (await refusal_of(engine.choosing.test("b-alice", given))).words_key == "address_private"
-    assert (await refusal_of(engine.choosing.offered("b-alice", given))).words_key == "address_private"
+    assert (await refusal_of(models_of(engine, "b-alice").save(given, use=True))).words_key == "address_private"
+    assert (await refusal_of(models_of(engine, "b-alice").test(given))).words_key == "address_private"
+    assert (await refusal_of(models_of(engine, "b-alice").offered(given))).words_key == "address_private"
     azure = Draft("azure", "https://evil.example", "m", KEY)
-    assert (await refusal_of(engine.choosing.save("b-alice", azure, use=True))).words_key == "address_private"
+    assert (await refusal_of(models_of(engine, "b-alice").save(azure, use=True))).words_key == "address_private"
 
 
 async def test_the_installations_key_is_for_whoever_runs_it_alone(
@@ -378,52 +380,52 @@ async def test_the_installations_key_is_for_whoever_runs_it_alone(
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
-    store = ModelServiceStore(database, Sealer("secret"))
-    models = OwnModels(Settings.load(home=tmp_path), store, default, lambda owner: None)
-    choosing = Choosing(store, models)
+    stores = stores_over(database)
+    models = AllModels(Settings.load(home=tmp_path), stores, default, lambda owner: None)
     given = Draft("openai")
-    assert (await choosing.checked(ME, given)).key == KEY
-    guest = await choosing.checked("b-alice", given)
+    assert (await models.of(ME).checked(given)).key == KEY
+    guest = await models.of("b-alice").checked(given)
     assert (guest.key, guest.address) == ("", "https://api.openai.com/v1")
     with pytest.raises(ParlourError) as caught:
-        models.made("b-alice", guest)
+        models.of("b-alice").made(guest)
     assert caught.value.words_key == "model_key_missing"
-    own = models.made("b-alice", await choosing.checked("b-alice", Draft("openai", key="sk-of-alice")))
+    own = models.of("b-alice").made(await models.of("b-alice").checked(Draft("openai", key="sk-of-alice")))
     assert own.cfg["api_key"] == "sk-of-alice"
-    assert KEY not in repr(await choosing.checked(ME, given)) + repr(Draft("openai", key=KEY))
+    assert KEY not in repr(await models.of(ME).checked(given)) + repr(Draft("openai", key=KEY))
 
 
 async def test_a_service_that_wants_a_key_is_not_used_without_one(engine: Engine) -> None:
-    for work in (engine.choosing.test, lambda owner, given: engine.choosing.save(owner, given, use=True)):
-        error = await refusal_of(work(ME, Draft("deepseek")))
+    models = models_of(engine, ME)
+    for work in (models.test, partial(models.save, use=True)):
+        error = await refusal_of(work(Draft("deepseek")))
         assert (error.words_key, error.details["host"]) == ("model_key_missing", "api.deepseek.com")
-    await engine.choosing.save(ME, Draft("deepseek"), use=False)
+    await models_of(engine, ME).save(Draft("deepseek"), use=False)
     assert (await model_of(engine, ME)).service == ""
 
 
 async def test_a_key_of_another_secret_is_asked_for_again(tmp_path: Path) -> None:
     with ModelServer(Reply(text="x")) as server:
         async with Engine(Settings.load(home=tmp_path, secret="one"), model=ScriptedModel()) as engine:
-            await engine.choosing.save(ME, draft(server), use=True)
+            await models_of(engine, ME).save(draft(server), use=True)
         async with Engine(Settings.load(home=tmp_path, secret="two"), model=ScriptedModel()) as engine:
             talk = await engine.stores.of(ME).conversations.create()
             run = await talk_of(engine, ME, talk.id).ask("Hi")
             assert await run.wait() == "error"
             assert run.error is not None
             assert run.error["key"] == "key_unreadable"
-            await engine.choosing.save(ME, draft(server), use=True)
+            await models_of(engine, ME).save(draft(server), use=True)
             assert await reply_to(engine, ME) == "x"
 
 
 async def test_what_a_test_refuses_is_not_taken_and_the_old_model_goes_on(engine: Engine) -> None:
     with ModelServer(Reply(text="Here."), api_key=KEY) as server:
         wrong = draft(server, "sk-CANARY-of-another")
-        assert (await refusal_of(engine.choosing.take(ME, wrong))).words_key == "model_key_wrong"
+        assert (await refusal_of(models_of(engine, ME).take(wrong))).words_key == "model_key_wrong"
         nowhere = Draft("compatible", "http://127.0.0.1:9/v1", "m")
-        assert (await refusal_of(engine.choosing.take(ME, nowhere))).words_key == "model_unreachable"
+        assert (await refusal_of(models_of(engine, ME).take(nowhere))).words_key == "model_unreachable"
         assert (await model_of(engine, ME)).service == ""
-        assert not await engine.choosing.kept(ME)
-        await engine.choosing.take(ME, draft(server))
+        assert not await models_of(engine, ME).kept()
+        await models_of(engine, ME).take(draft(server))
         assert await reply_to(engine, ME) == "Here."
 
 
@@ -434,9 +436,9 @@ async def test_what_was_tried_to_be_taken_counts_as_tried_until_another_is_chose
         return chosen.readiness["model"].answered
 
     with ModelServer(Reply(text="Here."), api_key=KEY) as server:
-        await engine.choosing.take(ME, draft(server))
+        await models_of(engine, ME).take(draft(server))
         assert await tried()
-        await engine.choosing.save(ME, draft(server, model="other"), use=True)
+        await models_of(engine, ME).save(draft(server, model="other"), use=True)
         assert not await tried()
         (await model_of(engine, ME)).loader.answered()
         (await model_of(engine, ME)).loader.failed(ParlourError("", key="model_key_wrong"))
@@ -445,21 +447,21 @@ async def test_what_was_tried_to_be_taken_counts_as_tried_until_another_is_chose
 
 
 async def test_the_installations_model_counts_as_tried_after_a_test(engine: Engine) -> None:
-    await engine.choosing.test(ME, Draft(""))
+    await models_of(engine, ME).test(Draft(""))
     assert (await model_of(engine, ME)).readiness["model"].answered
 
 
 async def test_several_servers_of_one_kind_stand_side_by_side_each_with_its_key(engine: Engine) -> None:
     with ModelServer(Reply(text="One."), api_key=KEY) as one, ModelServer(Reply(text="Two."), api_key=KEY[:-1]) as two:
-        await engine.choosing.take(ME, draft(one))
-        await engine.choosing.take(ME, replace(draft(two, KEY[:-1]), service="compatible~2"))
+        await models_of(engine, ME).take(draft(one))
+        await models_of(engine, ME).take(replace(draft(two, KEY[:-1]), service="compatible~2"))
         assert await reply_to(engine, ME) == "Two."
-        await engine.choosing.use(ME, "compatible")
+        await models_of(engine, ME).use("compatible")
         assert await reply_to(engine, ME) == "One."
-        assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible", "compatible~2"]
-        await engine.choosing.remove(ME, "compatible")
+        assert [kept.service for kept in await models_of(engine, ME).kept()] == ["compatible", "compatible~2"]
+        await models_of(engine, ME).remove("compatible")
         assert (await model_of(engine, ME)).service == ""
-        assert [kept.service for kept in await engine.choosing.kept(ME)] == ["compatible~2"]
+        assert [kept.service for kept in await models_of(engine, ME).kept()] == ["compatible~2"]
 
 
 @pytest.mark.parametrize(
@@ -467,4 +469,4 @@ async def test_several_servers_of_one_kind_stand_side_by_side_each_with_its_key(
 )
 async def test_only_servers_whose_address_is_typed_can_be_several(engine: Engine, name: str) -> None:
     given = Draft(name, "http://127.0.0.1:9/v1", "m", KEY)
-    assert (await refusal_of(engine.choosing.save(ME, given, use=False))).words_key == "service_not_offered"
+    assert (await refusal_of(models_of(engine, ME).save(given, use=False))).words_key == "service_not_offered"

@@ -10,11 +10,11 @@ import pytest
 
 from core.engine import Engine
 from core.errors import ParlourError
-from core.models.choosing import Draft
+from core.models.own_models import Draft
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER as ME
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import model_of
+from tests.core.talks import model_of, models_of
 
 pytestmark = pytest.mark.anyio
 
@@ -42,9 +42,9 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 async def test_a_model_in_this_process_is_tried_only_where_it_is_loaded(engine: Engine, installed: set[str]) -> None:
     assert installed
     for given in (Draft("llama_cpp"), Draft("llama_cpp", "", "smollm2-135m"), Draft("transformers", "", "a/b")):
-        assert (await refusal_of(engine.choosing.test(ME, given))).words_key == "built_in_not_loaded"
-        await engine.choosing.save(ME, given, use=False)
-        assert (await engine.choosing.kept(ME))[-1].model == given.model
+        assert (await refusal_of(models_of(engine, ME).test(given))).words_key == "built_in_not_loaded"
+        await models_of(engine, ME).save(given, use=False)
+        assert (await models_of(engine, ME).kept())[-1].model == given.model
 
 
 async def test_a_model_in_this_process_that_cannot_work_is_neither_promised_nor_used(
@@ -59,10 +59,10 @@ async def test_a_model_in_this_process_that_cannot_work_is_neither_promised_nor_
         (Draft("transformers", "", str(broken)), "missing_extra"),
     ]
     for given, key in missing:
-        assert (await refusal_of(engine.choosing.test(ME, given))).words_key == key
-        assert (await refusal_of(engine.choosing.save(ME, given, use=True))).words_key == key
-        await engine.choosing.save(ME, given, use=False)  # it may come later
+        assert (await refusal_of(models_of(engine, ME).test(given))).words_key == key
+        assert (await refusal_of(models_of(engine, ME).save(given, use=True))).words_key == key
+        await models_of(engine, ME).save(given, use=False)  # it may come later
     installed.clear()
-    error = await refusal_of(engine.choosing.save(ME, Draft("transformers", "", "a/b"), use=True))
+    error = await refusal_of(models_of(engine, ME).save(Draft("transformers", "", "a/b"), use=True))
     assert (error.words_key, error.details["package"]) == ("missing_extra", "torch")
     assert (await model_of(engine, ME)).service == ""

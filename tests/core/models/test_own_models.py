@@ -9,16 +9,15 @@ from typing import Any
 
 import pytest
 
-from core.models.choosing import Choosing, Draft
 from core.models.loading import ModelLoader
-from core.models.own_models import Chosen, OwnModels
+from core.models.own_models import AllModels, Draft, OwnModels
+from core.models.pool import Chosen
 from core.readiness import Readiness
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.storage.model_services import ModelServiceStore
-from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -42,15 +41,14 @@ class House:
     """Models and the choice among them; `model` is the one that is chosen."""
 
     def __init__(self, home: Path, database: Database) -> None:
-        store = ModelServiceStore(database, Sealer("secret"))
+        stores = stores_over(database)
         default = Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness())
         self.model = Counted("x")
-        self.models = OwnModels(Settings.load(home=home), store, default, lambda owner: None)
-        self.choosing = Choosing(store, self.models)
+        self.models = AllModels(Settings.load(home=home), stores, default, lambda owner: None)
 
     async def chosen(self) -> ModelLoader:
-        await self.choosing.save(ME, Draft("ollama", "", "m"), use=True)
-        loader = await self.models.loader(ME)
+        await self.models.of(ME).save(Draft("ollama", "", "m"), use=True)
+        loader = await self.models.of(ME).loader()
         await loader.ready()
         return loader
 
@@ -68,7 +66,7 @@ async def house(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPa
 async def test_who_works_with_a_model_keeps_it_when_another_is_chosen(house: House) -> None:
     loader = await house.chosen()
     with loader.in_use(), loader.in_use():
-        await house.choosing.use(ME, "")
+        await house.models.of(ME).use("")
         assert await loader.ready() is house.model
         assert (house.model.prepared, house.model.closed) == (1, 0)
     while not house.model.closed:
@@ -79,7 +77,7 @@ async def test_who_works_with_a_model_keeps_it_when_another_is_chosen(house: Hou
 
 async def test_who_begins_while_another_is_chosen_has_the_model_and_it_is_closed_after_that_too(house: House) -> None:
     loader = await house.chosen()
-    await house.choosing.use(ME, "")  # after this question came, and before its run began
+    await house.models.of(ME).use("")  # after this question came, and before its run began
     while not house.model.closed:
         await asyncio.sleep(0)
     with loader.in_use():
@@ -114,8 +112,8 @@ async def test_a_model_of_this_process_is_loaded_when_the_one_before_it_is_out_o
     made = iter([old, new])
     monkeypatch.setattr(OwnModels, "made", lambda *given, **more: next(made))
     await house.chosen()
-    await house.choosing.save(ME, Draft("ollama", "", "another"), use=True)
-    loader = await house.models.loader(ME)
+    await house.models.of(ME).save(Draft("ollama", "", "another"), use=True)
+    loader = await house.models.of(ME).loader()
     while loader.model is not new:
         await asyncio.sleep(0)
     asyncio.get_running_loop().call_soon(old.may_leave.set)
@@ -127,7 +125,7 @@ async def test_a_model_of_this_process_is_loaded_when_the_one_before_it_is_out_o
 async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house: House) -> None:
     loader = await house.chosen()
     with loader.in_use():
-        await house.choosing.use(ME, "")
+        await house.models.of(ME).use("")
         assert not house.model.closed
         await house.models.aclose()
     assert house.model.closed

@@ -179,7 +179,7 @@ async def test_a_service_of_this_machine_sends_an_operation_nowhere_else_within(
 async def test_a_server_of_tools_is_never_this_process(own: Place, reach: Reach | None, path: str) -> None:
     servers = Servers()
     settings = ServerSettings.model_validate({"url": f"http://localhost:{own.server_port}{path}", "connect_timeout": 5})
-    server = servers.of("local", "x", settings, reach=reach)
+    server = servers.of("local").server("x", settings, reach=reach)
     await server.start()
     assert "Parlour's own" in server.error
     await servers.aclose()
@@ -205,7 +205,7 @@ async def test_what_is_called_elsewhere_carries_a_mark_that_only_this_installati
     await ask(address, headers={MARK_HEADER: "another", "Parlour-Request": ""}, reach=OWN_NETWORK)
     servers = Servers()
     for reach in (None, OWN_NETWORK):
-        await servers.of("local", "x", ServerSettings.model_validate({"url": address}), reach=reach).start()
+        await servers.of("local").server("x", ServerSettings.model_validate({"url": address}), reach=reach).start()
         await servers.aclose()
     assert len(other.seen) >= 4
     assert all(is_own_request(headers[MARK_HEADER]) for headers in other.seen)

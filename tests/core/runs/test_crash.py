@@ -45,6 +45,7 @@ from core.messages.events import MessageStarted, TextDelta
 from core.messages.message import Message
 from core.runs.manager import Runs
 from core.storage.database import Database
+from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 
 class Slow:
@@ -56,7 +57,7 @@ class Slow:
 
 async def main():
     database = await Database.open(Path(sys.argv[1]))
-    stores = Stores(database, database.path.parent / "files")
+    stores = Stores(database, database.path.parent / "files", Sealer("secret"))
     talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
     runs = Runs(stores)

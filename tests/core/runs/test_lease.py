@@ -230,6 +230,7 @@ from core.runs import lease, manager
 lease._place = lambda: "another-container"
 from core.runs.lease import Renewing
 from core.storage.database import Database
+from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 
 class Slow:
@@ -241,7 +242,7 @@ class Slow:
 
 async def main():
     database = await Database.open(Path(sys.argv[1]))
-    stores = Stores(database, database.path.parent / "files")
+    stores = Stores(database, database.path.parent / "files", Sealer("secret"))
     talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
     runs = manager.Runs(stores)

@@ -48,6 +48,7 @@ from core.runs.manager import Runs
 from core.runs.run import Terms
 from core.storage.base import Lease
 from core.storage.database import Database
+from core.storage.sealing import Sealer
 from core.storage.stores import Stores
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -70,7 +71,7 @@ class Note(BaseTool):
 
 async def main(told):
     database = await Database.open(Path(told["database"]))
-    stores = Stores(database, Path(told["database"]).parent / "files")
+    stores = Stores(database, Path(told["database"]).parent / "files", Sealer("secret"))
     talk = await stores.of("alice").conversations.create()
     notes = told["notes"]
     tools = [Note(notes, "quick", False, False), Note(notes, "write_note", told["idempotent"], True)]

@@ -19,9 +19,8 @@ from core.runs.resume import Left
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.owner_settings import OwnerSettings
-from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
-from core.toolbox.choices import ToolChoices
+from core.toolbox.choices import Rules as RulesOf
 from core.tools.approval import Asking, Decision, Policy
 from core.workspace.conversation import Conversation
 from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
@@ -54,7 +53,7 @@ class Rules:
         self.choices = talk.stores.of(owner).settings
         self.services: Any = SimpleNamespace(
             settings=Settings(),
-            toolbox=SimpleNamespace(choices=ToolChoices(talk.stores, Sealer("secret"))),
+            toolbox=SimpleNamespace(of=lambda owner: SimpleNamespace(rules=RulesOf(talk.stores.of(owner).settings))),
             stores=talk.stores,
             runs=talk.runs,
         )

@@ -112,14 +112,14 @@ async def test_choices_keys_and_steps_of_every_released_schema_are_the_same_toda
     talk, chosen = told["documents"]["id"], told["choices"]
     database = await Database.open(unpacked(schema, tmp_path))
     sealer = Sealer(SECRET)
-    (*kept,) = await ModelServiceStore(database, sealer).list(LOCAL_OWNER)
+    (*kept,) = await ModelServiceStore(database, sealer, LOCAL_OWNER).list()
     keys = [sealer.open(one.key or "", LOCAL_OWNER, one.service) for one in kept]
     assert keys == [chosen[name] for name in ("service_key",) if name in chosen]
     assert await Allowances(database, LOCAL_OWNER).list(talk) == chosen.get("allowed", [])
     assert await OwnerSettings(database, LOCAL_OWNER).get("approval") == chosen.get("approval")
     assert await SummaryStore(database, LOCAL_OWNER).list(talk) == chosen.get("summary", {})
-    servers = McpServerStore(database, sealer)
-    found = {one.id: servers.settings_of(one) for one in await servers.list(LOCAL_OWNER)}
+    servers = McpServerStore(database, sealer, LOCAL_OWNER)
+    found = {one.id: servers.settings_of(one) for one in await servers.list()}
     assert found == {chosen[name]: chosen["server_settings"] for name in ("server",) if name in chosen}
     thoughts = await ThoughtStore(database, LOCAL_OWNER).of_conversation(told["replies"]["id"])
     assert [[one.tool_name for one in steps] for steps in thoughts.values()] == (

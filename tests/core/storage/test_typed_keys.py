@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -43,11 +44,11 @@ def test_words_numbers_and_places_are_no_keys_unless_called_so() -> None:
 @pytest.mark.anyio
 async def test_what_is_kept_tells_its_keys_wherever_they_were_typed(database: Database) -> None:
     sealer = Sealer("secret")
-    servers = McpServerStore(database, sealer)
+    servers = partial(McpServerStore, database, sealer)
     mail: dict[str, Any] = {"command": "mail", "args": ["--password", "from-args"], "env": {"K_TOKEN": "from-env"}}
     far = {"url": "https://ann:from-user@x.org/?key=from-query", "headers": {"Authorization": "Bearer from-header"}}
-    await servers.add("alice", {"mail": mail, "far": far})
+    await servers("alice").add({"mail": mail, "far": far})
     found = {"from-args", "from-env", "from-user", "from-query", "Bearer from-header"}
-    assert set(await servers.secrets("alice")) == found
-    assert await servers.secrets("bob") == []
-    assert await ModelServiceStore(database, sealer).secrets("alice") == []
+    assert set(await servers("alice").secrets()) == found
+    assert await servers("bob").secrets() == []
+    assert await ModelServiceStore(database, sealer, "alice").secrets() == []

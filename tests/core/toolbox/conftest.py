@@ -13,10 +13,11 @@ import pytest
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.storage.mcp_servers import McpServerStore
 from core.storage.sealing import Sealer
 from core.toolbox.server_form import OwnServer
-from core.toolbox.user_mcp_servers import OwnServers
+from core.toolbox.user_mcp_servers import AllServers
+from core.toolbox.user_openapi import KnownServices, OwnServices
+from tests.core.stores import stores_over
 
 SERVER = Path(__file__).parents[1] / "mcp" / "hostile_server.py"
 
@@ -25,18 +26,18 @@ class House:
     """The servers of one installation."""
 
     def __init__(self, database: Database, folder: Path, **settings: Any) -> None:
-        self.store = McpServerStore(database, Sealer("secret"))
-        self.servers = OwnServers(Settings.load(home=folder, **settings), self.store)
+        self.stores = stores_over(database)
+        self.servers = AllServers(Settings.load(home=folder, **settings), self.stores)
         self.turned = folder / "turned"
         self.entry = {"command": sys.executable, "args": [str(SERVER), "fine", str(self.turned)]}
 
     async def one(self, owner: str = LOCAL_OWNER) -> OwnServer:
-        return (await self.servers.list(owner))[0]
+        return (await self.servers.of(owner).list())[0]
 
     async def confirmed(self) -> str:
         """A server that was added and allowed."""
-        kept = await self.servers.add(LOCAL_OWNER, "notes", self.entry)
-        await self.servers.confirm(LOCAL_OWNER, kept.id, (await self.one()).print)
+        kept = await self.servers.of(LOCAL_OWNER).add("notes", self.entry)
+        await self.servers.of(LOCAL_OWNER).confirm(kept.id, (await self.one()).print)
         return kept.id
 
     async def settled(self) -> OwnServer:
@@ -45,10 +46,10 @@ class House:
         return one
 
     def known(self, name: str) -> Any:
-        return vars(self.servers)["_running"].known(LOCAL_OWNER, name)
+        return self.servers.running.of(LOCAL_OWNER).known(name)
 
     async def offered(self, owner: str = LOCAL_OWNER) -> list[str]:
-        return [tool.name for tool in await self.servers.tools(owner)]
+        return [tool.name for tool in await self.servers.of(owner).tools()]
 
 
 @pytest.fixture
@@ -71,3 +72,15 @@ async def shared(database: Database, tmp_path: Path) -> AsyncIterator[House]:
     house = House(database, tmp_path, host="0.0.0.0")
     yield house
     await house.servers.aclose()
+
+
+class Services:
+    """The services of an installation, where one owner is at home."""
+
+    def __init__(self, database: Database, secret: str = "secret") -> None:
+        self._stores, self._sealer, self._known = stores_over(database), Sealer(secret), KnownServices()
+
+    def of(self, owner: str) -> OwnServices:
+        return OwnServices(
+            owner, self._stores.of(owner).settings, self._sealer, known=self._known, at_home=owner == "home"
+        )

@@ -10,6 +10,7 @@ import pytest
 
 from core.engine import Engine
 from core.settings import Settings
+from core.storage.base import LOCAL_OWNER
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -38,10 +39,8 @@ async def test_a_service_is_sent_what_the_user_added_once_the_user_has_seen_name
     model = ScriptedModel(sends("theirs.csv"), sends("elsewhere.csv"), sends("mine.csv"), "Sent.")
     home = tmp_path / "home"
     async with Engine(Settings.load(home=home, code="off"), model=model) as engine:
-        owner = "alice"
-        assert engine.toolbox.services is not None
-        engine.toolbox.services._at_home = lambda _: True  # pyright: ignore[reportPrivateUsage] - its one owner
-        await engine.toolbox.services.add(owner, document(service.port), name="Safe")
+        owner = LOCAL_OWNER  # who may name services of this machine
+        await engine.toolbox.of(owner).openapi.add(document(service.port), name="Safe")
         talk = await engine.stores.of(owner).conversations.create()
         mine = await engine.stores.of(owner).files.put("mine.csv", DATA)
         await engine.stores.of(owner).files.put("elsewhere.csv", b"of no conversation")

@@ -55,7 +55,7 @@ async def test_a_plot_and_a_file_come_into_the_conversation(tmp_path: Path) -> N
         assert told["state"] in {"ready", "off"}
         assert told["reason"]
         talk = await engine.stores.of("alice").conversations.create()
-        names = [tool.name for tool in await engine.toolbox.tools("alice", talk.id)]
+        names = [tool.name for tool in await engine.toolbox.of("alice").for_model(talk.id)]
         assert ("code_interpreter" in names) == (told["state"] == "ready")
         if told["state"] == "off":
             return
@@ -77,4 +77,4 @@ async def test_switched_off_it_is_no_tool_and_readyz_says_so(tmp_path: Path) -> 
     async with Engine(Settings.load(home=tmp_path / "home", code="off"), model=ScriptedModel()) as engine:
         told = await known(engine)
         assert told == {"state": "off", "driver": "", "reason": "it is switched off by the settings"}
-        assert "code_interpreter" not in [tool.name for tool in await engine.toolbox.tools("alice", "any")]
+        assert "code_interpreter" not in [tool.name for tool in await engine.toolbox.of("alice").for_model("any")]

@@ -15,10 +15,8 @@ from core.mcp.settings import ServerSettings
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.storage.mcp_servers import McpServerStore
-from core.storage.sealing import Sealer
 from core.toolbox import user_mcp_servers as own_servers
-from core.toolbox.user_mcp_servers import OwnServers
+from core.toolbox.user_mcp_servers import AllServers
 from tests.core.stores import stores_over
 from tests.core.toolbox.conftest import SERVER, House
 
@@ -39,24 +37,23 @@ async def test_what_is_changed_while_it_is_looked_at_is_not_started_as_it_was(
         return found(settings)
 
     monkeypatch.setattr(own_servers, "found_command", slowly)
-    looking = asyncio.create_task(house.servers.list(LOCAL_OWNER))
+    looking = asyncio.create_task(house.servers.of(LOCAL_OWNER).list())
     await asyncio.to_thread(looked.wait, 10)
     match meanwhile:
         case "removed":
-            await house.servers.remove(LOCAL_OWNER, server)
+            await house.servers.of(LOCAL_OWNER).remove(server)
         case "switched off":
-            await house.servers.enable(LOCAL_OWNER, server, on=False)
+            await house.servers.of(LOCAL_OWNER).enable(server, on=False)
         case _:
-            await house.servers.change(LOCAL_OWNER, server, "papers", house.entry)
+            await house.servers.of(LOCAL_OWNER).change(server, "papers", house.entry)
     go_on.set()
     await looking
     assert house.known("notes") is None
 
 
 async def test_what_one_server_may_do_unasked_no_other_of_its_name_may(database: Database, tmp_path: Path) -> None:
-    store, stores = McpServerStore(database, Sealer("secret")), stores_over(database)
-    allowances = stores.of(LOCAL_OWNER).allowances
-    servers = OwnServers(Settings.load(home=tmp_path), store, stores)
+    stores = stores_over(database)
+    servers, allowances = AllServers(Settings.load(home=tmp_path), stores), stores.of(LOCAL_OWNER).allowances
     talks = stores.of(LOCAL_OWNER).conversations
     await talks.ensure_owner()
     talk = (await talks.create()).id
@@ -68,18 +65,18 @@ async def test_what_one_server_may_do_unasked_no_other_of_its_name_may(database:
 
     others = ["mcp:notes2:act", "storage"]
     entry = {"url": "https://one.example/mcp"}
-    kept = await servers.add(LOCAL_OWNER, "notes", entry)
+    kept = await servers.of(LOCAL_OWNER).add("notes", entry)
     assert len(await allowed()) == 3
-    await servers.change(LOCAL_OWNER, kept.id, "notes", {**entry, "headers": {"A": "b"}})
+    await servers.of(LOCAL_OWNER).change(kept.id, "notes", {**entry, "headers": {"A": "b"}})
     assert len(await allowances.list(talk)) == 3
-    await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
+    await servers.of(LOCAL_OWNER).change(kept.id, "notes", {"url": "https://other.example/mcp"})
     assert await allowances.list(talk) == others
     await allowed()
-    await servers.change(LOCAL_OWNER, kept.id, "papers", {"url": "https://other.example/mcp"})
+    await servers.of(LOCAL_OWNER).change(kept.id, "papers", {"url": "https://other.example/mcp"})
     assert await allowances.list(talk) == others
-    await servers.change(LOCAL_OWNER, kept.id, "notes", {"url": "https://other.example/mcp"})
+    await servers.of(LOCAL_OWNER).change(kept.id, "notes", {"url": "https://other.example/mcp"})
     await allowed()
-    await servers.remove(LOCAL_OWNER, kept.id)
+    await servers.of(LOCAL_OWNER).remove(kept.id)
     assert await allowances.list(talk) == others
     await servers.aclose()
 
@@ -88,13 +85,13 @@ async def test_a_server_asks_only_once_it_may_and_another_program_in_its_place_m
     server = await house.confirmed()
     await house.settled()
     assert house.known("notes").asks is False
-    await house.servers.let_ask(LOCAL_OWNER, server, on=True)
+    await house.servers.of(LOCAL_OWNER).let_ask(server, on=True)
     assert (await house.settled()).state == "ready"
     assert house.known("notes").asks is True
-    await house.servers.change(LOCAL_OWNER, server, "notes", {**house.entry, "args": [str(SERVER), "fine", "else"]})
+    await house.servers.of(LOCAL_OWNER).change(server, "notes", {**house.entry, "args": [str(SERVER), "fine", "else"]})
     assert (await house.one()).kept.asks is False
     with pytest.raises(NotFoundError):
-        await house.servers.let_ask("b-bob", server, on=True)
+        await house.servers.of("b-bob").let_ask(server, on=True)
 
 
 async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
@@ -106,8 +103,8 @@ async def test_a_server_that_failed_and_now_hangs_holds_no_question_up(
         "if not once.exists():\n    once.touch()\n    sys.exit(1)\ntime.sleep(600)\n"
     )
     entry = {"command": sys.executable, "args": [str(mute), str(tmp_path / "once")]}
-    kept = await house.servers.add(LOCAL_OWNER, "mute", entry)
-    await house.servers.confirm(LOCAL_OWNER, kept.id, (await house.one()).print)
+    kept = await house.servers.of(LOCAL_OWNER).add("mute", entry)
+    await house.servers.of(LOCAL_OWNER).confirm(kept.id, (await house.one()).print)
     assert await house.offered() == []
     assert (await house.settled()).state == "failed"
     monkeypatch.setattr("core.mcp.stdio._LEAVING", 0.1)  # the server does not end by itself

@@ -13,11 +13,10 @@ from core.errors import NotFoundError, SettingsError, SignInNeededError
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.storage.mcp_servers import McpServerStore
-from core.storage.sealing import Sealer
 from core.toolbox.server_form import OwnServer
-from core.toolbox.user_mcp_servers import OwnServers
+from core.toolbox.user_mcp_servers import AllServers, OwnServers
 from tests.core.mcp.protected_server import Protected, protected
+from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
 
@@ -25,11 +24,13 @@ BACK = "http://127.0.0.1:7860/mcp/signed-in"
 ANN, BOB = LOCAL_OWNER, "b-reader"
 
 
-class TwoAtHome(OwnServers):
+class TwoAtHome(AllServers):
     """Both owners may reach servers of this machine."""
 
-    def may_start_programs(self, owner: str) -> bool:
-        return True
+    def of(self, owner: str) -> OwnServers:
+        found = super().of(owner)
+        found.may_start_programs = True
+        return found
 
 
 class Desk:
@@ -37,14 +38,14 @@ class Desk:
 
     def __init__(self, database: Database, folder: Path, notes: Protected) -> None:
         self.notes = notes
-        self.store = McpServerStore(database, Sealer("secret"))
-        self.servers = TwoAtHome(Settings.load(home=folder), self.store)
+        self.stores = stores_over(database)
+        self.servers = TwoAtHome(Settings.load(home=folder), self.stores)
 
     async def added(self, owner: str = ANN, **more: object) -> str:
-        return (await self.servers.add(owner, "notes", {"url": self.notes.url, **more})).id
+        return (await self.servers.of(owner).add("notes", {"url": self.notes.url, **more})).id
 
     async def begun(self, server: str, owner: str = ANN) -> str:
-        return await self.servers.sign_in(owner, server, BACK)
+        return await self.servers.of(owner).sign_in(server, BACK)
 
     async def answer(self, address: str) -> str:
         """What the service sends the browser back with."""
@@ -52,12 +53,12 @@ class Desk:
 
     async def signed_in(self, owner: str = ANN) -> str:
         server = await self.added(owner)
-        await self.servers.signed_in(owner, await self.answer(await self.begun(server, owner)))
+        await self.servers.of(owner).signed_in(await self.answer(await self.begun(server, owner)))
         assert (await self.settled(owner)).state == "ready"
         return server
 
     async def settled(self, owner: str = ANN) -> OwnServer:
-        while (one := (await self.servers.list(owner))[0]).state == "connecting":
+        while (one := (await self.servers.of(owner).list())[0]).state == "connecting":
             await asyncio.sleep(0)
         return one
 
@@ -79,16 +80,16 @@ async def test_a_server_says_that_its_owner_must_sign_in_and_is_there_once_they_
     server = await desk.added()
     one = await desk.settled()
     assert (one.state, one.error.words_key if one.error else "") == ("sign_in", "mcp_sign_in")
-    assert desk.servers.trouble(ANN) == "waits"
-    assert await desk.servers.tools(ANN) == []
+    assert desk.servers.of(ANN).trouble == "waits"
+    assert await desk.servers.of(ANN).tools() == []
     address = await desk.begun(server)
     assert address.startswith(f"{desk.notes.issuer}/authorize?")
     one = await desk.settled()
     assert (one.state, one.page) == ("signing_in", address)
-    assert await desk.servers.tools(ANN) == []  # a question does not wait for it
-    one = await desk.servers.signed_in(ANN, await desk.answer(address))
+    assert await desk.servers.of(ANN).tools() == []  # a question does not wait for it
+    one = await desk.servers.of(ANN).signed_in(await desk.answer(address))
     assert (one.state, one.page, one.kept.signed_in) == ("ready", "", True)
-    assert [tool.name for tool in await desk.servers.tools(ANN)] == ["notes-whose"]
+    assert [tool.name for tool in await desk.servers.of(ANN).tools()] == ["notes-whose"]
     assert await desk.begun(server) == ""  # it is there, nobody need sign in
 
 
@@ -103,39 +104,39 @@ async def test_an_answer_counts_once_and_for_its_owner_alone(desk: Desk) -> None
         (ANN, ""),
     ):
         with pytest.raises(NotFoundError) as caught:
-            await desk.servers.signed_in(owner, query)
+            await desk.servers.of(owner).signed_in(query)
         assert caught.value.words_key == "sign_in_unknown"
-    assert (await desk.servers.signed_in(ANN, answer)).state == "ready"
+    assert (await desk.servers.of(ANN).signed_in(answer)).state == "ready"
     with pytest.raises(NotFoundError):
-        await desk.servers.signed_in(ANN, answer)
+        await desk.servers.of(ANN).signed_in(answer)
 
 
 async def test_an_owner_may_say_no_and_try_again(desk: Desk) -> None:
     server = await desk.added()
     desk.notes.accounts.refuses = "access_denied"
-    one = await desk.servers.signed_in(ANN, await desk.answer(await desk.begun(server)))
+    one = await desk.servers.of(ANN).signed_in(await desk.answer(await desk.begun(server)))
     assert (one.state, one.error.words_key if one.error else "") == ("sign_in", "mcp_sign_in_refused")
     desk.notes.accounts.refuses = ""
-    assert (await desk.servers.signed_in(ANN, await desk.answer(await desk.begun(server)))).state == "ready"
+    assert (await desk.servers.of(ANN).signed_in(await desk.answer(await desk.begun(server)))).state == "ready"
 
 
 async def test_a_second_press_of_the_button_is_another_question(desk: Desk) -> None:
     server = await desk.added()
     first, second = await desk.begun(server), await desk.begun(server)
     with pytest.raises(NotFoundError):
-        await desk.servers.signed_in(ANN, await desk.answer(first))
-    assert (await desk.servers.signed_in(ANN, await desk.answer(second))).state == "ready"
+        await desk.servers.of(ANN).signed_in(await desk.answer(first))
+    assert (await desk.servers.of(ANN).signed_in(await desk.answer(second))).state == "ready"
 
 
 async def test_a_question_ends_after_its_time(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.mcp.sign_in.PATIENCE", 0.3)
     address = await desk.begun(await desk.added())
-    while (one := (await desk.servers.list(ANN))[0]).state != "sign_in":
+    while (one := (await desk.servers.of(ANN).list())[0]).state != "sign_in":
         await asyncio.sleep(0.02)
     assert one.error is not None
     assert one.error.words_key == "mcp_sign_in_late"
     with pytest.raises(NotFoundError):
-        await desk.servers.signed_in(ANN, await desk.answer(address))
+        await desk.servers.of(ANN).signed_in(await desk.answer(address))
 
 
 async def test_a_restart_keeps_the_sign_in_and_renews_what_has_ended(
@@ -152,11 +153,11 @@ async def test_a_restart_keeps_the_sign_in_and_renews_what_has_ended(
 
 async def test_signed_out_is_signed_out(desk: Desk) -> None:
     server = await desk.signed_in()
-    await desk.servers.sign_out(ANN, server)
+    await desk.servers.of(ANN).sign_out(server)
     one = await desk.settled()
     assert (one.state, one.kept.signed_in) == ("sign_in", False)
-    assert await desk.servers.tools(ANN) == []
-    assert await desk.store.sign_in(ANN, server) == {}
+    assert await desk.servers.of(ANN).tools() == []
+    assert await desk.stores.of(ANN).mcp_servers.sign_in(server) == {}
 
 
 async def test_two_owners_share_no_tokens(desk: Desk) -> None:
@@ -164,42 +165,42 @@ async def test_two_owners_share_no_tokens(desk: Desk) -> None:
     server = await desk.added(BOB)
     assert (await desk.settled(BOB)).state == "sign_in"
     with pytest.raises(NotFoundError):
-        await desk.servers.sign_in(BOB, (await desk.settled(ANN)).kept.id, BACK)
+        await desk.servers.of(BOB).sign_in((await desk.settled(ANN)).kept.id, BACK)
     with pytest.raises(NotFoundError):
-        await desk.servers.sign_out(BOB, (await desk.settled(ANN)).kept.id)
-    await desk.servers.signed_in(BOB, await desk.answer(await desk.begun(server, BOB)))
-    ann, bob = [set(await desk.servers.secrets(owner)) for owner in (ANN, BOB)]
+        await desk.servers.of(BOB).sign_out((await desk.settled(ANN)).kept.id)
+    await desk.servers.of(BOB).signed_in(await desk.answer(await desk.begun(server, BOB)))
+    ann, bob = [set(await desk.servers.of(owner).secrets()) for owner in (ANN, BOB)]
     assert len(ann) == len(bob) == 3  # two tokens, and the secret of the registered program
     assert not ann & bob
-    await desk.servers.sign_out(BOB, server)
+    await desk.servers.of(BOB).sign_out(server)
     assert (await desk.settled(ANN)).state == "ready"
 
 
 async def test_tokens_lie_sealed_and_go_with_the_server(desk: Desk, tmp_path: Path) -> None:
     server = await desk.signed_in()
-    secrets = await desk.servers.secrets(ANN)
+    secrets = await desk.servers.of(ANN).secrets()
     assert sum("CANARY" in one for one in secrets) == 2
     kept = b"".join(path.read_bytes() for path in tmp_path.glob("parlour.db*"))
     assert not [one for one in secrets if one.encode() in kept]
-    await desk.servers.remove(ANN, server)
-    assert await desk.servers.secrets(ANN) == []
+    await desk.servers.of(ANN).remove(server)
+    assert await desk.servers.of(ANN).secrets() == []
 
 
 async def test_tokens_of_one_address_go_to_no_other(desk: Desk) -> None:
     server = await desk.signed_in()
-    tokens = await desk.store.sign_in(ANN, server)
+    tokens = await desk.stores.of(ANN).mcp_servers.sign_in(server)
     with protected() as other:
-        await desk.servers.change(ANN, server, "notes", {"url": other.url})
-        assert await desk.store.sign_in(ANN, server) == {}
+        await desk.servers.of(ANN).change(server, "notes", {"url": other.url})
+        assert await desk.stores.of(ANN).mcp_servers.sign_in(server) == {}
         # A token of the old server that is renewed at this very moment changes nothing.
-        await desk.store.keep_sign_in(ANN, server, desk.notes.url, tokens)
+        await desk.stores.of(ANN).mcp_servers.keep_sign_in(server, desk.notes.url, tokens)
         assert (await desk.settled()).state == "sign_in"
 
 
 async def test_the_answer_never_travels_in_the_clear(desk: Desk) -> None:
     server = await desk.added()
     with pytest.raises(SettingsError) as caught:
-        await desk.servers.sign_in(ANN, server, "http://parlour.example/mcp/signed-in")
+        await desk.servers.of(ANN).sign_in(server, "http://parlour.example/mcp/signed-in")
     assert caught.value.words_key == "sign_in_plain"
 
 
@@ -218,8 +219,8 @@ async def test_the_client_of_the_json_is_kept_with_its_secret_when_the_form_is_s
     assert one.settings is not None
     assert one.settings.oauth is not None
     assert one.settings.oauth.scopes == ("a", "b")
-    assert await desk.servers.secrets(ANN) == ["CANARY-client-secret"]
-    await desk.servers.change(ANN, server, "renamed", {"url": desk.notes.url})
-    assert await desk.servers.secrets(ANN) == ["CANARY-client-secret"]
-    await desk.servers.change(ANN, server, "renamed", {"url": "https://elsewhere.example/mcp"})
-    assert await desk.servers.secrets(ANN) == []
+    assert await desk.servers.of(ANN).secrets() == ["CANARY-client-secret"]
+    await desk.servers.of(ANN).change(server, "renamed", {"url": desk.notes.url})
+    assert await desk.servers.of(ANN).secrets() == ["CANARY-client-secret"]
+    await desk.servers.of(ANN).change(server, "renamed", {"url": "https://elsewhere.example/mcp"})
+    assert await desk.servers.of(ANN).secrets() == []

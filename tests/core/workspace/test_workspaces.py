@@ -31,8 +31,10 @@ def house(
     """Workspaces in which nothing but an index is opened, closed at the end of an `async with` block."""
     others = dict.fromkeys(("intake", "index", "changed"))
     nothing: Any = None
-    stores = Stores(nothing, tmp_path)
-    services: Any = SimpleNamespace(stores=stores, settings=Settings.load(home=tmp_path, retrieval="keyword"), **others)
+    stores = Stores(nothing, tmp_path, nothing)
+    bound = SimpleNamespace(of=lambda owner: SimpleNamespace(rules=None))
+    settings = Settings.load(home=tmp_path, retrieval="keyword")
+    services: Any = SimpleNamespace(stores=stores, settings=settings, toolbox=bound, models=bound, **others)
     return aclosing(Workspaces(services, tmp_path, indexed, most=3))
 
 

@@ -31,7 +31,7 @@ async def house(tmp_path: Path) -> AsyncIterator[Tabs]:
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword")
     async with Engine(settings, model=ScriptedModel(WRITE, "Done.", WRITE, "Done.")) as engine:
         await engine.stores.of(Tabs.owner).conversations.ensure_owner()
-        await engine.toolbox.choices.switch(Tabs.owner, "storage", on=True)
+        await engine.toolbox.of(Tabs.owner).choices.switch("storage", on=True)
         yield Tabs(engine, Uploads(tmp_path / "tmp", 1_000_000))
 
 

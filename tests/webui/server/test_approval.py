@@ -57,7 +57,7 @@ async def house(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterator
     settings = Settings.load(home=tmp_path / "home", retrieval="keyword", max_iteration=3)
     async with Engine(settings, model=ScriptedModel(*turns)) as engine:
         await engine.stores.of(OWNER).conversations.ensure_owner()
-        await engine.toolbox.choices.switch(OWNER, "storage", on=True)
+        await engine.toolbox.of(OWNER).choices.switch("storage", on=True)
         yield House(engine, Uploads(tmp_path / "tmp", 1_000_000))
 
 

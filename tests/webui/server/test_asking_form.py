@@ -38,14 +38,15 @@ class House(Tabs):
     """With a server that asks."""
 
     async def add(self, tmp_path: Path, *, asks: bool) -> None:
-        servers = self.engine.toolbox.servers
+        tools = self.engine.toolbox.of(LOCAL_OWNER)
+        servers = tools.servers
         entry = {"command": sys.executable, "args": [str(HOSTILE), "greets", str(tmp_path / "none")]}
-        kept = await servers.add(LOCAL_OWNER, "asker", entry)
-        await servers.confirm(LOCAL_OWNER, kept.id, (await servers.list(LOCAL_OWNER))[0].print)
+        kept = await servers.add("asker", entry)
+        await servers.confirm(kept.id, (await servers.list())[0].print)
         if asks:
-            await servers.let_ask(LOCAL_OWNER, kept.id, on=True)
-        assert [tool.name for tool in await servers.tools(LOCAL_OWNER)] == ["asker-act"]
-        await self.engine.toolbox.choices.set_approval(LOCAL_OWNER, lists={"allow": ["mcp:asker:*"]})
+            await servers.let_ask(kept.id, on=True)
+        assert [tool.name for tool in await servers.tools()] == ["asker-act"]
+        await tools.rules.change(lists={"allow": ["mcp:asker:*"]})
 
     async def ask(self, view: View) -> str:
         """Ask the model, and wait for the form; the id of its question."""

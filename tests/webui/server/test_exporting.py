@@ -63,8 +63,9 @@ async def test_a_key_that_the_owner_typed_somewhere_is_in_no_file(app: Served) -
         "enabled": False,
         "disabled": True,
     }
-    await engine.toolbox.servers.add("local", "mail", server)
-    await engine.toolbox.accounts.choose("local", "amap_weather", "amap", address="", model="", key="words-of-weather")
+    tools = engine.toolbox.of("local")
+    await tools.servers.add("mail", server)
+    await tools.accounts.choose("amap_weather", "amap", address="", model="", key="words-of-weather")
     kept = await engine.stores.of("local").conversations.create("Keys")
     keys = ("plain-words-for-a-key", "words-of-a-server", "words-of-weather", engine.settings.signing_secret())
     keys += (str(engine.settings.home.absolute()),)  # no key, but nobody's either

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -195,13 +196,18 @@ async def test_a_key_in_a_failure_that_nobody_foresaw_is_not_logged(caplog: pyte
     from webui.handlers.models import ModelRoutes
 
     class Broken:
-        async def kept(self, owner: str) -> list[ModelService]:
+        async def kept(self) -> list[ModelService]:
             return []
 
-        async def save(self, owner: str, draft: Any, *, use: bool) -> None:
+        async def save(self, draft: Any, *, use: bool) -> None:
             raise ZeroDivisionError(f"with {draft.key} and {draft.key!r}")
 
-    context = cast("Any", SimpleNamespace(engine=SimpleNamespace(choosing=Broken()), words=Words.of))
+    @asynccontextmanager
+    async def opened(owner: str) -> AsyncGenerator[Any]:
+        yield SimpleNamespace(owner=owner, models=Broken())
+
+    engine = SimpleNamespace(workspaces=SimpleNamespace(open=opened))
+    context = cast("Any", SimpleNamespace(engine=engine, words=Words.of))
     routes = Starlette(routes=ModelRoutes(context).table())
 
     async def owned(scope: Any, receive: Any, send: Any) -> None:

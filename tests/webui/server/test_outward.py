@@ -86,7 +86,7 @@ async def test_the_assistant_answers_and_names_its_sources(house: Served):
 
 
 async def test_what_a_person_would_have_to_agree_to_is_refused(house: Served):
-    await house.engine.toolbox.switch(ADMIN, "storage", on=True)
+    await house.engine.toolbox.of(ADMIN).switch("storage", on=True)
     token = await house.engine.outward.renew_token(ADMIN)
     async with client(house, token) as asked:
         await asked.call_tool("ask", {"question": "first"})

@@ -47,7 +47,7 @@ def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Engine:
 
 async def speaking(own: Engine) -> Speakers:
     nothing: Any = None  # nothing is looked up for a tab without a conversation
-    services: Any = SimpleNamespace(stores=Stores(nothing, Path()))
+    services: Any = SimpleNamespace(stores=Stores(nothing, Path(), nothing))
     found = await speakers(own.program, Conversation(services, "alice", ""))
     assert found is not None
     return found
@@ -152,9 +152,8 @@ async def test_frames_of_a_reply_read_no_table_and_another_choice_is_shown_at_on
 
 async def test_the_tools_dialog_has_what_has_an_effect_on_a_programs_page(tmp_path: Path) -> None:
     async with house(tmp_path, agent("Ann", tools=[Keep(), agent("Helper")])) as running:
-        await running.toolbox.choices.set_approval(
-            "alice", lists={"allow": ["keep", "kepp"], "ask": ["Helper"], "deny": []}
-        )
+        lists = {"allow": ["keep", "kepp"], "ask": ["Helper"], "deny": list[str]()}
+        await running.toolbox.of("alice").rules.change(lists=lists)
         told = await asked(running, "/tools/state")
         assert told["own"].startswith("The tools of this page belong to its program")
         assert told["tools"] == []

@@ -11,12 +11,11 @@ import pytest
 
 from core.engine import Engine
 from core.llm.request import Progress
-from core.models.choosing import Draft
-from core.models.own_models import OwnModels
+from core.models.own_models import Draft, OwnModels
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import model_of
+from tests.core.talks import model_of, models_of
 from webui.frames import Frames
 from webui.views import View, Views
 from webui.words import Words
@@ -53,7 +52,7 @@ async def test_the_top_line_follows_the_chosen_model_until_it_is_ready(
         views = Views(Words.of)
         painter = Frames(engine, views)
         engine.on_change(views.changed)
-        await engine.choosing.save(LOCAL_OWNER, Draft("ollama", "", "m"), use=True)
+        await models_of(engine, LOCAL_OWNER).save(Draft("ollama", "", "m"), use=True)
         said: list[str] = []
         mine = views.of(Request("one", LOCAL_OWNER))  # type: ignore[arg-type]
         async with asyncio.timeout(20), aclosing(painter.follow(mine)) as frames:
@@ -77,7 +76,7 @@ async def test_a_tab_goes_on_while_its_own_model_is_fetched_and_no_other_does(
     settings = Settings.load(home=tmp_path / "home")
     async with Engine(settings, model=fetched) as engine, asyncio.timeout(20):
         painter = Frames(engine, Views(Words.of))
-        await engine.choosing.save(LOCAL_OWNER, Draft("ollama", "", "m"), use=True)
+        await models_of(engine, LOCAL_OWNER).save(Draft("ollama", "", "m"), use=True)
         await (await model_of(engine, LOCAL_OWNER)).loader.ready()
         ends = [frame async for frame in painter.follow(View(LOCAL_OWNER, Words("en"))) if frame is not None]
         assert 'data-ready="ready"' in ends[-1].panels["top"]

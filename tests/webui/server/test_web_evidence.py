@@ -58,8 +58,8 @@ async def asked(engine: Engine, owner: str, address: str, folder: Path) -> tuple
     request: Any = SimpleNamespace(session_hash="one", username=owner, headers={})
     views = Views(Words.of)
     view, desk = views.of(request), Desk(engine, Uploads(folder, 1_000_000), views)
-    await engine.toolbox.choices.switch(owner, "web_search", on=True)
-    await engine.toolbox.choices.choose_engine(owner, "searxng", address, None)
+    await engine.toolbox.of(owner).choices.switch("web_search", on=True)
+    await engine.toolbox.of(owner).choices.choose_engine("searxng", address, None)
     await start(desk, view, "When does sodium boil?", [])
     async with asyncio.timeout(30):
         if run := engine.runs.live(view.conversation_id):

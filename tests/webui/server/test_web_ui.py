@@ -174,7 +174,7 @@ def test_what_has_several_agents_brings_them_without_the_persons() -> None:
 
 async def test_no_other_model_can_be_chosen_where_the_agents_bring_theirs(house: Engine) -> None:
     with pytest.raises(ConflictError) as refused:
-        await house.choosing.use("alice", "")
+        await house.services.models.of("alice").use("")
     assert refused.value.words_key == "model_of_agent"
 
 

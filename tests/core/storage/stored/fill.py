@@ -35,6 +35,8 @@ BOUND = {
     "OwnerSettings": "settings",
     "Allowances": "allowances",
     "SummaryStore": "summaries",
+    "McpServerStore": "mcp_servers",
+    "ModelServiceStore": "model_services",
 }
 
 
@@ -61,8 +63,10 @@ def has(module: str) -> bool:
 
 def store(module: str, name: str, *arguments: Any) -> Any:
     if name in BOUND and has("stores"):
-        database, folder = arguments if len(arguments) > 1 else (*arguments, Path())
-        stores = import_module("core.storage.stores").Stores(database, folder)
+        database, *more = arguments
+        folder = next((one for one in more if isinstance(one, Path)), Path())
+        sealer = import_module("core.storage.sealing").Sealer(SECRET)
+        stores = import_module("core.storage.stores").Stores(database, folder, sealer)
         return Bound(getattr(stores.of(OWNER), BOUND[name]))
     return getattr(import_module(f"core.storage.{module}"), name)(*arguments)
 
