@@ -96,7 +96,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
         import gradio as gr
     from fastapi import FastAPI
 
-    from webui.gradio_patches import keep_recent, wake_by_events
+    from webui.gradio_patches import SESSIONS, keep_recent, wake_by_events
     from webui.handlers.wiring import Handlers
     from webui.layout import build
     from webui.panels.welcome import translations
@@ -108,6 +108,7 @@ def build_app(context: WebContext, uploads: Uploads) -> Built:
     demo.max_threads = _THREADS
     demo.queue(default_concurrency_limit=None, api_open=False)
     blocks: Any = demo
+    blocks.state_session_capacity = SESSIONS
     queue = blocks._queue  # noqa: SLF001 - there is no setting for it
     wake_by_events(queue)
     forget = keep_recent(queue)

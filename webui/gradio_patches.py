@@ -92,6 +92,8 @@ def _no_stub(*_: object) -> None:
     return None
 
 
+SESSIONS = 100
+"""Tabs for which Gradio keeps a copy of the page's settings (a quarter of a megabyte each) that nothing here reads."""
 _MOST = 20_000
 
 # Progress bars, which the page does not have, are looked for at this pace.

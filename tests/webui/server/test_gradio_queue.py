@@ -10,7 +10,9 @@ import gradio as gr
 import pytest
 from gradio.data_classes import PredictBodyInternal
 
-from webui.gradio_patches import wake_by_events
+from tests.e2e.app_process import AppProcess
+from tests.webui.server.raw_page import RawPage
+from webui.gradio_patches import SESSIONS, wake_by_events
 
 pytestmark = pytest.mark.anyio
 _turn = asyncio.sleep
@@ -107,3 +109,16 @@ async def test_a_queue_that_is_closed_ends(watched: Watched) -> None:
     watched.queue.close()
     await turns()
     assert not [task for task in asyncio.all_tasks() if "_process" in str(task.get_coro())]
+
+
+def test_a_tab_that_gradio_has_forgotten_goes_on(app: AppProcess, page: RawPage) -> None:
+    page.painted()
+    page.send("hello before")
+    for _ in range(SESSIONS + 5):
+        other = RawPage(app.url, client=page.client).open()
+        other.run(other.loading())
+    page.paint(page.loading())
+    page.send("hello after")
+    shown, _ = page.paint(page.loading())
+    assert "hello before" in shown
+    assert "hello after" in shown

@@ -21,7 +21,9 @@ from core.testing.scripted_model import ScriptedModel
 from core.workspace.program import Program
 from tests.webui.server.own_process import OwnProcess
 from webui import WebUI
+from webui.app import build_app
 from webui.context import WebContext
+from webui.gradio_patches import SESSIONS
 from webui.handlers.wiring import Handlers
 from webui.page_look import Look
 from webui.panels.welcome import translations
@@ -181,3 +183,13 @@ async def test_no_other_model_can_be_chosen_where_the_agents_bring_theirs(house:
 def test_what_is_no_agent_is_refused_at_once() -> None:
     with pytest.raises(SettingsError, match="no agent"):
         WebUI("Ann")  # type: ignore[arg-type]
+
+
+async def test_gradio_keeps_the_settings_of_a_few_tabs_alone(house: Engine, tmp_path: Path) -> None:
+    context = WebContext(house, house.settings, Words.of, LOOK)
+    built = await asyncio.to_thread(build_app, context, Uploads(tmp_path / "tmp", 1000))
+    apps: list[Any] = [getattr(route, "app", None) for route in built.app.routes]
+    (sessions,) = (app.state_holder for app in apps if hasattr(app, "state_holder"))
+    for number in range(SESSIONS + 20):
+        assert sessions[f"tab {number}"]
+    assert len(sessions.session_data) == SESSIONS
