@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from core.agents.assistant import Assistant
     from core.mcp.serving import Serving
+    from core.storage.owner_settings import OwnerSettings
     from core.storage.stores import Stores
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
@@ -61,6 +62,9 @@ class Outward:
         workspaces: Those of the owners.
         agent: Makes who answers: given an owner and the documents within reach.
         seconds: How long an answer may take.
+
+    Attributes:
+        asking: How many questions of an owner's programs are being answered.
     """
 
     def __init__(
@@ -72,18 +76,18 @@ class Outward:
         seconds: float,
     ) -> None:
         self._stores = stores
-        self._workspaces = workspaces
-        self._agent = agent
-        self._seconds = seconds
+        self.workspaces = workspaces
+        self.agent = agent
+        self.seconds = seconds
         self._serving: Serving | None = None
-        self._asking: dict[str, int] = {}
+        self.asking: dict[str, int] = {}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of another program."""
         if self._serving is None:
-            from core.mcp.serving import Served, Serving  # few installations are asked over MCP
+            from core.mcp.serving import Serving  # few installations are asked over MCP
 
-            self._serving = Serving(Served(self._names, self.search, self.ask), self.owner_of)
+            self._serving = Serving(self.let_in)
         await self._serving(scope, receive, send)
 
     async def __aenter__(self) -> Self:
@@ -96,27 +100,12 @@ class Outward:
         if self._serving is not None:
             await self._serving.aclose()
 
-    # ---- the token
+    def of(self, owner: str) -> OwnAccess:
+        """What one owner's other programs may use."""
+        return OwnAccess(self, owner, self._stores.of(owner).settings)
 
-    async def token(self, owner: str) -> TokenInfo | None:
-        """Whether the owner has a token, and since when. Raises StorageError."""
-        kept = await self._kept(owner)
-        return TokenInfo(float(kept["made"])) if kept else None
-
-    async def renew_token(self, owner: str) -> str:
-        """A new token, to be shown once; the one before no longer counts. Raises StorageError."""
-        name = urlsafe_b64encode(owner.encode()).decode("ascii").rstrip("=")
-        token = f"{_BEGINNING}.{name}.{secrets.token_urlsafe(32)}"
-        kept = {"hash": _print(token), "made": time.time()}
-        await self._stores.of(owner).settings.change(_KEPT, lambda _: kept)
-        return token
-
-    async def revoke_token(self, owner: str) -> None:
-        """Let no other program in any more. Raises StorageError."""
-        await self._stores.of(owner).settings.change(_KEPT, lambda _: None)
-
-    async def owner_of(self, token: str, visitor: bool = False) -> str | None:  # noqa: FBT001, FBT002 - Serving's
-        """Whose token it is; `None` for nobody's.
+    async def let_in(self, token: str, visitor: bool) -> OwnAccess | None:  # noqa: FBT001 - Serving's
+        """What whoever shows a token may use; `None` where it is nobody's.
 
         Args:
             token: As it was shown.
@@ -125,18 +114,61 @@ class Outward:
         """
         parts = token.split(".")
         owner = _named(parts[1]) if len(token) <= _LONGEST_TOKEN and len(parts) == 3 else ""
-        kept = await self._kept(owner) if owner else None
+        access = self.of(owner)
+        known = bool(owner) and await access.knows(token)
+        return access if known and not (visitor and owner == LOCAL_OWNER) else None
+
+
+class OwnAccess:
+    """What one owner's other programs may use: a token of the owner's, the libraries, and the assistant.
+
+    Args:
+        shared: The way in for all.
+        owner: Whose it is.
+        settings: Where the print of the owner's token is kept.
+    """
+
+    def __init__(self, shared: Outward, owner: str, settings: OwnerSettings) -> None:
+        self._shared = shared
+        self._settings = settings
+        self.owner = owner
+
+    # ---- the token
+
+    async def token(self) -> TokenInfo | None:
+        """Whether the owner has a token, and since when. Raises StorageError."""
+        kept = await self._kept()
+        return TokenInfo(float(kept["made"])) if kept else None
+
+    async def renew_token(self) -> str:
+        """A new token, to be shown once; the one before no longer counts. Raises StorageError."""
+        name = urlsafe_b64encode(self.owner.encode()).decode("ascii").rstrip("=")
+        token = f"{_BEGINNING}.{name}.{secrets.token_urlsafe(32)}"
+        kept = {"hash": _print(token), "made": time.time()}
+        await self._settings.change(_KEPT, lambda _: kept)
+        return token
+
+    async def revoke_token(self) -> None:
+        """Let no other program in any more. Raises StorageError."""
+        await self._settings.change(_KEPT, lambda _: None)
+
+    async def knows(self, token: str) -> bool:
+        """Whether it is the owner's token."""
+        kept = await self._kept()
         expected = str(kept["hash"]) if kept else _print("")
-        same = hmac.compare_digest(expected, _print(token))
-        return owner if same and kept and not (visitor and owner == LOCAL_OWNER) else None
+        return hmac.compare_digest(expected, _print(token)) and kept is not None
 
     # ---- what it is for
 
-    async def search(self, owner: str, question: str, library: str | None, k: int) -> list[dict[str, Any]]:
+    async def libraries(self) -> Sequence[str]:
+        """The names of the owner's libraries."""
+        async with self._shared.workspaces.open(self.owner) as workspace:
+            return [library.name for library in await workspace.libraries.list()]
+
+    async def search(self, question: str, library: str | None, k: int) -> list[dict[str, Any]]:
         """Passages of the owner's libraries, the best first.
 
         Args:
-            owner: Whose libraries.
             question: What to look for.
             library: The name of one of them; all if left out.
             k: How many passages.
@@ -145,14 +177,14 @@ class Outward:
             NotFoundError: The owner has no such library.
             StorageError: The index cannot be used.
         """
-        async with self._workspaces.open(owner) as workspace:
+        async with self._shared.workspaces.open(self.owner) as workspace:
             documents = await _documents(workspace, library)
             if not documents or not question.strip():
                 return []
             found = await (await workspace.index()).afind(question, k, documents=documents)
         return [passage.as_dict() for passage in found]
 
-    async def ask(self, owner: str, question: str) -> str:
+    async def ask(self, question: str) -> str:
         """The assistant's answer, with the places it cites.
 
         Raises:
@@ -160,28 +192,28 @@ class Outward:
             ToolTimeoutError: It took too long.
             ParlourError: The model cannot be had, or failed.
         """
-        if self._asking.get(owner, 0) >= _AT_ONCE:
+        if self._shared.asking.get(self.owner, 0) >= _AT_ONCE:
             raise ConflictError("The assistant is busy with other questions.", hint="Ask again later.", key="busy")
-        self._asking[owner] = self._asking.get(owner, 0) + 1
+        self._shared.asking[self.owner] = self._shared.asking.get(self.owner, 0) + 1
         try:
-            async with asyncio.timeout(self._seconds):
-                return await self._answered(owner, question)
+            async with asyncio.timeout(self._shared.seconds):
+                return await self._answered(question)
         except TimeoutError:
-            raise ToolTimeoutError("The answer took too long.", tool="ask", seconds=self._seconds) from None
+            raise ToolTimeoutError("The answer took too long.", tool="ask", seconds=self._shared.seconds) from None
         finally:
-            self._asking[owner] -= 1
-            if not self._asking[owner]:
-                del self._asking[owner]
+            self._shared.asking[self.owner] -= 1
+            if not self._shared.asking[self.owner]:
+                del self._shared.asking[self.owner]
 
     # ---- inside
 
-    async def _answered(self, owner: str, question: str) -> str:
+    async def _answered(self, question: str) -> str:
         transcript = Transcript()
-        async with self._workspaces.open(owner) as workspace:
+        async with self._shared.workspaces.open(self.owner) as workspace:
             policy = workspace.rules.policy
             guard = RunGuard(await policy(), None, policy)  # without anybody to ask
             async with (
-                self._agent(owner, await _documents(workspace, None)) as agent,
+                self._shared.agent(self.owner, await _documents(workspace, None)) as agent,
                 aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
             ):
                 async for event in events:
@@ -193,12 +225,8 @@ class Outward:
             raise ToolError("The assistant gave no answer.")
         return text + _sources(reply, text)
 
-    async def _names(self, owner: str) -> Sequence[str]:
-        async with self._workspaces.open(owner) as workspace:
-            return [library.name for library in await workspace.libraries.list()]
-
-    async def _kept(self, owner: str) -> dict[str, Any] | None:
-        kept: object = await self._stores.of(owner).settings.get(_KEPT)
+    async def _kept(self) -> dict[str, Any] | None:
+        kept: object = await self._settings.get(_KEPT)
         return cast("dict[str, Any]", kept) if isinstance(kept, dict) and {"hash", "made"} <= kept.keys() else None
 
 

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -23,44 +22,45 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-OwnerOf: TypeAlias = Callable[[str, bool], Awaitable[str | None]]
 
 _VERSION = "0.1.0"  # the project's: where it runs from a checkout, nothing else tells it
 _MOST_PASSAGES = 20
 _LONGEST_QUESTION = 20_000
 _MOST_NAMED = 30
 _BODY = 256 * 1024
-_OWNER = "parlour.owner"
+_SERVED = "parlour.served"
 _REFUSED = b"This needs the owner's token, as the header Authorization: Bearer ..."
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """What is offered to an owner's other programs.
+class Served(Protocol):
+    """What is offered to the other programs of one owner."""
 
-    Args:
-        libraries: `await libraries(owner)` gives the names of the owner's libraries.
-        search: `await search(owner, question, library, k)` gives passages as dicts; all libraries where it is `None`.
-        ask: `await ask(owner, question)` gives the assistant's answer.
-    """
+    async def libraries(self) -> Sequence[str]:
+        """The names of the owner's libraries."""
+        ...
 
-    libraries: Callable[[str], Awaitable[Sequence[str]]]
-    search: Callable[[str, str, str | None, int], Awaitable[Sequence[dict[str, Any]]]]
-    ask: Callable[[str, str], Awaitable[str]]
+    async def search(self, question: str, library: str | None, k: int) -> Sequence[dict[str, Any]]:
+        """Passages as dicts; of all libraries where none is named."""
+        ...
+
+    async def ask(self, question: str) -> str:
+        """The assistant's answer."""
+        ...
+
+
+LetIn: TypeAlias = Callable[[str, bool], Awaitable[Served | None]]
 
 
 class Serving:
     """An ASGI application at one address.
 
     Args:
-        served: What is offered.
-        owner_of: `await owner_of(token, visitor)` says whose token it is, `None` for nobody's; `visitor` where the
-            request may not be the local owner's.
+        let_in: `await let_in(token, visitor)` gives what is offered to whoever shows a token, `None` where it is
+            nobody's; `visitor` where the request may not be the local owner's.
     """
 
-    def __init__(self, served: Served, owner_of: OwnerOf) -> None:
-        self._served = served
-        self._owner_of = owner_of
+    def __init__(self, let_in: LetIn) -> None:
+        self._let_in = let_in
         self._running: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
         self._manager = StreamableHTTPSessionManager(
@@ -79,13 +79,13 @@ class Serving:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request; 401 without a token that is somebody's."""
-        owner = await self._owner_of(_token(scope), bool(scope.get("visitor")))
-        if owner is None:
+        served = await self._let_in(_token(scope), bool(scope.get("visitor")))
+        if served is None:
             await _refuse(send)
             return
         await self._ready()
         handle: ASGIApp = self._manager.handle_request
-        await handle({**scope, _OWNER: owner}, receive, send)
+        await handle({**scope, _SERVED: served}, receive, send)
 
     async def aclose(self) -> None:
         """End what is still asked."""
@@ -111,40 +111,39 @@ class Serving:
 
     async def _list(self, context: Any, params: Any) -> ListToolsResult:
         del params
-        names = [one_line(name, 60) for name in await self._served.libraries(_owner(context))]
+        names = [one_line(name, 60) for name in await _served(context).libraries()]
         return ListToolsResult(tools=[_search_tool(names), _ASK])
 
     async def _call(self, context: Any, params: Any) -> CallToolResult:
-        owner, arguments = _owner(context), dict(params.arguments or {})
+        served, arguments = _served(context), dict(params.arguments or {})
         try:
             if params.name == _ASK.name:
                 check(arguments, dict(_ASK.input_schema))
-                return _said(await self._served.ask(owner, arguments["question"]))
+                return _said(await served.ask(arguments["question"]))
             if params.name == "search_library":
                 check(arguments, _search_schema([]))
-                return await self._searched(owner, arguments)
+                return await _searched(served, arguments)
             return _said(f"There is no tool named {one_line(str(params.name))!r}.", failed=True)
         except ParlourError as error:
             return _said(str(error), failed=True)
 
-    async def _searched(self, owner: str, arguments: Mapping[str, Any]) -> CallToolResult:
-        question, library = arguments["question"], arguments.get("library")
-        if library is not None:
-            known = {name.casefold(): name for name in await self._served.libraries(owner)}
-            if library.casefold() not in known:
-                raise BadArgumentsError(
-                    f"There is no library named {one_line(library)!r}.",
-                    hint=f"Known: {', '.join(known.values()) or 'none'}.",
-                )
-            library = known[library.casefold()]
-        passages = list(await self._served.search(owner, question, library, int(arguments.get("k", 5))))
-        text = "\n\n".join(
-            f"[{number}] {_where(passage)}\n{passage['text']}" for number, passage in enumerate(passages, 1)
-        )
-        return CallToolResult(
-            content=[TextContent(type="text", text=text or "Nothing was found.")],
-            structured_content={"passages": passages},
-        )
+
+async def _searched(served: Served, arguments: Mapping[str, Any]) -> CallToolResult:
+    question, library = arguments["question"], arguments.get("library")
+    if library is not None:
+        known = {name.casefold(): name for name in await served.libraries()}
+        if library.casefold() not in known:
+            raise BadArgumentsError(
+                f"There is no library named {one_line(library)!r}.",
+                hint=f"Known: {', '.join(known.values()) or 'none'}.",
+            )
+        library = known[library.casefold()]
+    passages = list(await served.search(question, library, int(arguments.get("k", 5))))
+    text = "\n\n".join(f"[{number}] {_where(passage)}\n{passage['text']}" for number, passage in enumerate(passages, 1))
+    return CallToolResult(
+        content=[TextContent(type="text", text=text or "Nothing was found.")],
+        structured_content={"passages": passages},
+    )
 
 
 def _search_schema(names: list[str]) -> dict[str, Any]:
@@ -206,9 +205,9 @@ def _said(text: str, *, failed: bool = False) -> CallToolResult:
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=failed)
 
 
-def _owner(context: Any) -> str:
-    """Who asks, as the door found out."""
-    return context.request.scope[_OWNER]
+def _served(context: Any) -> Served:
+    """What is offered to whoever asks, as the door found out."""
+    return context.request.scope[_SERVED]
 
 
 def _token(scope: Scope) -> str:

@@ -40,10 +40,10 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     async def opened(owner: str) -> AsyncIterator[Any]:
         yield SimpleNamespace(libraries=SimpleNamespace(list=none), rules=SimpleNamespace(policy=policy))
 
-    nothing: Any = None
     workspaces: Any = SimpleNamespace(open=opened)
-    outward = Outward(nothing, workspaces, agent=agent_for, seconds=20)
-    answer = asyncio.create_task(outward.ask("alice", "Write two notes."))
+    stores: Any = SimpleNamespace(of=lambda owner: SimpleNamespace(settings=None))
+    outward = Outward(stores, workspaces, agent=agent_for, seconds=20)
+    answer = asyncio.create_task(outward.of("alice").ask("Write two notes."))
     await held.began.wait()
     rules["alice"] = Policy("never", deny=(held.name,))
     held.released.set()
@@ -60,9 +60,15 @@ async def door(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Outward]:
     await database.aclose()
 
 
+async def owner_of(door: Outward, token: str) -> str | None:
+    """Whom a token lets in as."""
+    access = await door.let_in(token, visitor=False)
+    return access.owner if access is not None else None
+
+
 async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door: Outward) -> None:
-    of_alice, of_bob = await door.renew_token("alice"), await door.renew_token("bob")
-    assert (await door.owner_of(of_alice), await door.owner_of(of_bob)) == ("alice", "bob")
+    of_alice, of_bob = await door.of("alice").renew_token(), await door.of("bob").renew_token()
+    assert (await owner_of(door, of_alice), await owner_of(door, of_bob)) == ("alice", "bob")
     beginning, named, secret = of_alice.split(".")
     other = of_bob.split(".")
     wrong = [
@@ -79,21 +85,21 @@ async def test_only_the_token_that_was_given_lets_in_and_only_as_its_owner(door:
         f"{of_alice} ",
         of_alice + "x" * 10_000,
     ]
-    assert [await door.owner_of(token) for token in wrong] == [None] * len(wrong)
+    assert [await owner_of(door, token) for token in wrong] == [None] * len(wrong)
 
 
 async def test_a_token_of_an_owner_without_one_lets_nobody_in(door: Outward) -> None:
-    token = await door.renew_token("alice")
+    token = await door.of("alice").renew_token()
     named = token.split(".")[1]
-    await door.revoke_token("alice")
-    assert await door.token("alice") is None
-    assert await door.owner_of(token) is None
-    assert await door.owner_of(f"parlour.{named}.") is None
+    await door.of("alice").revoke_token()
+    assert await door.of("alice").token() is None
+    assert await owner_of(door, token) is None
+    assert await owner_of(door, f"parlour.{named}.") is None
 
 
 async def test_a_new_token_ends_the_one_before(door: Outward) -> None:
-    first, second = await door.renew_token("alice"), await door.renew_token("alice")
-    assert (await door.owner_of(first), await door.owner_of(second)) == (None, "alice")
+    first, second = await door.of("alice").renew_token(), await door.of("alice").renew_token()
+    assert (await owner_of(door, first), await owner_of(door, second)) == (None, "alice")
 
 
 @given(st.text(max_size=80))
@@ -107,4 +113,4 @@ def test_whatever_is_sent_as_a_token_is_nobodys(token: str) -> None:
     nothing: Any = None
     database: Any = Empty()
     door = Outward(stores_over(database), nothing, agent=nothing, seconds=20)
-    assert asyncio.run(door.owner_of(token)) is None
+    assert asyncio.run(owner_of(door, token)) is None

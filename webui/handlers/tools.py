@@ -281,12 +281,12 @@ class ToolRoutes:
     async def token(self, workspace: Workspace, asked: Asked, words: Words) -> dict[str, Any]:
         """A new token for other programs, told this once."""
         del asked, words
-        return {"token": await self._engine.outward.renew_token(workspace.owner)}
+        return {"token": await self._engine.outward.of(workspace.owner).renew_token()}
 
     async def revoke(self, workspace: Workspace, asked: Asked, words: Words) -> None:
         """Let no other program in any more."""
         del asked, words
-        await self._engine.outward.revoke_token(workspace.owner)
+        await self._engine.outward.of(workspace.owner).revoke_token()
 
     # ---- inside
 
@@ -297,7 +297,7 @@ class ToolRoutes:
         one = next((server for server in servers if server.kept.id == opened), None)
         model = (await workspace.model()).loader.model
         allowed = await self._allowed(workspace.conversation(talk))
-        token = await self._engine.outward.token(workspace.owner)
+        token = await self._engine.outward.of(workspace.owner).token()
         accounts = await self._accounts(tools, words)
         lacking = [tool for tool in TOOL_SERVICES if not (await tools.accounts.of(tool)).usable]
         own = self._engine.program.own_tools() if self._engine.program is not None else None

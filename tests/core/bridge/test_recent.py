@@ -14,3 +14,14 @@ def test_the_entries_that_were_set_last_stay() -> None:
     assert recent.setdefault("e", 6) == 6
     recent["f"] = 7
     assert list(recent) == ["d", "e", "f"]
+
+
+def test_what_goes_for_another_is_told_and_what_is_taken_out_is_not() -> None:
+    gone: list[int] = []
+    recent = Recent[str, int](2, gone.append)
+    for number, key in enumerate("abac"):
+        recent[key] = number
+    assert gone == [1]
+    recent.pop("a")
+    recent["d"] = 4
+    assert gone == [1]

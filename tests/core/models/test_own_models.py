@@ -11,7 +11,7 @@ import pytest
 
 from core.models.loading import ModelLoader
 from core.models.own_models import AllModels, Draft, OwnModels
-from core.models.pool import Chosen
+from core.models.pool import Chosen, ModelPool
 from core.readiness import Readiness
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
@@ -129,3 +129,21 @@ async def test_at_the_end_models_are_closed_that_somebody_still_works_with(house
         assert not house.model.closed
         await house.models.aclose()
     assert house.model.closed
+
+
+async def test_the_model_of_whom_nobody_asked_about_for_longest_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.models.pool._REMEMBERED", 2)
+    pool = ModelPool(Chosen(ModelLoader(ScriptedModel, Readiness()), Readiness()))
+    models = {owner: Counted(owner) for owner in ("ann", "bob", "eve")}
+    for owner, model in models.items():
+        loader = ModelLoader(lambda model=model: model, Readiness())
+        await loader.ready()
+        pool.put(owner, Chosen(loader, Readiness()))
+        assert pool.get("ann") is not None
+    async with asyncio.timeout(10):
+        while not models["bob"].closed:
+            await asyncio.sleep(0)
+    assert pool.get("bob") is None
+    assert (models["ann"].closed, models["eve"].closed) == (0, 0)
+    await pool.aclose()
+    assert (models["ann"].closed, models["eve"].closed) == (1, 1)

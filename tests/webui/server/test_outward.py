@@ -56,7 +56,7 @@ async def client(house: Served, token: str) -> AsyncGenerator[Client]:
 async def test_libraries_are_searched_by_name_with_document_and_page(house: Served):
     await shelve(house.engine, ADMIN, "Vaults", "vault.md", "# The vault\n\nThe vault opens with the word heliotrope.")
     await shelve(house.engine, ADMIN, "Cats", "cats.md", "The cat sleeps in the vault of heaven.")
-    token = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.of(ADMIN).renew_token()
     async with client(house, token) as asked:
         tools = {tool.name: tool for tool in (await asked.list_tools()).tools}
         assert set(tools) == {"search_library", "ask"}
@@ -79,7 +79,7 @@ async def test_libraries_are_searched_by_name_with_document_and_page(house: Serv
 
 async def test_the_assistant_answers_and_names_its_sources(house: Served):
     await shelve(house.engine, ADMIN, "Vaults", "vault.md", "The vault opens with the word heliotrope.")
-    token = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.of(ADMIN).renew_token()
     async with client(house, token) as asked:
         answer = await asked.call_tool("ask", {"question": "With which word does the vault open?"})
     assert answer.content[0].text == "The vault opens with heliotrope [1].\n\n[1] vault.md"  # type: ignore[union-attr]
@@ -87,7 +87,7 @@ async def test_the_assistant_answers_and_names_its_sources(house: Served):
 
 async def test_what_a_person_would_have_to_agree_to_is_refused(house: Served):
     await house.engine.toolbox.of(ADMIN).switch("storage", on=True)
-    token = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.of(ADMIN).renew_token()
     async with client(house, token) as asked:
         await asked.call_tool("ask", {"question": "first"})
         answer = await asked.call_tool("ask", {"question": "store it"})
@@ -99,8 +99,8 @@ async def test_what_a_person_would_have_to_agree_to_is_refused(house: Served):
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer x", "Basic {token}", "Bearer {token}x", "Bearer {other}"])
 async def test_nobody_comes_in_without_a_token_that_counts(house: Served, header: str):
-    other = await house.engine.outward.renew_token(ADMIN)
-    token = await house.engine.outward.renew_token(ADMIN)  # the other no longer counts
+    other = await house.engine.outward.of(ADMIN).renew_token()
+    token = await house.engine.outward.of(ADMIN).renew_token()  # the other no longer counts
     given = header.format(token=token, other=other)
     async with httpx.AsyncClient() as http:
         for method in ("GET", "POST", "DELETE"):
@@ -109,16 +109,16 @@ async def test_nobody_comes_in_without_a_token_that_counts(house: Served, header
             )
             assert reply.status_code == 401
             assert reply.headers["www-authenticate"].startswith("Bearer")
-    assert (await house.engine.outward.token(ADMIN)) is not None
-    await house.engine.outward.revoke_token(ADMIN)
-    assert (await house.engine.outward.token(ADMIN)) is None
+    assert (await house.engine.outward.of(ADMIN).token()) is not None
+    await house.engine.outward.of(ADMIN).revoke_token()
+    assert (await house.engine.outward.of(ADMIN).token()) is None
     with pytest.raises((MCPError, httpx2.HTTPError, BaseExceptionGroup)):
         async with client(house, token):
             pass
 
 
 async def test_a_token_is_kept_as_its_print_alone(house: Served, tmp_path: Path):
-    token = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.of(ADMIN).renew_token()
     kept = b"".join(path.read_bytes() for path in (tmp_path / "home").glob("parlour.db*"))
     assert token.encode() not in kept
     assert token.rpartition(".")[2].encode() not in kept
@@ -126,7 +126,7 @@ async def test_a_token_is_kept_as_its_print_alone(house: Served, tmp_path: Path)
 
 async def test_a_token_opens_its_owners_libraries_alone(house: Served):
     await shelve(house.engine, ADMIN, "Vaults", "vault.md", "The vault opens with the word heliotrope.")
-    token = await house.engine.outward.renew_token("b-somebody")
+    token = await house.engine.outward.of("b-somebody").renew_token()
     async with client(house, token) as asked:
         assert "Vaults" not in str((await asked.list_tools()).tools)
         found = await asked.call_tool("search_library", {"question": "vault"})
@@ -139,7 +139,7 @@ async def test_a_token_opens_its_owners_libraries_alone(house: Served):
 async def test_pages_of_other_sites_and_other_names_are_refused_whatever_they_carry(
     house: Served, headers: dict[str, str], status: int
 ):
-    token = await house.engine.outward.renew_token(ADMIN)
+    token = await house.engine.outward.of(ADMIN).renew_token()
     async with httpx.AsyncClient() as http:
         given = {"Authorization": f"Bearer {token}", **headers}
         assert (await http.post(f"{house.address}/mcp", headers=given, json={})).status_code == status
