@@ -16,7 +16,7 @@ from bench.figures import Figure, report
 from core.engine import Engine
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import talk_of
+from tests.core.talks import talk_of, world_of
 
 READERS = 16
 VISITORS = 60
@@ -69,7 +69,7 @@ async def measured(home: Path) -> list[Figure]:
         owners = [f"reader {number}" for number in range(READERS)]
         await asyncio.gather(*(reads(engine, owner) for owner in owners))
         beside = await chats(engine, "beside")
-        waiting = sum(bool(engine.intake.preparing(owner)) for owner in owners)
+        waiting = sum(bool(world_of(engine, owner).intake.preparing()) for owner in owners)
         mine, bare = statistics.median(beside), statistics.median(alone)
         told = f"{waiting} of {READERS} still being made; {mine * 1000:.0f} against {bare * 1000:.0f} ms alone"
         told += f", at most {max(beside) * 1000:.0f} against {max(alone) * 1000:.0f} ms"

@@ -42,7 +42,9 @@ if TYPE_CHECKING:
     from core.runs.resume import Left
     from core.runs.run import Run
     from core.settings import Settings
+    from core.storage.base import RunRecord
     from core.workspace.program import Program
+    from core.workspace.workspace import Workspace
 
 _MIB = 1024 * 1024
 _UNUSED_FILES_STAY = 24 * 3600.0
@@ -173,25 +175,25 @@ class Engine:
             toolbox=self.toolbox,
             code=code,
             runs=self.runs,
-            remembering=Remembering(stores, on=settings.summarise),
+            remembering=Remembering(on=settings.summarise),
             agents=self.program or Assistants(settings.max_iteration),
             index=self._index,
             changed=self._changed,
         )
-        self.workspaces = Workspaces(self.services, home / "libraries", self.intake.opened)
+        self.workspaces = Workspaces(self.services, home / "libraries", _indexed)
         self.outward = Outward(
             stores,
             self.workspaces,
-            agent=partial(self.services.agents.outside, self.services),
+            agent=self.services.agents.outside,
             seconds=settings.reply_seconds,
         )
 
     def _index(self, owner: str) -> AbstractAsyncContextManager[Library]:
         return self.workspaces.index(owner)
 
-    async def _find(self, owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
-        async with self.workspaces.open(owner) as workspace:
-            return await workspace.conversation(conversation_id).find(sentence)
+    async def _find(self, run: RunRecord, sentence: str) -> Sequence[Passage]:
+        async with self.workspaces.open(run.owner_id) as workspace:
+            return await workspace.conversation(run.conversation_id).find(sentence)
 
     async def _resume(self, left: Left) -> Run:
         async with self.workspaces.open(left.record.owner_id) as workspace:
@@ -220,6 +222,10 @@ class Engine:
     def _changed(self, owner: str | None, conversation_id: str | None) -> None:
         for callback in tuple(self._callbacks):
             callback(owner, conversation_id)
+
+
+async def _indexed(workspace: Workspace, index: Library) -> None:
+    await workspace.intake.opened(index)
 
 
 def _warm_up() -> None:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from core.mcp.serving import Serving
     from core.storage.owner_settings import OwnerSettings
     from core.storage.stores import Stores
+    from core.workspace.services import OwnerServices
     from core.workspace.workspace import Workspace
     from core.workspace.workspaces import Workspaces
 
@@ -60,7 +61,7 @@ class Outward:
     Args:
         stores: Where the print of each owner's token is kept; the token itself is shown once and kept nowhere.
         workspaces: Those of the owners.
-        agent: Makes who answers: given an owner and the documents within reach.
+        agent: Makes who answers: given what a workspace works with, and the documents within reach.
         seconds: How long an answer may take.
 
     Attributes:
@@ -72,7 +73,7 @@ class Outward:
         stores: Stores,
         workspaces: Workspaces,
         *,
-        agent: Callable[[str, list[str]], AbstractAsyncContextManager[Assistant]],
+        agent: Callable[[OwnerServices, list[str]], AbstractAsyncContextManager[Assistant]],
         seconds: float,
     ) -> None:
         self._stores = stores
@@ -213,7 +214,7 @@ class OwnAccess:
             policy = workspace.rules.policy
             guard = RunGuard(await policy(), None, policy)  # without anybody to ask
             async with (
-                self._shared.agent(self.owner, await _documents(workspace, None)) as agent,
+                self._shared.agent(workspace.services, await _documents(workspace, None)) as agent,
                 aclosing(agent.stream([Message("user", question)], approval=guard)) as events,
             ):
                 async for event in events:

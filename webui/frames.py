@@ -135,16 +135,16 @@ class Frames:
                     await self._read_around(workspace, view, shown)
                     if shown.conversation_id != view.conversation_id:  # the tab turned to another one meanwhile
                         continue
-                    run = self._engine.runs.live(view.conversation_id)
+                    run = workspace.runs.live(view.conversation_id)
                     watched.turn_to(run)
-                    frame = await self._frame(view, shown, run, mine)
+                    frame = await self._frame(workspace, view, shown, run, mine)
                     if frame is None:
                         continue
                     painted = True
                     yield frame
-                    if not view.wake.is_set() and not self._waits(view, shown):
+                    if not view.wake.is_set() and not self._waits(workspace, view, shown):
                         return
-                    news = _WHILE_READING if self._readings(shown) else _KEEP_ALIVE
+                    news = _WHILE_READING if _readings(workspace, shown) else _KEEP_ALIVE
                     await _until_next(view, apart(self._followers), news)
                 if painted:
                     yield None
@@ -168,7 +168,7 @@ class Frames:
 
     async def _opened(self, workspace: Workspace, view: View) -> _Shown:
         view.stale = False
-        engine, owner, wanted = self._engine, view.owner, view.conversation_id
+        wanted = view.conversation_id
         shown = _Shown(wanted)
         if not wanted:
             if view.libraries:  # chosen before the first question
@@ -180,26 +180,26 @@ class Frames:
             shown.libraries, shown.versions = opened.libraries, opened.versions
             for message in shown.thread[_anchor(view, shown.thread) :]:
                 if message.role == "assistant":
-                    shown.replies[message.id] = await engine.runs.reply(owner, message)
+                    shown.replies[message.id] = await workspace.runs.reply(message)
         except NotFoundError:  # deleted meanwhile, or an address from somewhere else
             _log.debug("A tab shows a conversation that is not there.")
-            if self._views.is_coming(owner, wanted):
+            if self._views.is_coming(view.owner, wanted):
                 return shown
             if view.conversation_id == wanted:
                 view.show("")
             return _Shown()
         return shown
 
-    async def _frame(self, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:
+    async def _frame(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, mine: int) -> Frame | None:
         """The next frame, or `None` where the follower is relieved or the tab turned to another conversation."""
         if mine != view.generation:  # reading took a while
             return None
-        chat = await self._chat(view, shown, run)
+        chat = await self._chat(workspace, view, shown, run)
         if mine != view.generation or shown.conversation_id != view.conversation_id:
             return None
-        return self._paint(view, shown, run, chat)
+        return self._paint(workspace, view, shown, run, chat)
 
-    async def _chat(self, view: View, shown: _Shown, run: Run | None) -> list[Any]:
+    async def _chat(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None) -> list[Any]:
         """The entries of the conversation, made in a thread where that takes so long that others would wait."""
         if run is not None:
             shown.replies[run.message_id] = run.reply()
@@ -214,8 +214,8 @@ class Frames:
             window=view.window,
             anchor=view.anchor,
             documents=shown.documents,
-            readings=self._readings(shown),
-            preparing=dict(self._engine.intake.preparing(view.owner)),
+            readings=_readings(workspace, shown),
+            preparing=dict(workspace.intake.preparing()),
             versions=shown.versions,
             free=run is None,
             cast=shown.speakers.cast if shown.speakers is not None else (),
@@ -227,8 +227,8 @@ class Frames:
         )
         return chat
 
-    def _paint(self, view: View, shown: _Shown, run: Run | None, chat: list[Any]) -> Frame:
-        current, live = view.conversation_id, self._engine.runs.live_conversations(view.owner)
+    def _paint(self, workspace: Workspace, view: View, shown: _Shown, run: Run | None, chat: list[Any]) -> Frame:
+        current, live = view.conversation_id, workspace.runs.live_conversations()
         unread = self._views.unread(view.owner, current)
         scene = Scene(
             view.words,
@@ -243,14 +243,16 @@ class Frames:
             hears=shown.hears,
             libraries=shown.libraries,
             speakers=shown.speakers,
-            history=self._history(view, shown, live, unread),
+            history=self._history(workspace, view, shown, live, unread),
         )
         return Frame(chat, {panel.name: panel.draw(scene) for panel in PANELS})
 
-    def _history(self, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]) -> str:
+    def _history(
+        self, workspace: Workspace, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]
+    ) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
-        listed, asking = shown.conversations, self._asking(live)
-        trouble = self._engine.toolbox.of(view.owner).servers.trouble
+        listed, asking = shown.conversations, _asking(workspace, live)
+        trouble = workspace.tools.servers.trouble
         day = int(time.time() // _SLIDES)
         marks = (
             view.conversation_id,
@@ -284,32 +286,34 @@ class Frames:
         behind = self._engine.readiness.notes.get("database_behind") if is_local(view.owner) else None
         return view.words("ready.behind", **behind) if behind else ""
 
-    def _asking(self, live: Collection[str]) -> list[str]:
-        """The conversations in which a tool waits to be allowed."""
-        runs = ((one, self._engine.runs.live(one)) for one in live)
-        return [one for one, run in runs if run is not None and run.reply().asking]
-
-    def _readings(self, shown: _Shown) -> dict[str, ReadingProgress]:
-        """How far the documents are that are being read now."""
-        reading = (document.id for document in shown.documents if document.status == "reading")
-        found = ((one, self._engine.intake.progress(one)) for one in reading)
-        return {one: progress for one, progress in found if progress is not None}
-
     def _state(self, view: View, shown: _Shown, run: Run | None) -> State:
         if run is not None:
             return "stopping" if view.stopping else "running"
         view.stopping = False
         return "error" if _ended(shown) == "error" else "idle"
 
-    def _waits(self, view: View, shown: _Shown) -> bool:
+    def _waits(self, workspace: Workspace, view: View, shown: _Shown) -> bool:
         """Whether anything may still change by itself that this tab shows."""
-        preparing = self._engine.intake.preparing(view.owner)
+        preparing = workspace.intake.preparing()
         return (
-            bool(self._engine.runs.live_conversations(view.owner))
+            bool(workspace.runs.live_conversations())
             or shown.readiness["model"].state == "loading"
             or self._views.is_coming(view.owner, view.conversation_id)
             or any(document.status == "reading" or document.id in preparing for document in shown.documents)
         )
+
+
+def _asking(workspace: Workspace, live: Collection[str]) -> list[str]:
+    """The conversations in which a tool waits to be allowed."""
+    runs = ((one, workspace.runs.live(one)) for one in live)
+    return [one for one, run in runs if run is not None and run.reply().asking]
+
+
+def _readings(workspace: Workspace, shown: _Shown) -> dict[str, ReadingProgress]:
+    """How far the documents are that are being read now."""
+    reading = (document.id for document in shown.documents if document.status == "reading")
+    found = ((one, workspace.intake.progress(one)) for one in reading)
+    return {one: progress for one, progress in found if progress is not None}
 
 
 def _timed(make: Callable[[], _Made]) -> tuple[_Made, float]:

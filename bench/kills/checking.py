@@ -92,7 +92,7 @@ class Checking:
         found: set[str] = set()
         for owner, message in self._rows(query):
             stored = await self.engine.stores.of(owner).conversations.message(message)
-            if (await self.engine.runs.reply(owner, stored)).asking and stored.run_id:
+            if (await self.engine.runs.of(owner).reply(stored)).asking and stored.run_id:
                 found.add(stored.run_id)
         return found
 
@@ -129,7 +129,7 @@ class Checking:
                 self._say(f"reply {message} is gone")
                 continue
             stored = await self.engine.stores.of(owner).conversations.message(message)
-            reply = await self.engine.runs.reply(owner, stored)
+            reply = await self.engine.runs.of(owner).reply(stored)
             last = stored.parts[-1].get_text_content() if stored.parts else ""
             if stored.status != "complete" or reply.text != text or not last or last not in text:
                 self._say(f"reply {message} is {stored.status} and not as it was")

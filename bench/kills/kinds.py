@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from core.engine import Engine
 from core.errors import ConflictError, ParlourError
 from core.runs.run import Run
-from tests.core.talks import talk_of
+from tests.core.talks import talk_of, world_of
 
 Tell = Callable[..., None]
 OWNERS = 4
@@ -97,7 +97,7 @@ class Doing:
         parts = [f"## Part {number}\n\nThis part tells of {number} lighthouses and more.\n" for number in range(60)]
         parts.insert(self.chance.randrange(60), f"## The part\n\nThe {word} lives here and nowhere else.\n")
         file = await self.engine.stores.of(self.owner).files.put("parts.md", "\n".join(parts).encode())
-        document = await self.engine.intake.add(self.owner, talk, file)
+        document = await world_of(self.engine, self.owner).intake.add(talk, file)
         self.tell("documents", document.id, [self.owner, talk, word])
         await self.over(await self.ask(talk, f"Where does the {word} live?"))
 
@@ -107,7 +107,7 @@ class Doing:
         file = await self.engine.stores.of(self.owner).files.put(
             "gone.md", f"# {secrets.token_hex(8)}\n\nSoon gone.".encode()
         )
-        await self.engine.intake.add(self.owner, talk, file)
+        await world_of(self.engine, self.owner).intake.add(talk, file)
         await self.over(await self.ask(talk, "Soon gone."))
         self.tell("deleting", talk)
         await talk_of(self.engine, self.owner, talk).delete()

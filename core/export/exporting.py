@@ -163,7 +163,7 @@ class Exporting:
         """What has happened in a reply that is being written: here, or in another process."""
         if turn.run is None:
             return ()
-        return await self._runs.events(turn.run.owner_id, turn.run.id)
+        return await self._runs.of(turn.run.owner_id).events(turn.run.id)
 
 
 def _as_it_stands(turn: WholeTurn) -> WholeTurn:

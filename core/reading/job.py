@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from core.rag.document import Document
     from core.rag.library import Library
     from core.storage.base import DocumentRecord
+    from core.storage.stores import OwnerStores
 
 
 FOUND = ("ready", "stopped")
@@ -81,6 +82,7 @@ class ReadingJob:
 
     Args:
         record: Its row.
+        stores: Of its owner.
         password: Opens it; kept nowhere but here, and no longer than the job lives.
         before: Its row before, if it was read already and is read anew, or was stopped and the rest is read.
         restores: It is read again because the index had lost it.
@@ -89,12 +91,14 @@ class ReadingJob:
     def __init__(
         self,
         record: DocumentRecord,
+        stores: OwnerStores,
         password: str = "",
         before: DocumentRecord | None = None,
         *,
         restores: bool = False,
     ) -> None:
         self.record = record
+        self.stores = stores
         self.restores = restores
         self.password = password
         self.before = before

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.rag.attached import Attached
     from core.rag.document import Passage
     from core.rag.library import Library
-    from core.reading.intake import Intake
+    from core.reading.owner_intake import OwnerIntake
     from core.storage.base import DocumentRecord, NamedLibrary
     from core.storage.stores import OwnerStores
 
@@ -45,19 +45,18 @@ class Libraries:
     Args:
         stores: Of the owner.
         intake: Reads them.
-        index: Opens an owner's index.
-        changed: Called with (owner, conversation) when a conversation uses other libraries than before.
+        index: Opens the owner's index.
+        changed: Called with a conversation when it conversation uses other libraries than before.
     """
 
     def __init__(
         self,
         stores: OwnerStores,
         *,
-        intake: Intake,
-        index: Callable[[str], AbstractAsyncContextManager[Library]],
-        changed: Callable[[str, str | None], None],
+        intake: OwnerIntake,
+        index: Callable[[], AbstractAsyncContextManager[Library]],
+        changed: Callable[[str], None],
     ) -> None:
-        self._owner = stores.owner
         self._store = stores.libraries
         self._documents = stores.documents
         self._files = stores.files
@@ -96,7 +95,7 @@ class Libraries:
         for record in await self._documents.list_shelved(library_id):
             await self._call_off(record)
         freed, unneeded = await self._store.delete(library_id)
-        await self._intake.put_out(self._owner, freed, unneeded)
+        await self._intake.put_out(freed, unneeded)
         self._tell(users)
 
     # ---- documents
@@ -112,7 +111,7 @@ class Libraries:
         file = await self._files.put(name, source)
         kept = ""
         try:
-            record = await self._intake.add(self._owner, None, file, collection_id=library_id)
+            record = await self._intake.add(None, file, collection_id=library_id)
             kept = record.file_id
         finally:
             if kept != file.id:  # its bytes were there already, or nothing needs them
@@ -123,7 +122,7 @@ class Libraries:
     async def remove(self, document_id: str) -> None:
         """Take a document out of its library; its reading ends. Raises NotFoundError."""
         await self._call_off(await self._shelved(document_id))
-        await self._intake.put_out(self._owner, *await self._store.remove_document(document_id))
+        await self._intake.put_out(*await self._store.remove_document(document_id))
 
     async def cancel(self, document_id: str) -> None:
         """Stop reading a document; it stays in the list, with what was read of it. Raises NotFoundError."""
@@ -140,7 +139,7 @@ class Libraries:
             NotFoundError: There is none such in a library of the owner.
         """
         await self._shelved(document_id)
-        await self._intake.renew(self._owner, document_id, password)
+        await self._intake.renew(document_id, password)
 
     async def tried(self, library_id: str, question: str) -> list[Passage]:
         """What a question finds in a library, the best first. Raises NotFoundError."""
@@ -149,14 +148,14 @@ class Libraries:
         asked = " ".join(question.split())[:_LONGEST_QUESTION]
         if not ids or not asked:
             return []
-        async with self._index(self._owner) as index:
+        async with self._index() as index:
             return await index.afind(asked, _TRIED, documents=ids)
 
     async def unsearched(self, library_id: str) -> list[Attached]:
         """The documents of a library that no search looks through whole yet. Raises NotFoundError."""
-        files = await self._intake.shelved(self._owner, library_id)
+        files = await self._intake.shelved(library_id)
         if any(one.library_id is not None for one in files):
-            async with self._index(self._owner) as index:
+            async with self._index() as index:
                 files = await asyncio.to_thread(with_meaning, files, index)
         return [one for one in files if not one.is_whole]
 
@@ -182,11 +181,11 @@ class Libraries:
     async def _call_off(self, record: DocumentRecord) -> None:
         if record.status == "reading":
             with suppress(NotFoundError):  # taken out meanwhile
-                await self._intake.cancel(self._owner, record.id)
+                await self._intake.cancel(record.id)
 
     def _tell(self, conversation_ids: Sequence[str]) -> None:
         for conversation_id in conversation_ids:
-            self._changed(self._owner, conversation_id)
+            self._changed(conversation_id)
 
 
 def checked_name(name: str) -> str:

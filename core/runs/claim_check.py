@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from core.runs.reply import Reply
     from core.storage.base import RunRecord
 
-    Find: TypeAlias = Callable[[str, str, str], Awaitable[Sequence[Passage]]]
+    Find: TypeAlias = Callable[[RunRecord, str], Awaitable[Sequence[Passage]]]
 
 
 _MARK = re.compile(r"\[(\d{1,3})\]")
@@ -75,7 +75,7 @@ class Checking:
 
     Args:
         by_meaning: Whether the quick model of meaning that ships in a package decides where words do not.
-        find: Searches the documents of a conversation, given its owner, its id and a sentence. Where it is given, a
+        find: Searches the documents of a conversation, given its run and a sentence. Where it is given, a
             sentence is called unsupported only after all documents were searched for it, as a click on its sign does.
     """
 
@@ -110,7 +110,7 @@ class Checking:
                 continue
             left -= 1
             sentence = next((said for said, end in sentences_of(texts[claim.block]) if end == claim.end), "")
-            found = await find(record.owner_id, record.conversation_id, sentence)
+            found = await find(record, sentence)
             if await self.proves(sentence, found):
                 claims[at] = Checked(claim.block, claim.end, "supported", ())
         return claims

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.llm.request import Lang
     from core.messages.message import Message
     from core.storage.base import StoredMessage
-    from core.storage.stores import Stores
+    from core.storage.conversations import SummaryStore
 
 
 _LOG = logging.getLogger(__name__)
@@ -39,12 +39,10 @@ class Remembering:
     A model on this machine that is small makes none, and neither does one that fails: then the turns are cut.
 
     Args:
-        stores: Where summaries are kept.
         on: Whether there are any.
     """
 
-    def __init__(self, stores: Stores, *, on: bool = True) -> None:
-        self._stores = stores
+    def __init__(self, *, on: bool = True) -> None:
         self._on = on
         self._beside: dict[str, asyncio.Task[None]] = {}
 
@@ -60,7 +58,7 @@ class Remembering:
 
     async def fitted(
         self,
-        owner: str,
+        summaries: SummaryStore,
         thread: Sequence[StoredMessage],
         messages: list[Message],
         model: BaseChatModel,
@@ -71,7 +69,7 @@ class Remembering:
         """The conversation as the model is given it, and the summary where one was made for this.
 
         Args:
-            owner: Whose conversation it is.
+            summaries: Those of the conversation's owner.
             thread: The turns that are stored, the oldest first.
             messages: Their messages, and what comes after them.
             model: Who answers.
@@ -83,7 +81,7 @@ class Remembering:
             return messages, None
         if await asyncio.to_thread(Costs(model).fit, messages, int(room * _FULL)):
             return messages, None
-        known = await self._known(owner, thread[0].conversation_id)
+        known = await self._known(summaries, thread[0].conversation_id)
         begins = [0, *accumulate(len(turn.parts) for turn in thread)]  # where a turn's messages begin
         done = next((at for at in range(len(thread), 0, -1) if thread[at - 1].id in known), 0)
         earlier = known[thread[done - 1].id] if done else ""
@@ -101,14 +99,14 @@ class Remembering:
             async def make() -> None:
                 with holding():
                     if text := await summarize(old, model, lang, room, earlier):
-                        await self._keep(owner, thread[cut - 1], text)
+                        await self._keep(summaries, thread[cut - 1], text)
 
             self._begin(thread[0].conversation_id, make)
             return short, None
         text = await summarize(old, model, lang, room, earlier)
         if not text:
             return short, None
-        await self._keep(owner, thread[cut - 1], text)
+        await self._keep(summaries, thread[cut - 1], text)
         made = [*summary_turn(text, messages[: begins[cut]], lang), *messages[begins[cut] :]]
         return made, TurnsSummarised(text, cut)
 
@@ -118,16 +116,16 @@ class Remembering:
             task = self._beside[conversation_id] = asyncio.create_task(make(), name="summary")
             task.add_done_callback(lambda _: self._beside.pop(conversation_id, None))
 
-    async def _known(self, owner: str, conversation_id: str) -> dict[str, str]:
+    async def _known(self, summaries: SummaryStore, conversation_id: str) -> dict[str, str]:
         try:
-            return await self._stores.of(owner).summaries.list(conversation_id)
+            return await summaries.list(conversation_id)
         except StorageError as error:
             _LOG.warning("The summaries of a conversation cannot be read: %s", error)
             return {}
 
-    async def _keep(self, owner: str, last: StoredMessage, text: str) -> None:
+    async def _keep(self, summaries: SummaryStore, last: StoredMessage, text: str) -> None:
         try:
-            await self._stores.of(owner).summaries.keep(last.conversation_id, last.id, text)
+            await summaries.keep(last.conversation_id, last.id, text)
         except StorageError as error:  # it is made again, when it is needed again
             _LOG.warning("A summary could not be kept: %s", error)
 

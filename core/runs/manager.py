@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from weakref import WeakSet
 
 from core.bridge.cancellation import kept
+from core.bridge.pool import Recent
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.limits import Slots
 from core.messages.transcript import Transcript
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from core.runs.log import ApprovalAsked
     from core.runs.run import Check
     from core.storage.base import AgentThought, Lease, RunRecord, StoredMessage
+    from core.storage.runs import RunStore
     from core.storage.stores import Stores
     from core.tools.approval import Decision
 
@@ -40,50 +42,38 @@ _LOG = logging.getLogger(__name__)
 _REMEMBERED = 256
 
 
-class Runs:
-    """One live run per conversation.
+@dataclass(frozen=True, slots=True)
+class RunTable:
+    """The runs that this process knows.
 
     Args:
-        stores: Where runs and events are kept.
-        limit: Seconds that one run may take.
-        worker: Who this process is, for other processes on the same data.
-        check: Looks at each reply that is complete.
-        keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
-            ever if left out.
-        at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
+        live: Those that live, by their conversations.
+        unsettled: Those whose end is still to be stored.
+        past: Replies that are over, by owner and message.
     """
 
-    _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
+    live: dict[str, Run] = field(default_factory=dict[str, "Run"])
+    unsettled: dict[str, Run] = field(default_factory=dict[str, "Run"])
+    past: Recent[tuple[str, str], Reply] = field(default_factory=lambda: Recent[tuple[str, str], Reply](_REMEMBERED))
 
-    def __init__(
-        self,
-        stores: Stores,
-        *,
-        limit: float = 600.0,
-        worker: str | None = None,
-        check: Check | None = None,
-        at_once: ConcurrencyLimiter | None = None,
-        keep_events: float | None = None,
-    ) -> None:
-        self._stores = stores
-        self._at_once = at_once or Slots()
-        self._check = check
-        self._limit = limit
-        self._worker = worker or this_worker()
-        self._live: dict[str, Run] = {}
-        self._unsettled: dict[str, Run] = {}
-        self._callbacks: list[Callable[[str, str], None]] = []
-        self._past: OrderedDict[str, Reply] = OrderedDict()
-        self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
-        self._renewing = Renewing(stores.runs, self._held, self._lost)
-        self._leases = LeaseWatch()
-        self._keep_events = keep_events
-        self._chores: list[asyncio.Task[None]] = []
-        Runs._open.add(self)
+
+class OwnerRuns:
+    """The runs of one owner. What is somebody else's does not exist.
+
+    Args:
+        owner: Whose they are.
+        every: All runs of the process.
+        store: Where the owner's are kept.
+    """
+
+    def __init__(self, owner: str, every: Runs, store: RunStore) -> None:
+        self._owner = owner
+        self._every = every
+        self._table = every.table
+        self._store = store
 
     async def start(  # noqa: PLR0913 - what a run is made of
         self,
-        owner: str,
         conversation_id: str,
         agent: Answerer,
         *,
@@ -101,7 +91,6 @@ class Runs:
         It either returns the run or has stored nothing: whoever is cancelled too late gets the run all the same.
 
         Args:
-            owner: Whose conversation it is.
             conversation_id: The conversation.
             agent: Who answers.
             user: The question, or `None` for another reply to what `parent_id` is.
@@ -119,93 +108,90 @@ class Runs:
             NoSpaceError: The disk is full; nothing was stored.
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
-        if conversation_id in self._live:
+        if conversation_id in self._table.live:
             raise busy()
-        late = self._unsettled.get(conversation_id)
+        late = self._table.unsettled.get(conversation_id)
         if late is not None:
             await late.settle()
-            self._unsettled.pop(conversation_id, None)
+            self._table.unsettled.pop(conversation_id, None)
         asked = [user] if user is not None else None
-        slot = self._at_once.take(owner)
+        slot = self._every.at_once.take(self._owner)
 
         async def begin() -> Run:
-            with self._being_stored(conversation_id):
+            with self._every.being_stored(conversation_id):
                 try:
-                    record, _ = await self._stores.of(owner).runs.create(
+                    record, _ = await self._store.create(
                         conversation_id,
                         user=asked,
                         parent_id=parent_id,
                         model=model,
-                        worker=self._worker,
+                        worker=self._every.worker,
                         title=title,
                         retitled=retitled,
                     )
                 except BaseException:
                     slot.release()
                     raise
-                return self._on_its_way(record, agent, history, beginning, terms, slot)
+                return self._every.on_its_way(record, agent, history, beginning, terms, slot)
 
         return await kept(begin())
 
     def live(self, conversation_id: str) -> Run | None:
-        """The conversation's live run."""
-        return self._live.get(conversation_id)
+        """The live run of a conversation of the owner."""
+        run = self._every.live(conversation_id)
+        return run if run is not None and run.owner == self._owner else None
 
-    def live_conversations(self, owner: str) -> set[str]:
+    def live_conversations(self) -> set[str]:
         """The owner's conversations that are being answered."""
-        return {run.conversation_id for run in self._live.values() if run.owner == owner}
+        return {run.conversation_id for run in self._table.live.values() if run.owner == self._owner}
 
-    def get(self, owner: str, run_id: str) -> Run:
+    def get(self, run_id: str) -> Run:
         """A live run by its id.
 
         Raises:
             NotFoundError: There is no live run such as this of this owner.
         """
-        for run in self._live.values():
-            if run.id == run_id and run.owner == owner:
+        for run in self._table.live.values():
+            if run.id == run_id and run.owner == self._owner:
                 return run
         raise NotFoundError("There is no such run.", kind="run")
 
-    async def stop(self, owner: str, conversation_id: str) -> None:
+    async def stop(self, conversation_id: str) -> None:
         """Stop the conversation's live run and wait for its end. Without one, nothing happens.
 
         Raises:
             ConflictError: As `refuse_if_elsewhere`.
             NotFoundError: The run is somebody else's.
         """
-        run = self._live.get(conversation_id)
+        run = self._mine(conversation_id)
         if run is None:
-            await self.refuse_if_elsewhere(owner, conversation_id)
-            return
-        if run.owner != owner:
-            raise NotFoundError("There is no such conversation.", kind="conversation")
-        await run.stop()
+            await self.refuse_if_elsewhere(conversation_id)
+        else:
+            await run.stop()
 
-    async def refuse_if_elsewhere(self, owner: str, conversation_id: str) -> None:
+    async def refuse_if_elsewhere(self, conversation_id: str) -> None:
         """Refuse what only the process that holds the conversation's run can do.
 
         Raises:
             ConflictError: key `elsewhere`: another process does.
         """
-        for record, lease in await self._stores.runs.running():
-            same = (record.owner_id, record.conversation_id) == (owner, conversation_id)
-            if same and lease.worker != self._worker:
-                said = "This reply belongs to another process on the same data."
-                raise ConflictError(said, hint="Stop it, or answer it, there.", key="elsewhere")
+        holder = await self._store.holder(conversation_id)
+        if holder is not None and holder != self._every.worker:
+            said = "This reply belongs to another process on the same data."
+            raise ConflictError(said, hint="Stop it, or answer it, there.", key="elsewhere")
 
     def ask_again(self, conversation_id: str, tool: str) -> None:
         """Let the conversation's run ask for a tool that was let run in it."""
-        run = self._live.get(conversation_id)
+        run = self.live(conversation_id)
         if run is not None:
             run.ask_again(tool)
 
     async def decide(
-        self, owner: str, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
+        self, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
     ) -> ApprovalAsked:
         """Answer the question whether a call may run; the first answer counts.
 
         Args:
-            owner: Whose conversation it is.
             conversation_id: The conversation.
             call_id: The call that waits.
             decision: What the user said.
@@ -219,19 +205,16 @@ class Runs:
                 `refuse_if_elsewhere`.
             NotFoundError: There is no such call, or the run is somebody else's.
         """
-        run = self._live.get(conversation_id)
+        run = self._mine(conversation_id)
         if run is None:
-            await self.refuse_if_elsewhere(owner, conversation_id)
+            await self.refuse_if_elsewhere(conversation_id)
             raise already_decided()
-        if run.owner != owner:
-            raise NotFoundError("There is no such conversation.", kind="conversation")
         return await run.decide(call_id, decision, always=always)
 
-    def give(self, owner: str, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
+    def give(self, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
         """Answer what a server wants to know during a call; the first answer counts.
 
         Args:
-            owner: Whose conversation it is.
             conversation_id: The conversation.
             input_id: The question.
             values: By name; `None` for a no.
@@ -240,46 +223,115 @@ class Runs:
             ConflictError: key `already_decided`: it is answered, or its call or the whole run is over.
             NotFoundError: The run is somebody else's.
         """
-        run = self._live.get(conversation_id)
+        run = self._mine(conversation_id)
         if run is None:
             raise already_decided()
-        if run.owner != owner:
-            raise NotFoundError("There is no such conversation.", kind="conversation")
         run.give(input_id, values)
 
-    async def reply(self, owner: str, message: StoredMessage) -> Reply:
+    async def reply(self, message: StoredMessage) -> Reply:
         """What there is of a reply: live, or from the table. Readers share it: do not change it.
 
         Raises:
             NotFoundError: The run is somebody else's.
         """
-        run = self._live.get(message.conversation_id) or self._unsettled.get(message.conversation_id)
-        if run is not None and run.id == message.run_id and run.owner == owner:
+        run = self._table.live.get(message.conversation_id) or self._table.unsettled.get(message.conversation_id)
+        if run is not None and run.id == message.run_id and run.owner == self._owner:
             return run.reply()
-        key = f"{owner} {message.id}"
-        if key in self._past:
-            self._past.move_to_end(key)
-            return self._past[key]
-        past = await self._past_reply(owner, message)
-        if past.status != "running":
-            self._past[key] = past
-            if len(self._past) > _REMEMBERED:
-                self._past.popitem(last=False)
+        key = (self._owner, message.id)
+        past = self._table.past.get(key)
+        if past is None:
+            past = await self._past_reply(message)
+            if past.status != "running":
+                self._table.past[key] = past
+        else:
+            self._table.past.move_to_end(key)
         return past
 
-    async def thoughts(self, owner: str, message_id: str) -> list[AgentThought]:
+    async def thoughts(self, message_id: str) -> list[AgentThought]:
         """The steps of a reply that is over, the first one first. Raises NotFoundError."""
-        return await self._stores.of(owner).runs.thoughts.list(message_id)
+        return await self._store.thoughts.list(message_id)
 
-    async def events(self, owner: str, run_id: str) -> list[LoggedEvent]:
+    async def events(self, run_id: str) -> list[LoggedEvent]:
         """What has happened in a run: of one whose end could not be stored all the same. Raises NotFoundError."""
-        for run in (*self._live.values(), *self._unsettled.values()):
-            if run.id == run_id and run.owner == owner:
+        for run in (*self._table.live.values(), *self._table.unsettled.values()):
+            if run.id == run_id and run.owner == self._owner:
                 return list(run.log.since())
-        logged = logged_of(await self._stores.of(owner).runs.events(run_id))
-        return (
-            restored((await self._stores.of(owner).runs.place(run_id)).parts, logged) if is_pruned(logged) else logged
-        )
+        logged = logged_of(await self._store.events(run_id))
+        return restored((await self._store.place(run_id)).parts, logged) if is_pruned(logged) else logged
+
+    def _mine(self, conversation_id: str) -> Run | None:
+        """A conversation's live run. Raises NotFoundError where it is somebody else's."""
+        run = self._every.live(conversation_id)
+        if run is not None and run.owner != self._owner:
+            raise NotFoundError("There is no such conversation.", kind="conversation")
+        return run
+
+    async def _past_reply(self, message: StoredMessage) -> Reply:
+        events: list[LoggedEvent] = []
+        error, model = None, ""
+        if message.run_id is not None:
+            record = await self._store.get(message.run_id)
+            events, error, model = await self.events(message.run_id), record.error, record.model
+        if not events:
+            events = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(message.parts), start=1)]
+        reply = Reply(events)
+        reply.model = model
+        if message.status != "running":
+            reply.apply(
+                LoggedEvent(reply.seen + 1, events[-1].at if events else 0.0, RunFinished(message.status, error))
+            )
+        return reply
+
+
+class Runs:
+    """One live run per conversation.
+
+    Args:
+        stores: Where runs and events are kept.
+        limit: Seconds that one run may take.
+        worker: Who this process is, for other processes on the same data.
+        check: Looks at each reply that is complete.
+        keep_events: Seconds after which the log of a finished reply is cut down to what its message does not say; for
+            ever if left out.
+        at_once: How many replies an owner may have at once; further ones wait for their turn. No limit if left out.
+
+    Attributes:
+        table: Those that this process knows.
+    """
+
+    _open: ClassVar[WeakSet[Runs]] = WeakSet()  # all of this process: another one on the same data may be answering
+
+    def __init__(
+        self,
+        stores: Stores,
+        *,
+        limit: float = 600.0,
+        worker: str | None = None,
+        check: Check | None = None,
+        at_once: ConcurrencyLimiter | None = None,
+        keep_events: float | None = None,
+    ) -> None:
+        self._stores = stores
+        self.at_once = at_once or Slots()
+        self._check = check
+        self._limit = limit
+        self.worker = worker or this_worker()
+        self.table = RunTable()
+        self._callbacks: list[Callable[[str, str], None]] = []
+        self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
+        self._renewing = Renewing(stores.runs, self._held, self._lost)
+        self._leases = LeaseWatch()
+        self._keep_events = keep_events
+        self._chores: list[asyncio.Task[None]] = []
+        Runs._open.add(self)
+
+    def of(self, owner: str) -> OwnerRuns:
+        """Those of one owner."""
+        return OwnerRuns(owner, self, self._stores.of(owner).runs)
+
+    def live(self, conversation_id: str) -> Run | None:
+        """The conversation's live run."""
+        return self.table.live.get(conversation_id)
 
     async def recover(self, resume: Resume | None = None) -> int:
         """Pick up what dead processes left running; how many runs there were.
@@ -293,8 +345,8 @@ class Runs:
         """
         running = await self._stores.runs.running()
         here = {conversation for runs in list(Runs._open) for conversation in runs.held_conversations()}
-        mine = [one for one in running if one[1].worker == self._worker and one[0].conversation_id not in here]
-        others = [one for one in running if one[1].worker != self._worker]
+        mine = [one for one in running if one[1].worker == self.worker and one[0].conversation_id not in here]
+        others = [one for one in running if one[1].worker != self.worker]
         left = [*mine, *self._leases.look(others)]
         for record, lease in left:
             await self._pick_up(record, lease, resume)
@@ -317,8 +369,8 @@ class Runs:
 
     def held_conversations(self) -> set[str]:
         """The conversations whose run is live here, about to be, or over but not stored yet."""
-        unstored = (conversation for conversation, run in self._unsettled.items() if not run.stored)
-        return {*self._live, *self._beginning, *unstored}
+        unstored = (conversation for conversation, run in self.table.unsettled.items() if not run.stored)
+        return {*self.table.live, *self._beginning, *unstored}
 
     async def resume(
         self,
@@ -341,24 +393,24 @@ class Runs:
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
         record = left.record
-        slot = self._at_once.take(record.owner_id)
-        with self._being_stored(record.conversation_id):
+        slot = self.at_once.take(record.owner_id)
+        with self.being_stored(record.conversation_id):
             try:
-                taken = await self._stores.runs.take_over(record, left.lease, self._worker, rows_of(left.logged))
+                taken = await self._stores.runs.take_over(record, left.lease, self.worker, rows_of(left.logged))
             except BaseException:
                 slot.release()
                 raise
             beginning = Beginning(left.logged, begun=left.begun, stored=True)
-            return self._on_its_way(taken, agent, history, beginning, terms, slot)
+            return self.on_its_way(taken, agent, history, beginning, terms, slot)
 
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
         for chore in self._chores:
             chore.cancel()
         await asyncio.gather(*self._chores, return_exceptions=True)
-        runs = [*self._live.values()]
+        runs = [*self.table.live.values()]
         await asyncio.gather(*(run.put_off() for run in runs))
-        await asyncio.gather(*(run.leave() for run in {*runs, *self._unsettled.values()}))
+        await asyncio.gather(*(run.leave() for run in {*runs, *self.table.unsettled.values()}))
         await self._renewing.aclose()
 
     def on_change(self, callback: Callable[[str, str], None]) -> Callable[[], None]:
@@ -371,7 +423,7 @@ class Runs:
 
         return leave
 
-    def _on_its_way(
+    def on_its_way(
         self,
         record: RunRecord,
         agent: Answerer,
@@ -391,7 +443,7 @@ class Runs:
             check=self._check,
             slot=slot,
         )
-        self._live[conversation_id] = run
+        self.table.live[conversation_id] = run
         run.begin(agent, history, self._done)
         self._renewing.begin()
         self._changed(owner, conversation_id)
@@ -406,7 +458,8 @@ class Runs:
                 _LOG.exception("Runs of other processes could not be looked at; this is tried again.")
 
     @contextmanager
-    def _being_stored(self, conversation_id: str) -> Generator[None]:
+    def being_stored(self, conversation_id: str) -> Generator[None]:
+        """While the rows of its run are stored, the conversation is no one else's."""
         self._beginning.add(conversation_id)
         try:
             yield
@@ -415,44 +468,28 @@ class Runs:
 
     def _held(self) -> dict[str, int]:
         """The runs whose leases are renewed: those that live, and those whose end is still to be stored."""
-        runs = [*self._live.values(), *(run for run in self._unsettled.values() if not run.stored)]
+        runs = [*self.table.live.values(), *(run for run in self.table.unsettled.values() if not run.stored)]
         return {run.id: run.epoch for run in runs}
 
     def _lost(self, run_ids: Iterable[str]) -> None:
         lost = set(run_ids)
-        for run in [run for run in self._live.values() if run.id in lost and not run.stored]:
+        for run in [run for run in self.table.live.values() if run.id in lost and not run.stored]:
             run.lose()
 
     def _done(self, run: Run) -> None:
-        for runs in (self._live, self._unsettled):
+        for runs in (self.table.live, self.table.unsettled):
             if runs.get(run.conversation_id) is run:
                 del runs[run.conversation_id]
         if not run.stored:
-            self._unsettled[run.conversation_id] = run
+            self.table.unsettled[run.conversation_id] = run
         self._changed(run.owner, run.conversation_id)
 
     def _changed(self, owner: str, conversation_id: str) -> None:
         for callback in tuple(self._callbacks):
             callback(owner, conversation_id)
 
-    async def _past_reply(self, owner: str, message: StoredMessage) -> Reply:
-        events: list[LoggedEvent] = []
-        error, model = None, ""
-        if message.run_id is not None:
-            record = await self._stores.of(owner).runs.get(message.run_id)
-            events, error, model = await self.events(owner, message.run_id), record.error, record.model
-        if not events:
-            events = [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(message.parts), start=1)]
-        reply = Reply(events)
-        reply.model = model
-        if message.status != "running":
-            reply.apply(
-                LoggedEvent(reply.seen + 1, events[-1].at if events else 0.0, RunFinished(message.status, error))
-            )
-        return reply
-
     async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
-        logged = await self.events(record.owner_id, record.id)
+        logged = await self.of(record.owner_id).events(record.id)
         left = Left.of(record, lease, logged) if resume is not None else None
         try:
             if resume is not None and left is not None and await self._goes_on(resume, left):
@@ -476,8 +513,8 @@ class Runs:
         return True
 
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
-        taken = await self._stores.runs.take_over(record, lease, self._worker)
-        logged = await self.events(record.owner_id, record.id)  # all of them: the one before can add none any more
+        taken = await self._stores.runs.take_over(record, lease, self.worker)
+        logged = await self.of(record.owner_id).events(record.id)  # all of them: the one before can add none any more
         transcript = Transcript(spoken(logged))
         parts = whole(transcript, "interrupted")
         steps = ended_steps(parts, logged)

@@ -343,6 +343,12 @@ class RunStore:
 
         await self._database.write(end)
 
+    async def holder(self, conversation_id: str) -> str | None:
+        """The process that makes the conversation's reply, or did when it died; `None` where none is being made."""
+        query = select(runs.c.worker).where(_RUNNING, runs.c.owner_id == self._owner)
+        query = query.where(runs.c.conversation_id == conversation_id)
+        return await self._database.read(lambda c: c.execute(query).scalar())
+
     async def place(self, run_id: str) -> StoredMessage:
         """The message that the run writes. Raises NotFoundError."""
         return await self._database.read(

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from core.agents.assistant import Assistant
     from core.llm.base import BaseChatModel
-    from core.workspace.services import Services
+    from core.workspace.services import OwnerServices
 
 
 class Assistants:
@@ -26,29 +26,29 @@ class Assistants:
 
     @asynccontextmanager
     async def inside(
-        self, services: Services, owner: str, conversation_id: str, model: BaseChatModel
+        self, services: OwnerServices, conversation_id: str, model: BaseChatModel
     ) -> AsyncGenerator[Assistant]:
         """With the tools of a conversation, and all documents within its reach. Raises ParlourError."""
         from core.agents.assistant import Assistant  # brings the document readers with it
 
-        tools = await services.toolbox.of(owner).for_model(conversation_id, small=model.small)
-        async with services.within_reach(owner, conversation_id) as (library, documents):
+        tools = await services.tools.for_model(conversation_id, small=model.small)
+        async with services.within_reach(conversation_id) as (library, documents):
             yield Assistant(
                 tools,
                 model,
                 library=library,
                 documents=documents,
-                attached=partial(services.intake.attached, owner, conversation_id),
+                attached=partial(services.intake.attached, conversation_id),
                 max_iteration=self._max_iteration,
             )
 
     @asynccontextmanager
-    async def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AsyncGenerator[Assistant]:
+    async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:
         """With the owner's tools but those that run code: without a conversation there is nothing to run it in."""
         from core.agents.assistant import Assistant
 
-        model = await (await services.models.of(owner).loader()).ready()
-        offered = await services.toolbox.of(owner).for_model("", small=model.small)
+        model = await (await services.models.loader()).ready()
+        offered = await services.tools.for_model("", small=model.small)
         tools = [tool for tool in offered if not tool.runs_code]
-        async with services.index_for(owner, documents) as library:
+        async with services.index_for(documents) as library:
             yield Assistant(tools, model, library=library, documents=documents, max_iteration=self._max_iteration)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.runs.run import Run
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.tools.approval import Policy
-    from core.workspace.services import Services
+    from core.workspace.services import OwnerServices
 
 
 class Conversation:
@@ -41,15 +41,15 @@ class Conversation:
     It holds nothing open, so it may be kept. Whether it is there, and its owner's, shows when something is done in it.
 
     Args:
-        services: What it works with.
-        owner: Whose it is.
+        services: What it works with, of its owner.
         conversation_id: Which it is.
     """
 
-    def __init__(self, services: Services, owner: str, conversation_id: str) -> None:
+    def __init__(self, services: OwnerServices, conversation_id: str) -> None:
         self.services = services
-        self.owner = owner
-        self.stores = services.stores.of(owner)
+        self.owner = services.owner
+        self.stores = services.stores
+        self.runs = services.runs
         self.id = conversation_id
 
     # ---- questions and replies
@@ -137,15 +137,15 @@ class Conversation:
         place = await self.stores.conversations.message(left.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
-        loader = await self.services.models.of(self.owner).loader()
+        loader = await self.services.models.loader()
         question = history[-1] if history else None
         turn = await self._turn(thread, question, language_of(history), loader)
         given = [*history, *left.messages()]
-        return await self.services.runs.resume(left, turn, history=given, terms=await self.terms())
+        return await self.services.every.runs.resume(left, turn, history=given, terms=await self.terms())
 
     async def stop(self) -> None:
-        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `Runs.stop`."""
-        await self.services.runs.stop(self.owner, self.id)
+        """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
+        await self.runs.stop(self.id)
 
     async def delete(self) -> None:
         """Stop its run and delete it with its messages, runs, documents and the files that nothing else needs.
@@ -155,22 +155,22 @@ class Conversation:
         """
         with suppress(ConflictError):  # written elsewhere, it ends there as soon as it is gone
             await self.stop()
-        await self.services.intake.leave(self.owner, self.id)
-        await self.services.code.of(self.owner).forget(self.id)
+        await self.services.intake.leave(self.id)
+        await self.services.code.forget(self.id)
         freed, unread = await self.stores.conversations.delete(self.id)
-        await self.services.intake.put_out(self.owner, freed, unread)
-        self.services.changed(self.owner, self.id)
+        await self.services.intake.put_out(freed, unread)
+        self.services.changed(self.id)
 
     # ---- asking first
 
     async def policy(self) -> Policy:
         """What runs unasked, what asks, and what never runs. Raises NotFoundError."""
-        policy = await self.services.toolbox.of(self.owner).rules.policy()
+        policy = await self.services.tools.rules.policy()
         return with_allowances(policy, await self.allowed())
 
     async def terms(self) -> Terms:
         """What a run of the page may do. Raises NotFoundError."""
-        settings = self.services.settings
+        settings = self.services.every.settings
         return Terms(await self.policy(), self.policy, seconds=settings.reply_seconds, cost=settings.reply_cost)
 
     async def allowed(self) -> list[str]:
@@ -180,7 +180,7 @@ class Conversation:
     async def take_back(self, tool: str) -> None:
         """Ask for the tool again, from its next call on. Raises NotFoundError."""
         await self.stores.allowances.remove(self.id, tool)
-        self.services.runs.ask_again(self.id, tool)
+        self.runs.ask_again(self.id, tool)
 
     async def decide(
         self,
@@ -205,7 +205,7 @@ class Conversation:
         """
         await self.allowed()  # whose it is
         decision = Decision(allowed is True, arguments if allowed is True else None)
-        asked = await self.services.runs.decide(self.owner, self.id, call_id, decision, always=always)
+        asked = await self.runs.decide(self.id, call_id, decision, always=always)
         if allowed is True and always and asked.may_be_always:
             await self.stores.allowances.add(self.id, asked.name)
 
@@ -214,7 +214,7 @@ class Conversation:
     async def find(self, sentence: str) -> Sequence[Passage]:
         """What the documents within the conversation's reach say to a sentence. Raises StorageError."""
         documents = await self.stores.documents.within_reach(self.id)
-        async with self.services.index(self.owner) as library:
+        async with self.services.index() as library:
             return await library.afind(sentence, documents=tuple(documents))
 
     async def answer_after_all(self, record: DocumentRecord, lang: Lang) -> None:
@@ -222,7 +222,7 @@ class Conversation:
         thread = await self.stores.conversations.thread(self.id)
         if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
             return
-        error = (await self.services.runs.reply(self.owner, thread[-1])).error or {}
+        error = (await self.runs.reply(thread[-1])).error or {}
         if str(error.get("key", "")).startswith(("document_", "fetch_")):
             with suppress(ConflictError):
                 await self.regenerate(thread[-1].id, lang)
@@ -232,9 +232,8 @@ class Conversation:
     async def _asked(
         self, message: Message, thread: Sequence[StoredMessage], lang: Lang, made: Sequence[str] = ()
     ) -> Run:
-        loader = await self.services.models.of(self.owner).loader()
-        return await self.services.runs.start(
-            self.owner,
+        loader = await self.services.models.loader()
+        return await self.runs.start(
             self.id,
             await self._turn(thread, message, lang, loader),
             user=message,
@@ -261,9 +260,8 @@ class Conversation:
         self._refuse_if_busy()
         thread = await self._thread_to(question_id)
         history = _said(thread)
-        loader = await self.services.models.of(self.owner).loader()
-        return await self.services.runs.start(
-            self.owner,
+        loader = await self.services.models.loader()
+        return await self.runs.start(
             self.id,
             await self._turn(thread, history[-1] if history else None, lang, loader),
             user=None,
@@ -280,8 +278,8 @@ class Conversation:
         """Who answers; the question's documents are being read from now on."""
         files = await self._files_of(question) if question is not None else []
         documents = [file for file in files if kind_of(file) == "document"]
-        needed = [(await self.services.intake.add(self.owner, self.id, file)).id for file in documents]
-        return Turn(self.services, self.owner, self.id, loader=loader, thread=thread, needed=needed, lang=lang)
+        needed = [(await self.services.intake.add(self.id, file)).id for file in documents]
+        return Turn(self.services, self.id, loader=loader, thread=thread, needed=needed, lang=lang)
 
     async def _files_of(self, message: Message) -> list[FileRecord]:
         """The files that came with a message and are still here."""
@@ -299,14 +297,14 @@ class Conversation:
 
     async def _logged(self, reply: StoredMessage) -> list[LoggedEvent]:
         """The event log of a reply, rebuilt from its messages where no run made it."""
-        logged = await self.services.runs.events(self.owner, reply.run_id) if reply.run_id else []
+        logged = await self.runs.events(reply.run_id) if reply.run_id else []
         return logged or [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(reply.parts), start=1)]
 
     async def _thread_to(self, leaf_id: str | None) -> list[StoredMessage]:
         return await self.stores.conversations.thread(self.id, leaf_id) if leaf_id is not None else []
 
     def _refuse_if_busy(self) -> None:
-        if self.services.runs.live(self.id) is not None:
+        if self.runs.live(self.id) is not None:
             raise busy()
 
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from core.rag.attached import Attached
     from core.rag.library import Library
     from core.tools.base import BaseTool
-    from core.workspace.services import Services
+    from core.workspace.services import OwnerServices
     from core.workspace.workspace import Workspace
 
 _CHOSEN = "agents"  # the name of an owner's setting: {conversation: agent}
@@ -99,22 +99,20 @@ class Program:
     # ---- who answers
 
     @asynccontextmanager
-    async def inside(
-        self, services: Services, owner: str, conversation_id: str, model: BaseChatModel
-    ) -> AsyncGenerator[Any]:
+    async def inside(self, services: OwnerServices, conversation_id: str, model: BaseChatModel) -> AsyncGenerator[Any]:
         """Who answers in a conversation. Raises NotFoundError."""
-        conversation = Conversation(services, owner, conversation_id)
+        conversation = Conversation(services, conversation_id)
         chosen = await self.chosen(conversation)
-        async with services.within_reach(owner, conversation_id) as (library, documents):
-            attached = partial(services.intake.attached, owner, conversation_id)
+        async with services.within_reach(conversation_id) as (library, documents):
+            attached = partial(services.intake.attached, conversation_id)
             lent = partial(_placed, model=model, library=library, documents=documents, attached=attached)
             yield _Guest(self, conversation, chosen, lent)
 
     @asynccontextmanager
-    async def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AsyncGenerator[Any]:
+    async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Any]:
         """Who answers an owner's other programs: the first agent; what would be asked about is refused there."""
-        model = await (await services.models.of(owner).loader()).ready()
-        async with services.index_for(owner, documents) as library:
+        model = await (await services.models.loader()).ready()
+        async with services.index_for(documents) as library:
             yield _placed(self.agents[0], model, library, documents)
 
     async def chosen(self, conversation: Conversation) -> int:
@@ -131,7 +129,6 @@ class Program:
         """
         if not 0 <= place < len(self.names):
             raise NotFoundError("There is no such agent.", kind="agent")
-        services = conversation.services
         await conversation.stores.conversations.get(conversation.id)
 
         def changed(chosen: object) -> dict[str, str]:
@@ -141,7 +138,7 @@ class Program:
             return dict(list(kept.items())[-_REMEMBERED:])
 
         await conversation.stores.settings.change(_CHOSEN, changed)
-        services.changed(conversation.owner, conversation.id)
+        conversation.services.changed(conversation.id)
 
     # ---- what every conversation begins with
 

@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from core.reading.owner_intake import OwnerIntake
+
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
     from contextlib import AbstractAsyncContextManager
@@ -26,12 +28,12 @@ class Agents(Protocol):
     """Who answers: Parlour's assistant, or a program's own agents. What they give has a method `stream`."""
 
     def inside(
-        self, services: Services, owner: str, conversation_id: str, model: BaseChatModel
+        self, services: OwnerServices, conversation_id: str, model: BaseChatModel
     ) -> AbstractAsyncContextManager[Any]:
         """Who answers in a conversation, open to the end of an `async with` block."""
         ...
 
-    def outside(self, services: Services, owner: str, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
+    def outside(self, services: OwnerServices, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
         """Who answers an owner's other programs from these documents, without a conversation."""
         ...
 
@@ -66,26 +68,63 @@ class Services:
     index: Callable[[str], AbstractAsyncContextManager[Library]]
     changed: Callable[[str, str | None], None]
 
+    def of(self, owner: str) -> OwnerServices:
+        """What one owner's workspace works with."""
+        return OwnerServices(self, owner)
+
+
+class OwnerServices:
+    """What one owner's workspace and conversations work with, all of it the owner's. It holds nothing open.
+
+    Args:
+        every: What works for everybody.
+        owner: Whose it is.
+
+    Attributes:
+        stores: What is kept of the owner.
+        intake: The owner's documents, on their way into the index.
+        runs: The owner's replies, as they are made.
+        models: Which model answers the owner.
+        tools: The owner's tools, and what was chosen about them.
+        code: Runs the code of the owner's conversations.
+    """
+
+    def __init__(self, every: Services, owner: str) -> None:
+        self.every = every
+        self.owner = owner
+        self.stores = every.stores.of(owner)
+        self.intake = OwnerIntake(every.intake, self.stores)
+        self.runs = every.runs.of(owner)
+        self.models = every.models.of(owner)
+        self.tools = every.toolbox.of(owner)
+        self.code = every.code.of(owner)
+
+    def changed(self, conversation_id: str | None = None) -> None:
+        """Tell whoever shows it that something of a conversation changed, or of all that the owner has."""
+        self.every.changed(self.owner, conversation_id)
+
+    def index(self) -> AbstractAsyncContextManager[Library]:
+        """The index of the owner's documents, open to the end of an `async with` block. Raises StorageError."""
+        return self.every.index(self.owner)
+
     @asynccontextmanager
-    async def index_for(self, owner: str, documents: Sequence[str]) -> AsyncGenerator[Library | None]:
-        """The owner's index; `None` where there are no documents to look into, so that nothing is opened for them."""
+    async def index_for(self, documents: Sequence[str]) -> AsyncGenerator[Library | None]:
+        """The index; `None` where there are no documents to look into, so that nothing is opened for them."""
         if not documents:
             yield None
             return
-        async with self.index(owner) as library:
+        async with self.index() as library:
             yield library
 
     @asynccontextmanager
-    async def within_reach(
-        self, owner: str, conversation_id: str
-    ) -> AsyncGenerator[tuple[Library | None, Sequence[str]]]:
+    async def within_reach(self, conversation_id: str) -> AsyncGenerator[tuple[Library | None, Sequence[str]]]:
         """The index that a conversation is answered from, and the ids of its documents that are within reach.
 
         Raises:
             StorageError: The index cannot be opened.
         """
-        documents = await self.stores.of(owner).documents.within_reach(conversation_id)
-        async with self.index_for(owner, documents) as library:
-            if await self.intake.restored(owner, conversation_id, documents):
-                documents = await self.stores.of(owner).documents.within_reach(conversation_id)
+        documents = await self.stores.documents.within_reach(conversation_id)
+        async with self.index_for(documents) as library:
+            if await self.intake.restored(conversation_id, documents):
+                documents = await self.stores.documents.within_reach(conversation_id)
             yield library, documents

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from core.reading.attachments import Lang
     from core.runs.log import TurnsSummarised
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
-    from core.workspace.services import Services
+    from core.workspace.services import OwnerServices
 
 _DOCUMENTS_WITHIN = 300.0
 _LOOKED_UP = "ask_documents"
@@ -33,7 +33,6 @@ class Turn:
 
     Args:
         services: What it works with.
-        owner: Whose conversation it is.
         conversation_id: Where it is asked.
         loader: The model of this turn to its end, whatever is chosen meanwhile; it is told how the model did.
         thread: The turns that the conversation begins with, as they are stored.
@@ -41,10 +40,9 @@ class Turn:
         lang: The page's language.
     """
 
-    def __init__(  # noqa: PLR0913 - what a turn needs
+    def __init__(
         self,
-        services: Services,
-        owner: str,
+        services: OwnerServices,
         conversation_id: str,
         *,
         loader: ModelLoader,
@@ -53,8 +51,6 @@ class Turn:
         lang: Lang,
     ) -> None:
         self._services = services
-        self._owner = owner
-        self._stores = services.stores.of(owner)
         self._conversation_id = conversation_id
         self._intake = services.intake
         self._loader = loader
@@ -78,17 +74,17 @@ class Turn:
         await self._read()
         model = await self._loader.ready()
         missing = await self._missing()
-        short, made = await self._services.remembering.fitted(
-            self._owner, self._thread, messages, model, self._lang, holding=self._loader.in_use
+        short, made = await self._services.every.remembering.fitted(
+            self._services.stores.summaries, self._thread, messages, model, self._lang, holding=self._loader.in_use
         )
         if made is not None:
             yield made
         given = for_model(short, model, await self._here(short), self._lang)
-        inside = self._services.agents.inside(self._services, self._owner, self._conversation_id, model)
+        inside = self._services.every.agents.inside(self._services, self._conversation_id, model)
         try:
             async with inside as agent, aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:
-                    yield await kept(_telling(event, missing), self._stores.files)
+                    yield await kept(_telling(event, missing), self._services.stores.files)
         except ModelServiceError as error:
             self._loader.failed(error)
             raise
@@ -96,16 +92,16 @@ class Turn:
 
     async def _read(self) -> None:
         """Wait for the documents of the question. What cannot be read does not hold up the others."""
-        records = await self._intake.wait(self._owner, self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
+        records = await self._intake.wait(self._conversation_id, self._needed, _DOCUMENTS_WITHIN)
         if records and not any(record.library_id for record in records):
             raise _trouble(records[0])
 
     async def _missing(self) -> list[dict[str, Any]]:
         """What the answer does not know: the question's documents that failed, and the rest of what is read in part."""
-        reading = self._intake.being_read(self._owner, self._conversation_id)
-        records = await self._intake.records(self._owner, self._needed)
+        reading = self._intake.being_read(self._conversation_id)
+        records = await self._intake.records(self._needed)
         unread = [record for record in records if record.status in {"failed", "cancelled"}]
-        in_part = await self._intake.known_in_part(self._owner, self._conversation_id)
+        in_part = await self._intake.known_in_part(self._conversation_id)
         each = {record.id: record for record in [*unread, *reading, *in_part]}
         return [self._told(record) for record in each.values()]
 
@@ -121,7 +117,7 @@ class Turn:
         found: dict[str, tuple[FileRecord, Path]] = {}
         for file_id in file_ids(messages):
             try:
-                found[file_id] = await self._stores.files.get(file_id)
+                found[file_id] = await self._services.stores.files.get(file_id)
             except NotFoundError:
                 continue
         return found

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.rag.library import Library
     from core.reading.attachments import Lang, Named
     from core.storage.base import DocumentRecord
-    from core.workspace.services import Services
+    from core.workspace.services import OwnerServices
 
 _OPENS_WITHIN = 20.0  # seconds, until a password has shown whether it is right
 
@@ -27,8 +27,7 @@ class Workspace:
     """What one owner has. It may be closed whenever nobody uses it: all truth is in the database and in files.
 
     Args:
-        services: What it works with.
-        owner: Whose it is.
+        services: What it works with, of its owner.
         open_index: Opens the index of the owner's documents.
         close_index: Closes it.
 
@@ -37,6 +36,8 @@ class Workspace:
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
+        intake: The owner's documents, on their way into the index.
+        runs: The owner's replies, as they are made.
         libraries: The owner's named libraries.
         tools: The owner's tools, and what was chosen about them.
         rules: When the owner is asked before a tool runs.
@@ -45,28 +46,29 @@ class Workspace:
 
     def __init__(
         self,
-        services: Services,
-        owner: str,
+        services: OwnerServices,
         *,
-        open_index: Callable[[str], Awaitable[Library]],
+        open_index: Callable[[Workspace], Awaitable[Library]],
         close_index: Callable[[Library], Awaitable[None]],
     ) -> None:
         self.services = services
-        self.owner = owner
-        self.stores = services.stores.of(owner)
+        self.owner = services.owner
+        self.stores = services.stores
         self.conversations = self.stores.conversations
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings
+        self.intake = services.intake
+        self.runs = services.runs
         self.libraries = Libraries(
             self.stores,
             intake=services.intake,
             index=services.index,
             changed=services.changed,
         )
-        self.tools = services.toolbox.of(owner)
+        self.tools = services.tools
         self.rules = self.tools.rules
-        self.models = services.models.of(owner)
+        self.models = services.models
         self._open_index = open_index
         self._close_index = close_index
         self._index: asyncio.Future[Library] | None = None
@@ -74,7 +76,7 @@ class Workspace:
 
     def conversation(self, conversation_id: str) -> Conversation:
         """One of the owner's conversations. That it is there shows when something is done in it."""
-        return Conversation(self.services, self.owner, conversation_id)
+        return Conversation(self.services, conversation_id)
 
     # ---- the model
 
@@ -102,9 +104,9 @@ class Workspace:
         Raises:
             NotFoundError: There is none such of this owner.
         """
-        record = await self.services.intake.retry(self.owner, document_id, password)
+        record = await self.intake.retry(document_id, password)
         if password:
-            record = await self.services.intake.first_sign(self.owner, document_id, _OPENS_WITHIN)
+            record = await self.intake.first_sign(document_id, _OPENS_WITHIN)
         if record.conversation_id is not None and record.status != "failed":
             await self.conversation(record.conversation_id).answer_after_all(record, lang)
         return record
@@ -119,7 +121,7 @@ class Workspace:
             raise StorageError("The library is closed.", key="library_closed")
         index = self._index
         if index is None or not self.is_open:
-            index = self._index = asyncio.ensure_future(self._open_index(self.owner))
+            index = self._index = asyncio.ensure_future(self._open_index(self))
         # Who is cancelled here must not end the opening for the others who wait for it.
         return await asyncio.shield(index)
 

@@ -37,7 +37,7 @@ class Workspaces:
     Args:
         services: What each of them works with.
         folder: Holds a folder for the index of each owner.
-        indexed: Called with an owner and the index each time one was opened, before anybody uses it.
+        indexed: Called with a workspace and its index each time one was opened, before anybody uses it.
         idle: Seconds that a workspace stays open unused.
         most: How many stay open unused.
     """
@@ -46,7 +46,7 @@ class Workspaces:
         self,
         services: Services,
         folder: Path,
-        indexed: Callable[[str, Library], Awaitable[None]],
+        indexed: Callable[[Workspace, Library], Awaitable[None]],
         *,
         idle: float = _IDLE,
         most: int = _MOST,
@@ -97,15 +97,15 @@ class Workspaces:
         self._threads.shutdown(wait=False)
 
     async def _made(self, owner: str) -> Workspace:
-        return Workspace(self._services, owner, open_index=self._open_index, close_index=self._close_index)
+        return Workspace(self._services.of(owner), open_index=self._open_index, close_index=self._close_index)
 
-    async def _open_index(self, owner: str) -> Library:
+    async def _open_index(self, workspace: Workspace) -> Library:
         loop = asyncio.get_running_loop()
         library = await loop.run_in_executor(
-            self._threads, _open, self._folder / folder_name(owner), self._services.settings
+            self._threads, _open, self._folder / folder_name(workspace.owner), self._services.settings
         )
         try:
-            await self._indexed(owner, library)
+            await self._indexed(workspace, library)
         except StorageError as error:
             _LOG.warning("It is not known whether an index is complete: %s", error)
         except BaseException:

@@ -92,6 +92,6 @@ async def test_what_is_lost_doubled_or_stuck_is_found(
         with closing(sqlite3.connect(tmp_path / "home" / "parlour.db", timeout=30)) as db:
             harm(ledger, db)
             db.commit()
-            engine.runs._past.clear()  # pyright: ignore[reportPrivateUsage] - what a restart would forget
+            engine.runs.table.past.clear()  # what a restart would forget
         wrong = await Checking(engine, tmp_path / "home", ledger.as_dict(), tmp_path / "calls").all()
     assert any(said in one for one in wrong), wrong

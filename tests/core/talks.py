@@ -17,7 +17,7 @@ from core.workspace.workspace import Workspace
 def world_of(engine: Engine, owner: str) -> Workspace:
     """The workspace of an owner, beside the pool: it opens no index of its own."""
     nothing: Any = None
-    return Workspace(engine.services, owner, open_index=nothing, close_index=nothing)
+    return Workspace(engine.services.of(owner), open_index=nothing, close_index=nothing)
 
 
 def libraries_of(engine: Engine, owner: str) -> Libraries:

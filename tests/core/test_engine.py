@@ -19,7 +19,7 @@ from core.storage.base import StoredMessage
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
-from tests.core.talks import talk_of
+from tests.core.talks import talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -131,7 +131,7 @@ async def test_a_megabyte_of_pasted_text_becomes_a_document(engine: Engine, mode
     assert path.read_text() == text
     (document,) = await engine.stores.of("alice").documents.list(question.conversation_id)
     assert document.status == "ready"
-    assert (await engine.runs.reply("alice", reply)).passages
+    assert (await engine.runs.of("alice").reply(reply)).passages
 
 
 async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_two_houses_on_one_data_folder_answer_one_question_at_a_time(tmp_p
 async def test_a_document_sent_with_a_question_is_read_before_the_model_is_asked(engine: Engine) -> None:
     file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     question, reply = await asked(engine, "How tall is the tower?", files=(file.id,))
-    (passage, *_) = (await engine.runs.reply("alice", reply)).passages
+    (passage, *_) = (await engine.runs.of("alice").reply(reply)).passages
     assert (passage["document"], passage["number"]) == ("tower.md", 1)
     assert "321 metres" in passage["text"]
     assert question.parts[0].items[-1].file == f"/files/{file.id}"
@@ -235,7 +235,7 @@ async def test_a_changed_question_stands_beside_the_old_one_with_its_files(
     assert [text_of(turn) for turn in shown[:3]] == ["zero", "You said: zero", "Is the tower of iron?"]
     assert shown[2].parts[0].items[-1].file == f"/files/{file.id}"
     assert len(await engine.stores.of("alice").conversations.siblings(thread[2].id)) == 2
-    assert (await engine.runs.reply("alice", shown[3])).passages
+    assert (await engine.runs.of("alice").reply(shown[3])).passages
     assert "How tall" not in str(said_to(model))
 
 
@@ -316,8 +316,8 @@ async def test_nothing_of_alices_can_be_used_by_bob(engine: Engine) -> None:
         talk_of(engine, "bob", reply.conversation_id).regenerate(reply.id),
         talk_of(engine, "bob", reply.conversation_id).continue_(reply.id),
         talk_of(engine, "bob", question.conversation_id).delete(),
-        engine.intake.add("bob", mine.id, file),
-        engine.services.within_reach("bob", question.conversation_id).__aenter__(),
+        world_of(engine, "bob").intake.add(mine.id, file),
+        engine.services.of("bob").within_reach(question.conversation_id).__aenter__(),
     ):
         with pytest.raises(NotFoundError):
             await attempt

@@ -218,7 +218,7 @@ async def test_a_call_is_made_again_with_other_arguments_and_earlier_results_are
     assert [turn.id for turn in siblings] == [run.message_id, again.message_id]
     texts = [message.get_text_content() for message in engine.model.requests[-1].messages if message.role == "function"]
     assert sorted(texts) == ["written: 2", "written: one", "written: three"]
-    past = await engine.runs.reply("alice", reply)
+    past = await engine.runs.of("alice").reply(reply)
     assert past.text == "Other."
 
 
@@ -261,7 +261,7 @@ async def test_a_reply_that_has_used_its_model_calls_pauses_and_goes_on_with_as_
     assert run.error is not None
     assert (run.error["key"], run.error["details"], note.written) == ("call_limit", {"calls": 3}, ["0", "1", "2"])
     stored = (await engine.stores.of("alice").conversations.thread(run.conversation_id))[-1]
-    assert (stored.status, (await engine.runs.reply("alice", stored)).status) == ("paused", "paused")
+    assert (stored.status, (await engine.runs.of("alice").reply(stored)).status) == ("paused", "paused")
     again = await talk_of(engine, "alice", run.conversation_id).continue_(run.message_id)
     assert await again.wait() == "complete"
     assert (note.written, again.reply().text) == (["0", "1", "2", "3", "4"], "Done.")

@@ -27,7 +27,7 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
     agent: Any = agent_of(held, writes("1", tool=held.name), writes("2", tool=held.name), "Done.")
 
     @asynccontextmanager
-    async def agent_for(owner: str, documents: list[str]) -> AsyncIterator[Any]:
+    async def agent_for(services: Any, documents: list[str]) -> AsyncIterator[Any]:
         yield agent
 
     async def policy() -> Policy:
@@ -38,7 +38,7 @@ async def test_a_rule_set_while_another_program_is_answered_holds_for_the_next_c
 
     @asynccontextmanager
     async def opened(owner: str) -> AsyncIterator[Any]:
-        yield SimpleNamespace(libraries=SimpleNamespace(list=none), rules=SimpleNamespace(policy=policy))
+        yield SimpleNamespace(services=None, libraries=SimpleNamespace(list=none), rules=SimpleNamespace(policy=policy))
 
     workspaces: Any = SimpleNamespace(open=opened)
     stores: Any = SimpleNamespace(of=lambda owner: SimpleNamespace(settings=None))

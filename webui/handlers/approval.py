@@ -48,16 +48,17 @@ async def allow(desk: Desk, view: View, call_id: str, edits: object, *, always: 
         ConflictError: key `already_decided`: nobody waits for this any more.
         ParlourError: key `wrong_arguments`.
     """
-    arguments = edited_arguments((await _asked(desk, view, call_id, asked)).arguments, edits)
-    async with desk.conversation(view) as conversation:
+    async with desk.workspace(view) as workspace:
+        arguments = edited_arguments((await _asked(workspace, view, call_id, asked)).arguments, edits)
+        conversation = workspace.conversation(view.conversation_id)
         await conversation.decide(call_id, allowed=True, arguments=arguments, always=always)
 
 
 async def refuse(desk: Desk, view: View, call_id: str, *, asked: object = None) -> None:
     """Do not let a call be made. Raises ConflictError, as `allow`."""
-    await _asked(desk, view, call_id, asked)
-    async with desk.conversation(view) as conversation:
-        await conversation.decide(call_id, allowed=False)
+    async with desk.workspace(view) as workspace:
+        await _asked(workspace, view, call_id, asked)
+        await workspace.conversation(view.conversation_id).decide(call_id, allowed=False)
 
 
 async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
@@ -73,15 +74,17 @@ async def answer(desk: Desk, view: View, input_id: str, typed: object) -> None:
         ConflictError: key `already_decided`: nobody waits for this any more.
         ParlourError: key `wrong_answer`.
     """
-    asked = next((call.input for call in _waiting(desk, view) if call.input and call.input.input_id == input_id), None)
-    if asked is None:
-        await desk.engine.runs.refuse_if_elsewhere(view.owner, view.conversation_id)
-        raise _decided()
-    values = None
-    if typed is not None:
-        given = cast("dict[str, object]", typed) if isinstance(typed, dict) else {}
-        values = answers(form_of(asked.schema) or (), given)
-    desk.engine.runs.give(view.owner, view.conversation_id, input_id, values)
+    async with desk.workspace(view) as workspace:
+        waiting = [call.input for call in _waiting(workspace, view) if call.input is not None]
+        asked = next((one for one in waiting if one.input_id == input_id), None)
+        if asked is None:
+            await workspace.runs.refuse_if_elsewhere(view.conversation_id)
+            raise _decided()
+        values = None
+        if typed is not None:
+            given = cast("dict[str, object]", typed) if isinstance(typed, dict) else {}
+            values = answers(form_of(asked.schema) or (), given)
+        workspace.runs.give(view.conversation_id, input_id, values)
 
 
 async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: object) -> None:
@@ -94,7 +97,7 @@ async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: ob
     """
     async with desk.workspace(view) as workspace:
         message = await workspace.conversations.message(message_id)
-        call = call_of(await desk.engine.runs.reply(view.owner, message), call_id)
+        call = call_of(await workspace.runs.reply(message), call_id)
         given = arguments_of(call)
         arguments = edited_arguments(given, edits) or given
         conversation = workspace.conversation(view.conversation_id)
@@ -120,19 +123,19 @@ def arguments_of(call: CallBlock) -> dict[str, Any]:
     return cast("dict[str, Any]", given) if isinstance(given, dict) else {}
 
 
-async def _asked(desk: Desk, view: View, call_id: str, shown: object) -> ApprovalAsked:
-    waiting = _waiting(desk, view)
+async def _asked(workspace: Workspace, view: View, call_id: str, shown: object) -> ApprovalAsked:
+    waiting = _waiting(workspace, view)
     asked = next((call.asked for call in waiting if call.call_id == call_id and call.input is None), None)
     if not waiting:
-        await desk.engine.runs.refuse_if_elsewhere(view.owner, view.conversation_id)
+        await workspace.runs.refuse_if_elsewhere(view.conversation_id)
     if asked is None or (shown is not None and shown != approval_mark(asked)):
         raise _decided()
     return asked
 
 
-def _waiting(desk: Desk, view: View) -> list[CallBlock]:
-    run = desk.engine.runs.live(view.conversation_id)
-    return run.reply().asking if run is not None and run.owner == view.owner else []
+def _waiting(workspace: Workspace, view: View) -> list[CallBlock]:
+    run = workspace.runs.live(view.conversation_id)
+    return run.reply().asking if run is not None else []
 
 
 def _decided() -> ConflictError:
@@ -208,7 +211,7 @@ class CallRoutes:
             try:
                 async with self._engine.workspaces.open(owner) as workspace:
                     message = await workspace.conversations.message(asked.get("message", ""))
-                    call = call_of(await self._engine.runs.reply(owner, message), asked.get("call", ""))
+                    call = call_of(await workspace.runs.reply(message), asked.get("call", ""))
                     return await work(request, workspace, call)
             except ParlourError as error:
                 words = self._words(request.headers.get("accept-language", ""))

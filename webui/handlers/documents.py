@@ -38,7 +38,8 @@ _PRIVATE = {"cache-control": "no-store"}
 
 async def cancel(desk: Desk, view: View, document_id: str) -> None:
     """Stop reading a document. Raises NotFoundError."""
-    await desk.engine.intake.cancel(view.owner, document_id)
+    async with desk.workspace(view) as workspace:
+        await workspace.intake.cancel(document_id)
     view.poke(stale=True)
 
 
@@ -52,13 +53,15 @@ async def read_again(desk: Desk, view: View, document_id: str) -> None:
 
 async def forget(desk: Desk, view: View, document_id: str) -> None:
     """Let go of what was read of a document that was stopped. Raises NotFoundError."""
-    await desk.engine.intake.forget(view.owner, document_id)
+    async with desk.workspace(view) as workspace:
+        await workspace.intake.forget(document_id)
     view.poke(stale=True)
 
 
 async def ask_now(desk: Desk, view: View) -> None:
     """Let the reply of this conversation go on with what can be searched."""
-    desk.engine.intake.go_on(view.owner, view.conversation_id)
+    async with desk.workspace(view) as workspace:
+        workspace.intake.go_on(view.conversation_id)
 
 
 class DocumentRoutes:
@@ -214,8 +217,8 @@ class LibraryRoutes:
         opened = None
         if library:
             with suppress(NotFoundError):  # deleted in another tab
-                intake, shelf = self._engine.intake, await libraries.opened(library)
-                opened = library_data(shelf, intake.progress, words, intake.preparing(workspace.owner))
+                intake, shelf = workspace.intake, await libraries.opened(library)
+                opened = library_data(shelf, intake.progress, words, intake.preparing())
         listed = libraries_data(await libraries.list(), words)
         return {"libraries": listed, "opened": opened, "limit": self._uploads.limit // 2**20}
 

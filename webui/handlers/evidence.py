@@ -154,7 +154,7 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
     message = await workspace.conversations.message(replied)
     if message.conversation_id != view.conversation_id:
         raise NotFoundError("This reply is in another conversation.")
-    reply = await desk.engine.runs.reply(view.owner, message)
+    reply = await workspace.runs.reply(message)
     if not claim:
         doubted = (claimed_sentence(reply, at) for at, one in enumerate(reply.claims) if one.verdict == "unsupported")
         return ShownReply(marked_text(reply), reply.passages, doubted=tuple(doubted))

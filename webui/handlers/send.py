@@ -209,7 +209,7 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
         ConflictError: A reply is being written, or another message is being sent, in this tab.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    if view.sending or desk.engine.runs.live(view.conversation_id) is not None:
+    if view.sending:
         raise busy()
     view.sending = True
     into = _Into(view.conversation_id, view.address, view.libraries)
@@ -223,6 +223,8 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
 async def _send(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]], into: _Into) -> None:
     kept: list[FileRecord] = []
     async with desk.workspace(view) as workspace:
+        if workspace.runs.live(into.conversation_id) is not None:
+            raise busy()
         try:
             await _store(workspace, text, files, kept)
             await _ask(workspace, view, text, kept, into)
@@ -286,11 +288,11 @@ async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[File
 
 async def stop(desk: Desk, view: View) -> None:
     """Stop the reply; the tab's follower shows how it ends. Raises as `Conversation.stop`."""
-    if desk.engine.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
-        view.stopping = True
-        view.poke()
-    async with desk.conversation(view) as conversation:
-        await conversation.stop()
+    async with desk.workspace(view) as workspace:
+        if workspace.runs.live(view.conversation_id) is not None:  # else it would be said of the next reply
+            view.stopping = True
+            view.poke()
+        await workspace.conversation(view.conversation_id).stop()
 
 
 async def drop(desk: Desk, view: View, path: str) -> None:

@@ -14,6 +14,7 @@ from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.sealing import Sealer
 from core.testing.scripted_model import ScriptedModel
+from tests.core.talks import world_of
 
 TEXT = "The lighthouse keeper collects 950 rare stamps."
 KEY = "sk-0123456789abcdef"
@@ -41,7 +42,9 @@ async def fill(engine: Engine) -> None:
 
 
 async def add_document(engine: Engine, talk: str, file_id: str) -> None:
-    document = await engine.intake.add(LOCAL_OWNER, talk, await engine.stores.of(LOCAL_OWNER).files.record(file_id))
+    document = await world_of(engine, LOCAL_OWNER).intake.add(
+        talk, await engine.stores.of(LOCAL_OWNER).files.record(file_id)
+    )
     change = asyncio.Event()
     leave = engine.on_change(lambda _owner, _talk: change.set())
     async with asyncio.timeout(60):

@@ -204,8 +204,8 @@ async def test_a_running_reply_is_there_as_far_as_it_got_and_says_so(room: Room)
             await anyio.sleep_forever()
 
     agent: Any = Endless()
-    run = await room.runs.start(
-        "alice", room.id, agent, user=Message("user", "Go."), parent_id=None, history=[Message("user", "Go.")]
+    run = await room.runs.of("alice").start(
+        room.id, agent, user=Message("user", "Go."), parent_id=None, history=[Message("user", "Go.")]
     )
     with anyio.fail_after(10):
         async for logged in run.follow():

@@ -18,7 +18,7 @@ from core.storage.base import DocumentRecord
 from core.storage.documents import DocumentStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, Gate, index_of, is_read, long_pdf, pdf
-from tests.core.talks import libraries_of, talk_of
+from tests.core.talks import libraries_of, talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -69,7 +69,7 @@ async def test_two_conversations_that_are_given_the_same_file_at_once_read_it_on
     for _ in range(2):
         talk = await engine.stores.of("alice").conversations.create()
         file = await engine.stores.of("alice").files.put("policy.pdf", data)
-        records.append(await engine.intake.add("alice", talk.id, file))
+        records.append(await world_of(engine, "alice").intake.add(talk.id, file))
     assert [(await is_read(engine, one.id)).status for one in records] == ["ready", "ready"]
     assert len(read) == 1
 
@@ -145,7 +145,7 @@ async def test_what_failed_and_is_read_again_at_once_is_not_taken_out_with_what_
     _, path = await engine.stores.of("alice").files.get(record.file_id)
     path.write_bytes(long_pdf())
     await libraries_of(engine, "alice").read_again(record.id)
-    while engine.intake.progress(record.id) is None:
+    while world_of(engine, "alice").intake.progress(record.id) is None:
         await asyncio.sleep(0)
     begins_before = await asyncio.to_thread(gate.held.wait, 0.5)
     go.set()

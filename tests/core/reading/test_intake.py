@@ -20,7 +20,7 @@ from core.storage.base import DocumentRecord, folder_name
 from core.storage.documents import DocumentStore
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, long_pdf, pdf
-from tests.core.talks import read_again, talk_of
+from tests.core.talks import read_again, talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -78,7 +78,7 @@ async def stopped(engine: Engine, **files: bytes) -> tuple[Run, DocumentRecord]:
     gate = Gate(await index_of(engine, "alice"))
     run, (record,) = await asked(engine, **files)
     await searchable(engine, record.id)
-    record = await engine.intake.cancel("alice", record.id)
+    record = await world_of(engine, "alice").intake.cancel(record.id)
     gate.opened.set()
     return run, record
 
@@ -133,21 +133,21 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
     gate = Gate(await index_of(engine, "alice"))
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await searchable(engine, record.id)
-    progress = engine.intake.progress(record.id)
+    progress = world_of(engine, "alice").intake.progress(record.id)
     assert progress is not None
     assert 0 < progress.pages < PAGES == progress.total
     assert 0 < progress.chunks < PAGES
     assert run.reply().blocks == []
-    engine.intake.go_on("bob", run.conversation_id)  # nothing to her
-    engine.intake.go_on("alice", run.conversation_id)
+    world_of(engine, "bob").intake.go_on(run.conversation_id)  # nothing to her
+    world_of(engine, "alice").intake.go_on(run.conversation_id)
     assert await run.wait() == "complete", run.error
     assert next(passage["page"] for passage in run.reply().passages) == 1
     assert left_out(run) == [("policy.pdf", "reading")]
     assert (await document(engine, record.id)).status == "reading"
     gate.opened.set()
-    [read] = await engine.intake.wait("alice", run.conversation_id, [record.id], 60)
+    [read] = await world_of(engine, "alice").intake.wait(run.conversation_id, [record.id], 60)
     assert read.status == "ready"
-    assert engine.intake.progress(record.id) is None
+    assert world_of(engine, "alice").intake.progress(record.id) is None
 
 
 async def test_reading_goes_on_where_it_cannot_be_noted_that_some_of_it_is_found(
@@ -173,10 +173,10 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     gate = Gate(library := await index_of(engine, "alice"), early=True)
     run, (record,) = await asked(engine, policy_pdf=long_pdf())
     await asyncio.to_thread(gate.held.wait, 60)
-    for stranger in (engine.intake.cancel("bob", record.id), read_again(engine, "bob", record.id)):
+    for stranger in (world_of(engine, "bob").intake.cancel(record.id), read_again(engine, "bob", record.id)):
         with pytest.raises(NotFoundError):
             await stranger
-    cancelled = await engine.intake.cancel("alice", record.id)
+    cancelled = await world_of(engine, "alice").intake.cancel(record.id)
     assert (cancelled.status, cancelled.library_id) == ("cancelled", None)
     assert library.documents() == []
     assert await run.wait() == "error"
@@ -188,7 +188,7 @@ async def test_reading_is_called_off_and_begun_again_and_the_question_answered_a
     assert again is not None
     assert await again.wait() == "complete", again.error
     assert again.reply().passages
-    assert (await engine.intake.cancel("alice", record.id)).status == "ready"  # too late
+    assert (await world_of(engine, "alice").intake.cancel(record.id)).status == "ready"  # too late
 
 
 async def test_what_was_read_until_reading_was_stopped_answers_and_the_rest_is_read_later(engine: Engine) -> None:
@@ -223,13 +223,13 @@ async def test_a_document_that_was_stopped_is_so_after_a_restart_and_can_be_let_
         assert await document(engine, record.id) == record
         assert await found_in(engine, run.conversation_id) == some > 0
         with pytest.raises(NotFoundError):
-            await engine.intake.forget("bob", record.id)
-        gone = await engine.intake.forget("alice", record.id)
+            await world_of(engine, "bob").intake.forget(record.id)
+        gone = await world_of(engine, "alice").intake.forget(record.id)
         assert (gone.status, gone.library_id, gone.facts) == ("cancelled", None, None)
         assert (await index_of(engine, "alice")).documents() == []
         await read_again(engine, "alice", record.id)
         whole = await settled(engine, record.id)
-        assert (whole.status, await engine.intake.forget("alice", record.id)) == ("ready", whole)
+        assert (whole.status, await world_of(engine, "alice").intake.forget(record.id)) == ("ready", whole)
 
 
 async def test_what_one_conversation_stops_another_reads_to_its_end_for_both(engine: Engine) -> None:
@@ -247,12 +247,12 @@ async def test_what_is_let_go_stays_for_whoever_else_has_it(engine: Engine) -> N
     data = long_pdf()
     run, record = await stopped(engine, policy_pdf=data)
     other, (same,) = await asked(engine, same_pdf=data)
-    assert await engine.intake.cancel("alice", same.id)
+    assert await world_of(engine, "alice").intake.cancel(same.id)
     await asyncio.gather(run.wait(), other.wait())
     if (await document(engine, same.id)).library_id is None:  # it had not begun
         await read_again(engine, "alice", same.id)
         await settled(engine, same.id)
-    await engine.intake.forget("alice", record.id)
+    await world_of(engine, "alice").intake.forget(record.id)
     assert await found_in(engine, other.conversation_id) > 0
 
 
@@ -299,7 +299,7 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
         await again.wait()
     *_, reply = await engine.stores.of("alice").conversations.thread(run.conversation_id)
     assert (reply.status, (await document(engine, record.id)).status) == ("complete", "ready")
-    assert (await engine.runs.reply("alice", reply)).passages
+    assert (await engine.runs.of("alice").reply(reply)).passages
     kept = b"".join(path.read_bytes() for path in (tmp_path / "home").rglob("*") if path.is_file())
     assert b"CANARY" not in kept
 
@@ -310,8 +310,8 @@ async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(eng
     run, records = await asked(engine, **files)
     for record in records[:2]:
         await searchable(engine, record.id)
-    assert engine.intake.progress(records[2].id) is None
-    assert (await engine.intake.cancel("alice", records[2].id)).status == "cancelled"
+    assert world_of(engine, "alice").intake.progress(records[2].id) is None
+    assert (await world_of(engine, "alice").intake.cancel(records[2].id)).status == "cancelled"
     gate.opened.set()
     assert await run.wait() == "complete", run.error
     assert sorted(gate.begun) == ["n0.pdf", "n1.pdf"]
@@ -355,13 +355,13 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         assert text is not None
 
         async def is_counted() -> bool:
-            return engine.intake.preparing("alice") == {record.id: (3, 8)}
+            return world_of(engine, "alice").intake.preparing() == {record.id: (3, 8)}
 
         await until(engine, is_counted)  # nobody asked for her library
         over.set()
         told[-1]()
 
         async def is_over() -> bool:
-            return not engine.intake.preparing("alice")
+            return not world_of(engine, "alice").intake.preparing()
 
         await until(engine, is_over)

@@ -15,7 +15,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, PAGES, Gate, index_of, is_read, long_pdf, pdf
-from tests.core.talks import libraries_of, talk_of
+from tests.core.talks import libraries_of, talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -124,7 +124,7 @@ async def test_deleting_a_library_leaves_what_a_conversation_still_needs(engine:
     )
     tower, bread = await shelved(engine, library.id, TOWER), await shelved(engine, library.id, BREAD)
     own = await engine.stores.of("alice").files.put("own.md", TOWER)
-    await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
+    await is_read(engine, (await world_of(engine, "alice").intake.add(talk.id, own)).id)
     assert await texts(engine) == {tower.library_id, bread.library_id}
     await libraries_of(engine, "alice").delete(library.id)
     assert await texts(engine) == {tower.library_id}
@@ -140,7 +140,7 @@ async def test_deleting_a_conversation_leaves_what_a_library_still_needs(engine:
         await engine.stores.of("alice").conversations.create(),
     )
     own = await engine.stores.of("alice").files.put("own.md", TOWER)
-    await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
+    await is_read(engine, (await world_of(engine, "alice").intake.add(talk.id, own)).id)
     tower = await shelved(engine, library.id, TOWER)
     await libraries_of(engine, "alice").use(talk.id, library.id, on=True)
     await talk_of(engine, "alice", talk.id).delete()
@@ -178,7 +178,7 @@ async def test_the_same_bytes_elsewhere_are_read_again_with_it(engine: Engine) -
     )
     tower = await shelved(engine, library.id, TOWER)
     own = await engine.stores.of("alice").files.put("own.md", TOWER)
-    record = await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
+    record = await is_read(engine, (await world_of(engine, "alice").intake.add(talk.id, own)).id)
     await libraries_of(engine, "alice").read_again(tower.id)
     assert await engine.stores.of("alice").documents.get(record.id) == record
     await libraries_of(engine, "alice").cancel(tower.id)  # whatever becomes of this one
@@ -194,7 +194,7 @@ async def test_what_reading_again_found_is_told_of_the_same_bytes_elsewhere(engi
     )
     tower = await shelved(engine, library.id, TOWER)
     own = await engine.stores.of("alice").files.put("own.md", TOWER)
-    record = await is_read(engine, (await engine.intake.add("alice", talk.id, own)).id)
+    record = await is_read(engine, (await world_of(engine, "alice").intake.add(talk.id, own)).id)
     for one in (tower, record):  # as an earlier version had read it
         old = {**(one.facts or {}), "chunks": 99}
         await engine.stores.of("alice").documents.update(one.id, "ready", library_id=one.library_id, facts=old)
@@ -399,7 +399,7 @@ async def test_what_is_somebody_elses_does_not_exist(
 async def test_a_document_of_a_conversation_is_not_in_a_library(engine: Engine) -> None:
     talk = await engine.stores.of("alice").conversations.create()
     file = await engine.stores.of("alice").files.put("own.md", TOWER)
-    record = await engine.intake.add("alice", talk.id, file)
+    record = await world_of(engine, "alice").intake.add(talk.id, file)
     libraries = libraries_of(engine, "alice")
     for asked in (libraries.remove, libraries.cancel, libraries.read_again):
         with pytest.raises(NotFoundError):

@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import CLAUSE, index_of, is_read, pdf
-from tests.core.talks import libraries_of, read_again, talk_of
+from tests.core.talks import libraries_of, read_again, talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -148,7 +148,7 @@ async def test_a_locked_document_is_restored_without_asking_for_its_password_aga
     async with house(tmp_path) as engine:
         talk = await engine.stores.of("alice").conversations.create()
         file = await engine.stores.of("alice").files.put("policy.pdf", pdf(CLAUSE, password="sesame"))
-        record = await engine.intake.add("alice", talk.id, file)
+        record = await world_of(engine, "alice").intake.add(talk.id, file)
         assert (await is_read(engine, record.id)).status == "failed"
         await read_again(engine, "alice", record.id, password="sesame")
         assert (await is_read(engine, record.id)).status == "ready"

@@ -18,7 +18,7 @@ from core.rag.vectors import Vectors
 from core.settings import Settings
 from core.storage.base import folder_name
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import talk_of
+from tests.core.talks import talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -97,9 +97,9 @@ async def test_nobody_waits_for_a_thread_while_the_documents_of_many_others_are_
         owners = [f"owner {number}" for number in range(WAITING)]
         for owner in owners:
             await with_document(engine, owner)
-        assert all(engine.intake.preparing(owner) for owner in owners)
+        assert all(world_of(engine, owner).intake.preparing() for owner in owners)
         await chatted(engine, "somebody else")
-        assert all(engine.intake.preparing(owner) for owner in owners)
+        assert all(world_of(engine, owner).intake.preparing() for owner in owners)
         async with asyncio.timeout(10):
             while threads.at_work:  # what waits holds none of them
                 await asyncio.sleep(0)

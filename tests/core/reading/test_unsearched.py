@@ -14,7 +14,7 @@ from core.runs.run import Run
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import PAGES, is_read, long_pdf
-from tests.core.talks import libraries_of, talk_of
+from tests.core.talks import libraries_of, talk_of, world_of
 
 pytestmark = pytest.mark.anyio
 
@@ -93,7 +93,9 @@ async def test_the_model_is_told_of_files_of_which_none_can_be_read(tmp_path: Pa
     async with house(tmp_path, model) as engine:
         talk = await engine.stores.of("alice").conversations.create()
         file = await engine.stores.of("alice").files.put("broken.pdf", b"%PDF-1.7 nothing of it")
-        assert (await is_read(engine, (await engine.intake.add("alice", talk.id, file)).id)).status == "failed"
+        assert (
+            await is_read(engine, (await world_of(engine, "alice").intake.add(talk.id, file)).id)
+        ).status == "failed"
         await asked(engine, talk.id, "What is in these files?")
         assert "broken.pdf (PDF, could not be read)" in model.requests[-1].messages[0].get_text_content()
 

@@ -55,8 +55,8 @@ class Talk:
         thread = await self.thread()
         question = Message("user", text)
         parent = thread[-1].id if thread else None
-        return await self.runs.start(
-            "alice", self.id, agent, user=question, parent_id=parent, history=[question], **more
+        return await self.runs.of("alice").start(
+            self.id, agent, user=question, parent_id=parent, history=[question], **more
         )
 
     async def thread(self) -> Sequence[StoredMessage]:

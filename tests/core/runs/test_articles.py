@@ -27,9 +27,8 @@ def costing(text: str) -> Any:
 async def gone_on(talk: Any, agent: ArticleAgent, terms: Terms) -> Any:
     """A run that goes on with the last reply, as the page does."""
     question, paused = await talk.thread()
-    logged = await talk.runs.events("alice", paused.run_id)
-    return await talk.runs.start(
-        "alice",
+    logged = await talk.runs.of("alice").events(paused.run_id)
+    return await talk.runs.of("alice").start(
         talk.id,
         agent,
         user=None,

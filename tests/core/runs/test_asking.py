@@ -62,13 +62,13 @@ async def test_nothing_is_written_before_the_user_agrees_and_then_once(talk: Any
     assert (call.asked.name, call.asked.arguments, call.asked.reason) == ("write_note", {"text": "hi"}, "writes")
     assert set(call.asked.wants) == {"en", "zh"}
     assert 590 < call.asked.until - time.time() <= 600
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
     assert note.written == ["hi"]
     kinds = [one.event.kind for one in run.log.since()]
     order = ["approval_asked", "approval_given", "tool_started", "tool_finished"]
     assert [kind for kind in kinds if kind in order] == order
-    past = await Runs(talk.stores).reply("alice", await talk.last())
+    past = await Runs(talk.stores).of("alice").reply(await talk.last())
     assert [(block.state, block.asked) for block in past.blocks if isinstance(block, CallBlock)] == [
         ("done", call.asked)
     ]
@@ -79,7 +79,7 @@ async def test_a_refused_call_is_not_run_and_the_model_is_told(talk: Any) -> Non
     agent = agent_of(note, writes("hi"), "As you wish.")
     run = await talk.ask(agent)
     (call,) = await questions(run)
-    await talk.runs.decide("alice", talk.id, call.call_id, NO)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, NO)
     assert await run.wait() == "complete"
     assert (note.written, calls(run)[0].state) == ([], "refused")
     assert "did not allow" in told(agent)
@@ -91,7 +91,7 @@ async def test_edited_arguments_are_what_runs_and_what_the_model_sees_from_then_
     agent = agent_of(note, writes("hi"), "Done.")
     run = await talk.ask(agent)
     (call,) = await questions(run)
-    await talk.runs.decide("alice", talk.id, call.call_id, Decision(allowed=True, arguments={"text": "ho"}))
+    await talk.runs.of("alice").decide(talk.id, call.call_id, Decision(allowed=True, arguments={"text": "ho"}))
     assert await run.wait() == "complete"
     assert note.written == ["ho"]
     assert (calls(run)[0].edited, calls(run)[0].arguments) == ({"text": "ho"}, '{"text": "hi"}')
@@ -106,7 +106,7 @@ async def test_edited_arguments_that_do_not_fit_run_nothing(talk: Any) -> None:
     note = Note()
     run = await talk.ask(agent_of(note, writes("hi"), "Hm."))
     (call,) = await questions(run)
-    await talk.runs.decide("alice", talk.id, call.call_id, Decision(allowed=True, arguments={"text": 5}))
+    await talk.runs.of("alice").decide(talk.id, call.call_id, Decision(allowed=True, arguments={"text": 5}))
     assert await run.wait() == "complete"
     assert (note.written, calls(run)[0].state) == ([], "failed")
 
@@ -115,7 +115,7 @@ async def test_always_answers_for_the_other_calls_of_the_tool_and_for_later_ones
     note = Note()
     run = await talk.ask(agent_of(note, writes("a", "b"), writes("c"), "Done."))
     first, _ = await questions(run, 2)
-    asked = await talk.runs.decide("alice", talk.id, first.call_id, YES, always=True)
+    asked = await talk.runs.of("alice").decide(talk.id, first.call_id, YES, always=True)
     assert asked.may_be_always
     assert await asyncio.wait_for(run.wait(), 20) == "complete"
     assert sorted(note.written) == ["a", "b", "c"]
@@ -126,11 +126,11 @@ async def test_always_is_not_heeded_for_what_may_destroy(talk: Any) -> None:
     note = Note(destructive=True)
     run = await talk.ask(agent_of(note, writes("a"), writes("b"), "Done."))
     (call,) = await questions(run)
-    asked = await talk.runs.decide("alice", talk.id, call.call_id, YES, always=True)
+    asked = await talk.runs.of("alice").decide(talk.id, call.call_id, YES, always=True)
     assert (asked.reason, asked.may_be_always) == ("destructive", False)
     (second,) = await questions(run)
     assert second.call_id != call.call_id
-    await talk.runs.decide("alice", talk.id, second.call_id, NO)
+    await talk.runs.of("alice").decide(talk.id, second.call_id, NO)
     await run.wait()
     assert note.written == ["a"]
     assert not any(one.event.always for one in run.log.since() if isinstance(one.event, ApprovalGiven))
@@ -140,7 +140,7 @@ async def test_of_two_who_decide_at_once_the_first_counts(talk: Any) -> None:
     note = Note()
     run = await talk.ask(agent_of(note, writes("hi"), "Done."))
     (call,) = await questions(run)
-    tabs = [talk.runs.decide("alice", talk.id, call.call_id, answer) for answer in (NO, YES)]
+    tabs = [talk.runs.of("alice").decide(talk.id, call.call_id, answer) for answer in (NO, YES)]
     first, second = await asyncio.gather(*tabs, return_exceptions=True)
     assert isinstance(first, ApprovalAsked)
     assert isinstance(second, ConflictError)
@@ -153,17 +153,17 @@ async def test_a_call_that_is_over_needs_no_decision(talk: Any) -> None:
     note = Note()
     run = await talk.ask(agent_of(note, writes("a"), writes("b"), "Done."))
     (call,) = await questions(run)
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     (second,) = await seen_next(run, call)
     with pytest.raises(ConflictError, match="already answered"):
-        await talk.runs.decide("alice", talk.id, call.call_id, NO)
+        await talk.runs.of("alice").decide(talk.id, call.call_id, NO)
     with pytest.raises(NotFoundError):
-        await talk.runs.decide("alice", talk.id, "no such call", YES)
+        await talk.runs.of("alice").decide(talk.id, "no such call", YES)
     with pytest.raises(NotFoundError):
-        await talk.runs.decide("bob", talk.id, second.call_id, YES)
+        await talk.runs.of("bob").decide(talk.id, second.call_id, YES)
     await run.stop()
     with pytest.raises(ConflictError):
-        await talk.runs.decide("alice", talk.id, second.call_id, YES)
+        await talk.runs.of("alice").decide(talk.id, second.call_id, YES)
     assert note.written == ["a"]
 
 
@@ -221,12 +221,12 @@ async def test_stopped_while_it_asks_the_call_is_stopped_within_a_second(talk: A
     run = await talk.ask(agent_of(note, writes("hi"), "Done."))
     (call,) = await questions(run)
     began = time.monotonic()
-    await talk.runs.stop("alice", talk.id)
+    await talk.runs.of("alice").stop(talk.id)
     assert time.monotonic() - began < 1
     assert (run.status, calls(run)[0].state, note.written) == ("stopped", "stopped", [])
     with pytest.raises(ConflictError):
-        await talk.runs.decide("alice", talk.id, call.call_id, YES)
-    past = await Runs(talk.stores).reply("alice", await talk.last())
+        await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
+    past = await Runs(talk.stores).of("alice").reply(await talk.last())
     assert [block.state for block in past.blocks if isinstance(block, CallBlock)] == ["stopped"]
 
 
@@ -240,7 +240,7 @@ async def test_a_yes_is_in_the_table_before_its_tool_starts(talk: Any) -> None: 
 
     run = await talk.ask(agent_of(Looking(), writes("hi"), "Done."))
     (call,) = await questions(run)
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
     assert [kind for kind in stored if kind != "tool_started"][-2:] == ["approval_asked", "approval_given"]
 
@@ -249,7 +249,7 @@ async def test_whoever_decides_may_close_the_page_at_once(talk: Any) -> None:
     note = Note()
     run = await talk.ask(agent_of(note, writes("hi"), "Done."))
     (call,) = await questions(run)
-    deciding = asyncio.create_task(talk.runs.decide("alice", talk.id, call.call_id, YES))
+    deciding = asyncio.create_task(talk.runs.of("alice").decide(talk.id, call.call_id, YES))
     await asyncio.sleep(0)
     deciding.cancel()
     assert await run.wait() == "complete"
@@ -266,7 +266,7 @@ async def test_calls_that_need_no_answer_work_while_another_waits(talk: Any) -> 
     assert [block.state for block in calls(run)] == ["running", "asked"]
     held.released.set()
     await seen(run, lambda reply: calls(run)[0].state == "done")
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
 
 
@@ -300,7 +300,7 @@ async def test_a_question_waits_on_when_the_process_ends_in_order(talk: Any) -> 
         await later.resume(left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()])
 
     assert await later.recover(resume) == 1
-    await later.decide("alice", talk.id, call.call_id, YES)
+    await later.of("alice").decide(talk.id, call.call_id, YES)
     again = later.live(talk.id)
     assert again is not None
     assert await again.wait() == "complete"
@@ -324,10 +324,10 @@ async def test_a_yes_to_what_a_tool_was_is_none_to_what_it_became(talk: Any, sai
     if said == "after":
         await note.looked_at.wait()  # as it was when it was asked about, and now it waits
         note.changed = True
-        await later.decide("alice", talk.id, call.call_id, YES)
+        await later.of("alice").decide(talk.id, call.call_id, YES)
     new = await seen(again, lambda reply: any(one.asked and one.asked.reason == "changed" for one in reply.asking))
     assert (new.asking[0].call_id, note.written) == (call.call_id, [])
-    await later.decide("alice", talk.id, call.call_id, YES)
+    await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
     assert note.written == ["hi"]
 
@@ -348,7 +348,7 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
     assert again is not None
     await other.began.wait()
     with pytest.raises(ConflictError):
-        await later.decide("alice", talk.id, call.call_id, YES)
+        await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await asyncio.wait_for(again.wait(), 20) == "paused"  # its clock went on
     assert [one.state for one in calls(again)] == ["failed", "stopped"]
 
@@ -380,7 +380,7 @@ async def test_a_full_disk_does_not_hold_up_what_was_allowed(talk: Any, monkeypa
 
     with monkeypatch.context() as patched:
         patched.setattr(RunStore, "append", full)
-        await talk.runs.decide("alice", talk.id, call.call_id, YES)
+        await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
         await seen(run, lambda reply: calls(run)[0].state == "done")
     assert note.written == ["hi"]
     assert await run.wait() == "complete"

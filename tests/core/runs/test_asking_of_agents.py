@@ -52,7 +52,7 @@ async def test_the_user_is_asked_at_the_outer_call(talk: Any) -> None:
     assert call.name == "Helper"
     assert call.asked is not None
     assert (call.asked.name, call.asked.arguments) == (note.name, {"text": "hi"})
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
     assert note.written == ["hi"]
 
@@ -73,6 +73,6 @@ async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: An
     assert again is not None
     call = await asked(again, since=first.until)
     assert note.written == []
-    await later.decide("alice", talk.id, call.call_id, YES)
+    await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
     assert note.written == ["hi"]

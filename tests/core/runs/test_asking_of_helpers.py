@@ -45,7 +45,7 @@ async def test_the_user_is_asked_about_what_a_helper_calls_though_the_reply_does
     run = await talk.ask(Boss(agent_of(note, writes("hi"), "It is written.")))
     call = await asked(run)
     assert (call.name, call.arguments, note.written) == (note.name, '{"text": "hi"}', [])
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
     assert (note.written, run.reply().text) == (["hi"], "It is written.")
     states = [block.state for block in run.reply().blocks if isinstance(block, CallBlock)]
@@ -55,7 +55,7 @@ async def test_the_user_is_asked_about_what_a_helper_calls_though_the_reply_does
 async def test_what_a_helper_is_not_allowed_is_not_done(talk: Any) -> None:
     note = Note()
     run = await talk.ask(Boss(agent_of(note, writes("hi"), "I may not.")))
-    await talk.runs.decide("alice", talk.id, (await asked(run)).call_id, NO)
+    await talk.runs.of("alice").decide(talk.id, (await asked(run)).call_id, NO)
     assert await run.wait() == "complete"
     states = [block.state for block in run.reply().blocks if isinstance(block, CallBlock)]
     assert (note.written, states) == ([], ["refused"])
@@ -65,7 +65,7 @@ async def test_two_calls_at_once_of_a_helper_are_asked_one_after_the_other(talk:
     note = Note()
     run = await talk.ask(Boss(agent_of(note, writes("a", "b"), "Done.")))
     for _ in range(2):
-        await talk.runs.decide("alice", talk.id, (await asked(run)).call_id, YES)
+        await talk.runs.of("alice").decide(talk.id, (await asked(run)).call_id, YES)
     assert await run.wait() == "complete"
     assert sorted(note.written) == ["a", "b"]
 
@@ -81,6 +81,6 @@ async def test_a_tool_called_by_hand_twice_is_asked_about_twice(talk: Any) -> No
     note = Note()
     run = await talk.ask(Hand([note], ScriptedModel("x")))
     for _ in range(2):
-        await talk.runs.decide("alice", talk.id, (await asked(run)).call_id, YES)
+        await talk.runs.of("alice").decide(talk.id, (await asked(run)).call_id, YES)
     assert await run.wait() == "complete"
     assert run.reply().text == "written: a written: b"

@@ -60,7 +60,7 @@ async def test_each_sentence_is_told_apart_and_read_back_from_the_table(talk: An
     first = SAID.index(" The company")
     expected = (Checked(1, first, "supported", (1,)), Checked(1, len(SAID), "unsupported", ()))
     assert run.reply().claims == expected
-    kept = await Runs(talk.stores).reply("alice", await talk.last())
+    kept = await Runs(talk.stores).of("alice").reply(await talk.last())
     assert kept.claims == expected
     assert kept.text == SAID
 
@@ -129,8 +129,8 @@ async def test_a_sentence_that_another_document_says_is_not_called_unsupported(t
     founded = Passage("The company was founded by sailors in a harbour in 1901.", 1.0, "history.pdf", "b", 1)
     asked: list[tuple[str, str, str]] = []
 
-    async def find(owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
-        asked.append((owner, conversation_id, sentence))
+    async def find(run: RunRecord, sentence: str) -> Sequence[Passage]:
+        asked.append((run.owner_id, run.conversation_id, sentence))
         return [founded]
 
     run = await with_check(talk, Checking(by_meaning=False, find=find)).ask(Reader(PASSAGE))
@@ -143,7 +143,7 @@ async def test_a_sentence_that_another_document_says_is_not_called_unsupported(t
 async def test_a_sentence_that_no_document_says_stays_unsupported_and_is_not_proved_by_what_comes_closest(
     talk: Any,
 ) -> None:
-    async def find(owner: str, conversation_id: str, sentence: str) -> Sequence[Passage]:
+    async def find(run: RunRecord, sentence: str) -> Sequence[Passage]:
         return [PASSAGE]
 
     checking = Checking(by_meaning=True, find=find)

@@ -61,7 +61,7 @@ async def main():
     talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
     runs = Runs(stores)
-    run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
+    run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
     print(talk.id, flush=True)
     async for one in run.follow():
         print(one.seq, flush=True)
@@ -100,19 +100,18 @@ async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
     assert reply.status == "interrupted"
     said = "".join(part.get_text_content() for part in reply.parts)
     assert said == "".join(f"word{number} " for number in range(stored))
-    shown = await runs.reply("alice", reply)
+    shown = await runs.of("alice").reply(reply)
     assert (shown.text, shown.status) == (said, "interrupted")
     assert stored >= words - 80  # 5 ms a word: at most 250 ms and some are lost
 
     agent = speaker("and on.")
-    again = await runs.start(
-        "alice",
+    again = await runs.of("alice").start(
         talk_id,
         agent,
         user=None,
         parent_id=question.id,
         history=[*question.parts, *reply.parts],
-        beginning=Beginning(beginning_of(await runs.events("alice", again_id(reply.run_id)))),
+        beginning=Beginning(beginning_of(await runs.of("alice").events(again_id(reply.run_id)))),
     )
     assert await again.wait() == "complete"
     assert again.reply().text == said + "and on."
@@ -146,7 +145,7 @@ async def test_a_run_with_events_that_cannot_be_read_is_picked_up_without_them(t
     await talk.store.append(record.id, rows, epoch=record.epoch)
     runs = Runs(talk.stores, worker=this_worker())
     assert await runs.recover() == 1
-    reply = await runs.reply("alice", await talk.last())
+    reply = await runs.of("alice").reply(await talk.last())
     assert (reply.status, reply.text) == ("interrupted", "Herons fish.")
 
 

@@ -91,7 +91,7 @@ async def test_a_form_and_a_question_whether_to_run_at_once_are_both_answered(ta
     assert call.input is not None
     run.give(call.input.input_id, None)
     call = await until(run, note.name)
-    await talk.runs.decide("alice", talk.id, call.call_id, Decision(allowed=True))
+    await talk.runs.of("alice").decide(talk.id, call.call_id, Decision(allowed=True))
     assert await run.wait() == "complete"
     assert note.written == ["hi"]
 

@@ -26,9 +26,8 @@ async def test_the_next_speaker_of_a_reply_that_goes_on_has_a_message_of_its_own
             break
     await run.stop()
     question, stopped = await talk.thread()
-    logged = await talk.runs.events("alice", stopped.run_id)
-    again = await talk.runs.start(
-        "alice",
+    logged = await talk.runs.of("alice").events(stopped.run_id)
+    again = await talk.runs.of("alice").start(
         talk.id,
         group,
         user=None,

@@ -246,7 +246,7 @@ async def main():
     talk = await stores.of("alice").conversations.create()
     question = Message("user", "Count!")
     runs = manager.Runs(stores)
-    run = await runs.start("alice", talk.id, Slow(), user=question, parent_id=None, history=[question])
+    run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
     Renewing(stores.runs, runs._held, runs._lost, beat=0.01).begin()
     async for one in run.follow():
         print(one.seq, flush=True)
@@ -304,14 +304,17 @@ async def test_who_takes_a_run_over_has_its_events_as_they_are_numbered_now(talk
 
 async def test_what_only_another_process_can_do_is_said_to_be_its_own(talk: Any) -> None:
     record = await left_elsewhere(talk, until=time.time() + 3600)
-    for work in (talk.runs.stop("alice", talk.id), talk.runs.decide("alice", talk.id, "call", Decision(allowed=True))):
+    for work in (
+        talk.runs.of("alice").stop(talk.id),
+        talk.runs.of("alice").decide(talk.id, "call", Decision(allowed=True)),
+    ):
         with pytest.raises(ConflictError) as refused:
             await work
         assert refused.value.words_key == "elsewhere"
-    await talk.runs.refuse_if_elsewhere("bob", talk.id)  # to whom it does not exist
+    await talk.runs.of("bob").refuse_if_elsewhere(talk.id)  # to whom it does not exist
     await talk.store.append(record.id, [], epoch=record.epoch, leave=True)
     assert await talk.runs.recover() == 1
-    await talk.runs.stop("alice", talk.id)  # it is over
+    await talk.runs.of("alice").stop(talk.id)  # it is over
     with pytest.raises(ConflictError) as late:
-        await talk.runs.decide("alice", talk.id, "call", Decision(allowed=True))
+        await talk.runs.of("alice").decide(talk.id, "call", Decision(allowed=True))
     assert late.value.words_key == "already_decided"

@@ -102,12 +102,12 @@ async def test_a_pruned_reply_reads_as_it_did(talk: Any) -> None:
     talk.runs = Runs(talk.stores, check=check)
     run = await talk.ask(Plays())
     assert await run.wait() == "complete"
-    before = seen(await Runs(talk.stores).reply("alice", await talk.last()))
+    before = seen(await Runs(talk.stores).of("alice").reply(await talk.last()))
     assert before["claims"]
     await ended_long_ago(talk, 91)
     assert await talk.stores.runs.prune(time.time() - 90 * 86_400, KEPT_KINDS) == 1
     assert set(await rows(talk, run.id)) <= KEPT_KINDS
-    assert seen(await Runs(talk.stores).reply("alice", await talk.last())) == before
+    assert seen(await Runs(talk.stores).of("alice").reply(await talk.last())) == before
     assert await talk.stores.runs.prune(time.time(), KEPT_KINDS) == 0  # there is nothing more to be had
 
 
@@ -116,7 +116,7 @@ async def test_a_reply_whose_log_holds_nothing_else_is_read_from_its_message(tal
     await run.wait()
     assert await talk.stores.runs.prune(time.time() + 1, frozenset()) == 1
     assert await rows(talk, run.id) == []
-    reply = await Runs(talk.stores).reply("alice", await talk.last())
+    reply = await Runs(talk.stores).of("alice").reply(await talk.last())
     assert (reply.text, reply.status) == ("Hello there.", "complete")
 
 

@@ -59,7 +59,7 @@ class House:
     async def ask(self, agent: Any, owner: str = "alice") -> Run:
         talk = await self.talks(owner).create()
         question = Message("user", "Hello?")
-        return await self.runs.start(owner, talk.id, agent, user=question, parent_id=None, history=[question])
+        return await self.runs.of(owner).start(talk.id, agent, user=question, parent_id=None, history=[question])
 
 
 @pytest.fixture
@@ -115,10 +115,10 @@ async def test_what_waits_can_be_stopped_and_the_next_keeps_its_place(house: Hou
     agents = [Held() for _ in range(4)]
     runs = [await house.ask(agent) for agent in agents]
     await queued(runs[2])
-    await house.runs.stop("alice", runs[2].conversation_id)
+    await house.runs.of("alice").stop(runs[2].conversation_id)
     assert runs[2].status == "stopped"
     assert not agents[2].begun.is_set()
-    await house.runs.stop("alice", runs[0].conversation_id)
+    await house.runs.of("alice").stop(runs[0].conversation_id)
     await agents[3].begun.wait()
     assert not agents[2].begun.is_set()
     question, reply = await house.talks("alice").thread(runs[2].conversation_id)
@@ -146,8 +146,8 @@ async def test_a_queue_that_is_full_takes_no_question_and_stores_nothing(house: 
         await house.ask(Held())
     talk = await house.talks("alice").create()
     with pytest.raises(TooManyRequestsError):
-        await house.runs.start(
-            "alice", talk.id, Held(), user=Message("user", "One more"), parent_id=None, history=[Message("user", "x")]
+        await house.runs.of("alice").start(
+            talk.id, Held(), user=Message("user", "One more"), parent_id=None, history=[Message("user", "x")]
         )
     assert await house.talks("alice").thread(talk.id) == []
 

@@ -78,15 +78,15 @@ async def test_a_long_conversation_is_counted_once_and_not_once_for_each_of_its_
     counted: list[Message] = []
     of = Costs.of
     monkeypatch.setattr(Costs, "of", lambda self, message: counted.append(message) or of(self, message))
-    async with Remembering(talk.stores) as remembering:
-        await remembering.fitted("alice", thread, messages, Model(), "en")
+    async with Remembering() as remembering:
+        await remembering.fitted(talk.stores.of("alice").summaries, thread, messages, Model(), "en")
     assert len(counted) < 4 * len(messages)
 
 
 async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
     thread, model = await a_thread(talk, 1), Model()
     messages = said(thread)
-    assert await Remembering(talk.stores).fitted("alice", thread, messages, model, "en") == (
+    assert await Remembering().fitted(talk.stores.of("alice").summaries, thread, messages, model, "en") == (
         messages,
         None,
     )
@@ -96,7 +96,7 @@ async def test_what_fits_is_left_as_it_is(talk: Any) -> None:
 async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
     messages, stores = said(thread), talk.stores
-    short, made = await Remembering(stores).fitted("alice", thread, messages, model, "en")
+    short, made = await Remembering().fitted(stores.of("alice").summaries, thread, messages, model, "en")
     assert made is not None
     assert made.text == "They spoke of the harbour."
     assert texts(short[:2]) == ["What have we talked about so far?", "They spoke of the harbour."]
@@ -112,14 +112,14 @@ async def test_the_oldest_turns_are_told_in_short_and_the_originals_stay(talk: A
 
 async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model("First summary.", "Second summary.")
-    remembering = Remembering(talk.stores)
-    once, made = await remembering.fitted("alice", thread, said(thread), model, "en")
+    remembering = Remembering()
+    once, made = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     asked = len(model.asked_to_sum_up)
-    again, nothing = await remembering.fitted("alice", thread, said(thread), model, "en")
+    again, nothing = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert (again, nothing, len(model.asked_to_sum_up)) == (once, None, asked)
 
     thread = await a_thread(talk, 4, start=6)
-    short, later = await remembering.fitted("alice", thread, said(thread), model, "en")
+    short, later = await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert made is not None
     assert later is not None
     assert later.turns > made.turns
@@ -130,17 +130,22 @@ async def test_a_summary_is_made_once_and_the_next_one_is_made_of_it(talk: Any) 
 
 async def test_another_branch_does_not_know_the_summary_of_this_one(talk: Any) -> None:
     thread, model = await a_thread(talk, 6), Model()
-    remembering = Remembering(talk.stores)
-    await remembering.fitted("alice", thread, said(thread), model, "en")
+    remembering = Remembering()
+    await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     other = thread[:1]
-    assert (await remembering.fitted("alice", other, said(other), model, "en"))[0] == said(other)
+    assert (await remembering.fitted(talk.stores.of("alice").summaries, other, said(other), model, "en"))[0] == said(
+        other
+    )
 
 
 @pytest.mark.parametrize("summary", [ModelUnavailableError("It is gone."), "", "  \n "])
 async def test_where_none_can_be_made_the_turns_stay_to_be_cut(talk: Any, summary: Any) -> None:
     thread, model = await a_thread(talk, 6), Model(summary)
     messages, stores = said(thread), talk.stores
-    assert await Remembering(stores).fitted("alice", thread, messages, model, "en") == (messages, None)
+    assert await Remembering().fitted(stores.of("alice").summaries, thread, messages, model, "en") == (
+        messages,
+        None,
+    )
     assert await stores.of("alice").summaries.list(talk.id) == {}
 
 
@@ -148,8 +153,14 @@ async def test_a_small_model_and_one_that_is_told_not_to_make_none(talk: Any) ->
     thread, small, model = await a_thread(talk, 6), Model(), Model()
     small.small = True
     messages, stores = said(thread), talk.stores
-    assert await Remembering(stores).fitted("alice", thread, messages, small, "en") == (messages, None)
-    assert await Remembering(stores, on=False).fitted("alice", thread, messages, model, "en") == (messages, None)
+    assert await Remembering().fitted(stores.of("alice").summaries, thread, messages, small, "en") == (
+        messages,
+        None,
+    )
+    assert await Remembering(on=False).fitted(stores.of("alice").summaries, thread, messages, model, "en") == (
+        messages,
+        None,
+    )
     assert small.requests == model.requests == []
 
 
@@ -157,7 +168,10 @@ async def test_a_single_question_that_is_too_long_is_no_matter_of_summaries(talk
     model, question = Model(), Message("user", LONG * 30)
     thread = [await talk.talks.add_message(talk.id, "user", [question], None)]
     stores = talk.stores
-    assert await Remembering(stores).fitted("alice", thread, [question], model, "en") == ([question], None)
+    assert await Remembering().fitted(stores.of("alice").summaries, thread, [question], model, "en") == (
+        [question],
+        None,
+    )
 
 
 async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fits() -> None:
@@ -171,7 +185,7 @@ async def test_what_is_far_too_long_is_summed_up_piece_by_piece_each_of_which_fi
 
 async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_question_has_it(talk: Any) -> None:
     thread, model, may_go_on = await a_thread(talk, 30), Model(), asyncio.Event()
-    messages, stores = said(thread), talk.stores
+    messages, summaries = said(thread), talk.stores.of("alice").summaries
     held: list[str] = []
 
     @contextmanager
@@ -187,14 +201,17 @@ async def test_what_takes_many_calls_is_summed_up_beside_the_reply_and_the_next_
         return await answer(*given, **more)
 
     model.achat = slow
-    async with Remembering(stores) as remembering:
+    async with Remembering() as remembering:
         for _ in range(2):  # a second question meanwhile begins no second summary
-            assert await remembering.fitted("alice", thread, messages, model, "en", holding=holding) == (messages, None)
+            assert await remembering.fitted(summaries, thread, messages, model, "en", holding=holding) == (
+                messages,
+                None,
+            )
         may_go_on.set()
         (making,) = [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
         await making
         calls = len(model.asked_to_sum_up)
-        short, made = await remembering.fitted("alice", thread, messages, model, "en")
+        short, made = await remembering.fitted(summaries, thread, messages, model, "en")
         assert (made, len(model.asked_to_sum_up)) == (None, calls)
         assert short[1].get_text_content() == "They spoke of the harbour."
         assert held == ["taken", "given back"]
@@ -207,8 +224,8 @@ async def test_a_summary_that_is_being_made_is_given_up_at_the_end(talk: Any) ->
         await asyncio.Event().wait()
 
     model.achat = never
-    async with Remembering(talk.stores) as remembering:
-        await remembering.fitted("alice", thread, said(thread), model, "en")
+    async with Remembering() as remembering:
+        await remembering.fitted(talk.stores.of("alice").summaries, thread, said(thread), model, "en")
     assert not [task for task in asyncio.all_tasks() if task.get_name() == "summary"]
 
 
@@ -275,5 +292,5 @@ async def test_in_a_conversation_the_reply_begins_with_what_was_summed_up(tmp_pa
         assert "Question 0." in thread[0].parts[0].get_text_content()
         if on:
             at = next(index for index, text in enumerate(shown) if text)
-            again = await engine.runs.reply("alice", thread[at * 2 + 1])
+            again = await engine.runs.of("alice").reply(thread[at * 2 + 1])
             assert again.summary == shown[at]

@@ -79,11 +79,11 @@ async def main(told):
     question = Message("user", "Write!")
     runs = Runs(stores)
     terms = Terms(Policy(allow=tuple(told["allow"])))
-    run = await runs.start("alice", talk.id, agent, user=question, parent_id=None, history=[question], terms=terms)
+    run = await runs.of("alice").start(talk.id, agent, user=question, parent_id=None, history=[question], terms=terms)
     async for one in run.follow():
         if one.event.kind == "approval_asked" and told["answer"] is not None:
             decision = Decision(**told["answer"])
-            asyncio.create_task(runs.decide("alice", talk.id, one.event.call_id, decision))
+            asyncio.create_task(runs.of("alice").decide(talk.id, one.event.call_id, decision))
         while not any(row.seq >= one.seq for row in await stores.of("alice").runs.events(run.id)):
             await asyncio.sleep(0.01)
         print(one.event.kind, flush=True)
@@ -193,7 +193,7 @@ async def decided(place: Place, decision: Decision) -> CallBlock:
     assert place.run is not None
     assert place.runs is not None
     (call,) = place.run.reply().asking
-    await place.runs.decide("alice", place.talk_id, call.call_id, decision)
+    await place.runs.of("alice").decide(place.talk_id, call.call_id, decision)
     return call
 
 
@@ -211,7 +211,7 @@ async def test_a_question_outlives_the_process_and_is_answered_in_the_same_reply
     assert place.database is not None
     stored = (await ConversationStore(place.database, "alice").thread(place.talk_id))[-1]
     assert stored.id == run.message_id
-    again = await Runs(stores_over(place.database)).reply("alice", stored)
+    again = await Runs(stores_over(place.database)).of("alice").reply(stored)
     assert [block.kind for block in again.blocks] == ["call", "text"]
     assert (again.text, again.status) == ("Done.", "complete")
     steps = await ThoughtStore(place.database, "alice").list(stored.id)
@@ -295,7 +295,7 @@ async def test_a_call_that_takes_the_process_with_it_is_not_tried_a_third_time(p
     await place.kill({"began", "tool_started"}, allow=["*"], idempotent=True)
     database = await Database.open(place.folder / "a.db")
     ((record, worker),) = await AllRuns(database).running()
-    logged = await Runs(stores_over(database)).events("alice", record.id)
+    logged = await Runs(stores_over(database)).of("alice").events(record.id)
     first = Left.of(record, worker, logged)
     assert first is not None
     assert len([one for one in first.logged if one.event.kind == "tool_finished"]) == 0

@@ -23,6 +23,7 @@ from core.testing.scripted_model import ScriptedModel
 from core.toolbox.choices import Rules as RulesOf
 from core.tools.approval import Asking, Decision, Policy
 from core.workspace.conversation import Conversation
+from core.workspace.services import OwnerServices
 from tests.core.runs.note_tools import Changing, Held, Note, agent_of, writes
 
 pytestmark = pytest.mark.anyio
@@ -56,8 +57,11 @@ class Rules:
             toolbox=SimpleNamespace(of=lambda owner: SimpleNamespace(rules=RulesOf(talk.stores.of(owner).settings))),
             stores=talk.stores,
             runs=talk.runs,
+            intake=None,
+            models=SimpleNamespace(of=lambda owner: None),
+            code=SimpleNamespace(of=lambda owner: None),
         )
-        self.talk = Conversation(self.services, owner, talk.id)
+        self.talk = Conversation(OwnerServices(self.services, owner), talk.id)
 
 
 @pytest.fixture
@@ -174,6 +178,7 @@ async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run,
         runs = Runs(talk.stores)
         later.append(runs)
         rules.services.runs = runs
+        rules.talk = Conversation(OwnerServices(rules.services, "alice"), talk.id)
 
         async def resume(left: Left) -> None:
             history = [Message("user", "q"), *left.messages()]

@@ -94,7 +94,7 @@ async def test_a_reply_is_stored_whole_and_reads_the_same_afterwards(talk: Any, 
     assert record.usage is not None
     assert record.usage.total_tokens == 7
     assert talk.runs.live(talk.id) is None
-    past = await Runs(talk.stores).reply("alice", turn)
+    past = await Runs(talk.stores).of("alice").reply(turn)
     assert [(b.kind, getattr(b, "text", "")) for b in past.blocks] == [
         (b.kind, getattr(b, "text", "")) for b in run.reply().blocks
     ]
@@ -117,7 +117,7 @@ async def test_the_table_is_never_far_behind(talk: Any, speaker: Any) -> None:
     await heard(run, "two")
     async with asyncio.timeout(2):
         await in_table(talk, run, "two")
-    assert (await Runs(talk.stores, worker="other").reply("alice", await talk.last())).status == "running"
+    assert (await Runs(talk.stores, worker="other").of("alice").reply(await talk.last())).status == "running"
     await run.stop()
 
 
@@ -127,7 +127,7 @@ async def test_text_is_joined_in_the_table_and_none_of_it_is_missing(talk: Any, 
     await run.wait()
     stored = await talk.store.events(run.id)
     assert 3 < len(stored) < 30
-    assert (await Runs(talk.stores).reply("alice", await talk.last())).text == said
+    assert (await Runs(talk.stores).of("alice").reply(await talk.last())).text == said
 
 
 async def test_stop_ends_the_source_within_a_second_and_keeps_what_there_is(talk: Any, speaker: Any) -> None:
@@ -135,7 +135,7 @@ async def test_stop_ends_the_source_within_a_second_and_keeps_what_there_is(talk
     run = await talk.ask(agent)
     await heard(run, "one")
     began = time.monotonic()
-    await talk.runs.stop("alice", talk.id)
+    await talk.runs.of("alice").stop(talk.id)
     assert time.monotonic() - began < 1
     assert agent.model.closed == 1
     turn = await talk.last()
@@ -147,7 +147,7 @@ async def test_stop_ends_the_source_within_a_second_and_keeps_what_there_is(talk
 async def test_stop_before_the_first_word_works_too(talk: Any, speaker: Any) -> None:
     agent = speaker(Say(hang=True))
     run = await talk.ask(agent)
-    await talk.runs.stop("alice", talk.id)
+    await talk.runs.of("alice").stop(talk.id)
     assert (run.status, (await talk.last()).parts) == ("stopped", ())
 
 
@@ -195,7 +195,7 @@ async def test_an_error_is_kept_with_its_remedy_and_the_partial_reply(talk: Any)
     assert await run.wait() == "error"
     turn = await talk.last()
     assert (turn.status, turn.parts[0].get_text_content()) == ("error", "half")
-    past = await Runs(talk.stores).reply("alice", turn)
+    past = await Runs(talk.stores).of("alice").reply(turn)
     assert past.error == run.error
     assert past.error is not None
     assert (past.error["key"], past.error["hint"]) == ("model_refused", "Check the key.")
@@ -229,7 +229,7 @@ async def test_a_turn_has_an_end_even_if_the_model_has_none(talk: Any, speaker: 
     runs = Runs(talk.stores, limit=0.2)
     question = Message("user", "q")
     agent = speaker(Say(text="word " * 1000, pace=0.05))
-    run = await runs.start("alice", talk.id, agent, user=question, parent_id=None, history=[question])
+    run = await runs.of("alice").start(talk.id, agent, user=question, parent_id=None, history=[question])
     assert await run.wait() == "paused"
     assert run.error is not None
     assert run.error["key"] == "time_limit"
@@ -250,8 +250,8 @@ async def test_the_model_calls_of_a_turn_may_write_only_so_much_together(talk: A
 
     question = Message("user", "q")
     terms = Terms(letters=25)
-    run = await talk.runs.start(
-        "alice", talk.id, Talkative(), user=question, parent_id=None, history=[question], terms=terms
+    run = await talk.runs.of("alice").start(
+        talk.id, Talkative(), user=question, parent_id=None, history=[question], terms=terms
     )
     assert await run.wait() == "paused"
     assert run.error is not None
@@ -284,7 +284,7 @@ async def test_a_call_that_was_cut_off_has_a_result_that_says_so(talk: Any) -> N
 
 async def test_whoever_asked_may_go_and_the_answer_comes_all_the_same(talk: Any, speaker: Any) -> None:
     question = Message("user", "q")
-    starting = talk.runs.start("alice", talk.id, speaker("Hi."), user=question, parent_id=None, history=[question])
+    starting = talk.runs.of("alice").start(talk.id, speaker("Hi."), user=question, parent_id=None, history=[question])
     asking = asyncio.create_task(starting)
     await asyncio.sleep(0)
     asking.cancel()
@@ -349,15 +349,15 @@ async def test_closing_keeps_partial_replies_as_interrupted(talk: Any, speaker: 
 
 async def test_somebody_elses_run_does_not_exist(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(hang=True)))
-    assert talk.runs.get("alice", run.id) is run
-    assert talk.runs.live_conversations("alice") == {talk.id}
-    assert talk.runs.live_conversations("bob") == set()
+    assert talk.runs.of("alice").get(run.id) is run
+    assert talk.runs.of("alice").live_conversations() == {talk.id}
+    assert talk.runs.of("bob").live_conversations() == set()
     with pytest.raises(NotFoundError):
-        talk.runs.get("bob", run.id)
+        talk.runs.of("bob").get(run.id)
     with pytest.raises(NotFoundError):
-        await talk.runs.stop("bob", talk.id)
+        await talk.runs.of("bob").stop(talk.id)
     with pytest.raises(NotFoundError):
-        await talk.runs.reply("bob", await talk.last())
+        await talk.runs.of("bob").reply(await talk.last())
     assert run.status == "running"
 
 
@@ -365,9 +365,9 @@ async def test_a_reply_that_was_read_by_its_owner_is_not_shown_to_another(talk: 
     run = await talk.ask(speaker("private"))
     await run.wait()
     turn = await talk.last()
-    assert (await talk.runs.reply("alice", turn)).text == "private"
+    assert (await talk.runs.of("alice").reply(turn)).text == "private"
     with pytest.raises(NotFoundError):
-        await talk.runs.reply("bob", turn)
+        await talk.runs.of("bob").reply(turn)
 
 
 async def test_changes_are_told_at_the_start_and_at_the_end(talk: Any, speaker: Any) -> None:
@@ -391,8 +391,8 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
     assert run.error is not None
     assert run.error["key"] == "no_space"
     assert run.reply().text.endswith(" end")
-    assert await talk.runs.reply("alice", await talk.last()) is run.reply()  # not what the table still says
-    assert Reply(await talk.runs.events("alice", run.id)).text.endswith(" end")  # for exports
+    assert await talk.runs.of("alice").reply(await talk.last()) is run.reply()  # not what the table still says
+    assert Reply(await talk.runs.of("alice").events(run.id)).text.endswith(" end")  # for exports
     with pytest.raises(NoSpaceError):
         await talk.ask(speaker("still full"))
     await limit(1_000_000)
@@ -401,7 +401,7 @@ async def test_on_a_full_disk_the_reply_is_shown_says_so_and_is_stored_when_ther
     kept = (await talk.thread())[1]
     assert kept.parts[0].get_text_content().endswith(" end")
     assert (kept.status, run.status, run.error) == ("complete", "complete", None)
-    assert (await talk.runs.reply("alice", kept)).status == "complete"
+    assert (await talk.runs.of("alice").reply(kept)).status == "complete"
 
 
 async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_it_ended(
@@ -434,7 +434,7 @@ async def test_a_reply_that_could_not_be_stored_at_once_is_stored_and_shown_as_i
     assert told == ["error", "complete"]  # whoever shows it is told twice
     kept = await talk.last()
     assert (kept.status, kept.parts[0].get_text_content()) == ("complete", "All of it.")
-    shown = await talk.runs.reply("alice", kept)
+    shown = await talk.runs.of("alice").reply(kept)
     assert (shown.status, shown.error, shown.text) == ("complete", None, "All of it.")
     assert await (await talk.ask(speaker("And more."))).wait() == "complete"
 
@@ -456,6 +456,6 @@ async def test_a_turn_that_no_run_wrote_can_be_read_too(talk: Any) -> None:
         Message("assistant", "Done."),
     ]
     turn = await talk.talks.add_message(talk.id, "assistant", parts, None)
-    reply = await talk.runs.reply("alice", turn)
+    reply = await talk.runs.of("alice").reply(turn)
     assert [block.kind for block in reply.blocks] == ["reasoning", "call", "text"]
     assert (reply.status, reply.text) == ("complete", "Done.")

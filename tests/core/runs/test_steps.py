@@ -65,7 +65,7 @@ def breaks_off(text: str) -> Any:
 
 
 async def kept(talk: Any, run: Run) -> list[AgentThought]:
-    return await talk.runs.thoughts("alice", run.message_id)
+    return await talk.runs.of("alice").thoughts(run.message_id)
 
 
 def short(steps: list[AgentThought]) -> list[tuple[int, str, str | None, str | None, str | None]]:
@@ -96,7 +96,7 @@ async def test_function_calls_are_a_step_each_with_what_was_said_before(talk: An
     assert all(abs((one.created_at - began).total_seconds()) < 60 for one in steps if one.created_at)
     calls = [block for block in run.reply().blocks if isinstance(block, CallBlock)]
     assert [(call.position, call.call_id) for call in calls] + [(4, None)] == noted(run)
-    again = [row.event for row in await talk.runs.events("alice", run.id)]
+    again = [row.event for row in await talk.runs.of("alice").events(run.id)]
     assert [event.position for event in again if isinstance(event, StepRecorded)] == [1, 2, 3, 4]
 
 
@@ -155,7 +155,7 @@ async def test_what_a_dead_process_left_keeps_its_steps_once(talk: Any) -> None:
     again = await kept(talk, run)
     assert again[0] == whole[0]
     assert [one.position for one in again] == [1, 2]
-    logged = [row.event for row in await talk.runs.events("alice", run.id)]
+    logged = [row.event for row in await talk.runs.of("alice").events(run.id)]
     assert [event.position for event in logged if isinstance(event, StepRecorded)] == [1, 2]
 
 
@@ -163,10 +163,9 @@ async def test_a_reply_that_is_gone_on_with_has_all_its_steps_from_1(talk: Any) 
     model = ScriptedModel(Reply(calls=[("weather", {"city": "Rome"})]), breaks_off("It is"))
     first = await talk.ask(FnCallAgent([weather], model))
     await first.wait()
-    logged = await talk.runs.events("alice", first.id)
+    logged = await talk.runs.of("alice").events(first.id)
     question = (await talk.thread())[0]
-    run = await talk.runs.start(
-        "alice",
+    run = await talk.runs.of("alice").start(
         talk.id,
         FnCallAgent([weather], ScriptedModel("sunny.")),
         user=None,
@@ -187,12 +186,11 @@ async def test_a_call_that_is_made_anew_is_counted_anew(talk: Any) -> None:
     both = Reply(calls=[("weather", {"city": "Rome"}), ("weather", {"city": "Oslo"})])
     first = await talk.ask(FnCallAgent([weather], ScriptedModel(both, "Sunny.")))
     await first.wait()
-    logged = await talk.runs.events("alice", first.id)
+    logged = await talk.runs.of("alice").events(first.id)
     (call_id,) = [call for position, call in noted(first) if position == 1]
     question = (await talk.thread())[0]
     logged = beginning_with(logged, str(call_id), {"city": "Bonn"})
-    run = await talk.runs.start(
-        "alice",
+    run = await talk.runs.of("alice").start(
         talk.id,
         FnCallAgent([weather], ScriptedModel("Still sunny.")),
         user=None,

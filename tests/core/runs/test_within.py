@@ -94,19 +94,19 @@ async def test_agents_within_agents_are_told_where_they_are_called_live_and_from
         "  Lead -> Helper asked",
         f"    Helper -> {note.name} asked",
     ], "what waits for the user is seen down to the very call"
-    await talk.runs.decide("alice", talk.id, call.call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, call.call_id, YES)
     assert await run.wait() == "complete"
     whole = [line.replace("write_note", note.name) for line in WHOLE]
     assert told(run.reply()) == whole
     [_, stored] = await talk.thread()
-    again = await Runs(talk.stores).reply("alice", stored)
+    again = await Runs(talk.stores).of("alice").reply(stored)
     assert told(again) == whole
     assert again.speakers == {"Chief": None}
 
 
 async def test_the_model_reads_nothing_of_what_happened_inside(talk: Any) -> None:
     run = await talk.ask(chief(Note(), Say(calls=[("Lead", QUESTION)]), "Done."))
-    await talk.runs.decide("alice", talk.id, (await asked(run)).call_id, YES)
+    await talk.runs.of("alice").decide(talk.id, (await asked(run)).call_id, YES)
     await run.wait()
     [_, stored] = await talk.thread()
     assert [(part.role, part.get_text_content()) for part in stored.parts] == [
@@ -138,7 +138,7 @@ async def test_stopped_in_the_middle_what_was_said_inside_stays_and_nothing_seem
     await asked(run)
     await run.stop()
     [_, stored] = await talk.thread()
-    again = await Runs(talk.stores).reply("alice", stored)
+    again = await Runs(talk.stores).of("alice").reply(stored)
     assert told(again) == [
         "Chief -> Lead stopped",
         "  Lead -> Helper stopped",
@@ -161,7 +161,7 @@ async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any
     again = later.live(talk.id)
     assert again is not None
     call = await asked(again, since=first.until)
-    await later.decide("alice", talk.id, call.call_id, YES)
+    await later.of("alice").decide(talk.id, call.call_id, YES)
     assert await again.wait() == "complete"
     assert told(again.reply()) == [line.replace("write_note", note.name) for line in WHOLE]
     await later.aclose()

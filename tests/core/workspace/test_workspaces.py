@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, aclosing
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,28 +14,33 @@ import pytest
 
 from core.errors import StorageError
 from core.rag.library import Library
+from core.runs.manager import Runs
 from core.settings import Settings
 from core.storage.base import folder_name
 from core.storage.stores import Stores
+from core.workspace.services import OwnerServices
+from core.workspace.workspace import Workspace
 from core.workspace.workspaces import Workspaces
 
 pytestmark = pytest.mark.anyio
 
 
-async def ignored(_: str, __: Library) -> None:
+async def ignored(_: Workspace, __: Library) -> None:
     """Nobody wants to know."""
 
 
 def house(
-    tmp_path: Path, indexed: Callable[[str, Library], Awaitable[None]] = ignored
+    tmp_path: Path, indexed: Callable[[Workspace, Library], Awaitable[None]] = ignored
 ) -> AbstractAsyncContextManager[Workspaces]:
     """Workspaces in which nothing but an index is opened, closed at the end of an `async with` block."""
-    others = dict.fromkeys(("intake", "index", "changed"))
+    others: dict[str, Any] = dict.fromkeys(("intake", "index", "changed"))
     nothing: Any = None
     stores = Stores(nothing, tmp_path, nothing)
     bound = SimpleNamespace(of=lambda owner: SimpleNamespace(rules=None))
     settings = Settings.load(home=tmp_path, retrieval="keyword")
-    services: Any = SimpleNamespace(stores=stores, settings=settings, toolbox=bound, models=bound, **others)
+    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound}
+    services: Any = SimpleNamespace(stores=stores, settings=settings, **others)
+    services.of = partial(OwnerServices, services)
     return aclosing(Workspaces(services, tmp_path, indexed, most=3))
 
 
@@ -43,8 +49,8 @@ async def test_workspaces_of_those_who_went_are_closed_and_each_is_there_when_it
 ) -> None:
     opened: list[str] = []
 
-    async def noted(owner: str, _: Library) -> None:
-        opened.append(owner)
+    async def noted(workspace: Workspace, _: Library) -> None:
+        opened.append(workspace.owner)
 
     owners = [f"owner {number}" for number in range(8)]
     async with house(tmp_path, noted) as workspaces:
@@ -75,8 +81,8 @@ async def test_an_index_is_opened_once_for_all_who_want_it_also_where_the_first_
     opened: list[str] = []
     go_on = asyncio.Event()
 
-    async def held(owner: str, _: Library) -> None:
-        opened.append(owner)
+    async def held(workspace: Workspace, _: Library) -> None:
+        opened.append(workspace.owner)
         await go_on.wait()
 
     async with house(tmp_path, held) as workspaces, workspaces.open("ann") as ann:

@@ -56,5 +56,5 @@ class Tabs:
     async def last(self, view: View) -> tuple[str, CallBlock]:
         """The id of the last reply, and its call."""
         thread = await self.engine.stores.of(self.owner).conversations.thread(view.conversation_id)
-        reply = await self.engine.runs.reply(self.owner, thread[-1])
+        reply = await self.engine.runs.of(self.owner).reply(thread[-1])
         return thread[-1].id, next(block for block in reply.blocks if isinstance(block, CallBlock))

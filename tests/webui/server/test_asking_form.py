@@ -104,7 +104,7 @@ async def test_what_was_answered_is_not_kept(house: House, tmp_path: Path) -> No
     run = house.run(tab)
     await house.act(tab, do="answer", call=asked, arguments={"name": "Rumpelstilz", "age": "6"})
     await house.over(tab)
-    told = [str(one.event) for one in await house.engine.runs.events(LOCAL_OWNER, run.id)]
+    told = [str(one.event) for one in await house.engine.runs.of(LOCAL_OWNER).events(run.id)]
     assert [one for one in told if "Rumpelstilz" in one and "Hello" not in one] == []
 
 

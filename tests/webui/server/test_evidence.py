@@ -21,6 +21,7 @@ from selectolax.lexbor import LexborHTMLParser
 from core.engine import Engine
 from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
+from core.runs.manager import OwnerRuns
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -79,7 +80,7 @@ class House:
     async def cites(self, at: int = 0) -> LexborHTMLParser:
         """What a mark of the reply opens: the first or the second."""
         message = await self.engine.stores.of(self.view.owner).conversations.message(self.reply)
-        reply = await self.engine.runs.reply(self.view.owner, message)
+        reply = await self.engine.runs.of(self.view.owner).reply(message)
         return await self.does(do="cite", message=self.reply, n=cited_numbers(reply.text)[0], at=at)
 
 
@@ -264,9 +265,9 @@ async def test_evidence_that_comes_too_late_is_not_shown(
 ) -> None:
     await house.asks(policy_text(tmp_path))
     began, may_end = asyncio.Event(), asyncio.Event()
-    reply_of = house.engine.runs.reply
+    reply_of = OwnerRuns.reply
     message = await house.engine.stores.of(house.view.owner).conversations.message(house.reply)
-    number = cited_numbers((await reply_of(house.view.owner, message)).text)[0]
+    number = cited_numbers((await reply_of(house.engine.runs.of(house.view.owner), message)).text)[0]
 
     async def slow(*asked: Any) -> Any:
         if not began.is_set():
@@ -274,7 +275,7 @@ async def test_evidence_that_comes_too_late_is_not_shown(
             await may_end.wait()
         return await reply_of(*asked)
 
-    monkeypatch.setattr(house.engine.runs, "reply", slow)
+    monkeypatch.setattr(OwnerRuns, "reply", slow)
     first = asyncio.create_task(house.does(do="cite", message=house.reply, n=number, at=0))
     await began.wait()
     asked = {"open": {"id": ""}, "close": {}, "cite": {"message": house.reply, "n": number, "at": 1}}[turn]

@@ -20,7 +20,7 @@ from core.settings import Settings
 from core.storage.base import DocumentRecord, FileRecord
 from core.storage.files import FileStore
 from core.testing.scripted_model import ScriptedModel
-from tests.core.talks import libraries_of
+from tests.core.talks import libraries_of, world_of
 from webui.handlers.desk import Desk
 from webui.handlers.documents import cancel, read_again
 from webui.handlers.send import pages_to_read, start
@@ -154,7 +154,7 @@ async def test_a_page_has_a_card_while_it_is_fetched(engine: Engine, site: Site,
         await site.came.wait()
         document = await only_document(engine, view)
         assert (document.name, document.status) == ("birds.example · heron", "reading")
-        progress = engine.intake.progress(document.id)
+        progress = world_of(engine, OWNER).intake.progress(document.id)
         assert progress is not None
         assert progress.fetching
         await site.visitors.wait()

@@ -15,12 +15,14 @@ from starlette.applications import Starlette
 from core import Agent, FnCallAgent, GroupChat, UserAgent
 from core.engine import Engine
 from core.readiness import Readiness
+from core.runs.manager import Runs
 from core.settings import Settings
 from core.storage.stores import Stores
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from core.workspace.conversation import Conversation
 from core.workspace.program import Program
+from core.workspace.services import OwnerServices
 from tests.core.talks import talk_of
 from tests.webui.server.agents_on_a_page import Keep
 from webui.context import WebContext
@@ -47,8 +49,11 @@ def house(tmp_path: Path, *agents: Agent, mention: bool = False) -> Engine:
 
 async def speaking(own: Engine) -> Speakers:
     nothing: Any = None  # nothing is looked up for a tab without a conversation
-    services: Any = SimpleNamespace(stores=Stores(nothing, Path(), nothing))
-    found = await speakers(own.program, Conversation(services, "alice", ""))
+    stores = Stores(nothing, Path(), nothing)
+    bound = SimpleNamespace(of=lambda owner: None)
+    others = {"runs": Runs(stores), "intake": nothing, "toolbox": bound, "models": bound, "code": bound}
+    services: Any = SimpleNamespace(stores=stores, **others)
+    found = await speakers(own.program, Conversation(OwnerServices(services, "alice"), ""))
     assert found is not None
     return found
 

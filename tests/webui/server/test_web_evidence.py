@@ -77,7 +77,7 @@ async def engine(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Engine]:
 
 
 async def replied(engine: Engine, owner: str, message_id: str) -> Any:
-    return await engine.runs.reply(owner, await engine.stores.of(owner).conversations.message(message_id))
+    return await engine.runs.of(owner).reply(await engine.stores.of(owner).conversations.message(message_id))
 
 
 async def test_a_mark_leads_to_the_words_of_a_search_result_and_its_host(

@@ -1,0 +1,305 @@
+"""What an owner does with documents: has them read, watches that, calls it off, and tries again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from core.errors import NotFoundError
+from core.rag.attached import Attached
+from core.reading.intake import is_locked, take_out
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from core.rag.attached import Status
+    from core.rag.document import ReadingProgress
+    from core.rag.library import Library
+    from core.reading.intake import Intake
+    from core.reading.job import ReadingJob
+    from core.reading.preparing import Made
+    from core.storage.base import DocumentRecord, DocumentStatus, FileRecord
+    from core.storage.stores import OwnerStores
+
+_LOG = logging.getLogger(__name__)
+
+_NAMED = 3
+_RESTORED_WITHIN = 300.0  # seconds
+_UNREAD: tuple[DocumentStatus, ...] = ("failed", "cancelled")
+
+
+class OwnerIntake:
+    """The documents of one owner on their way into the index. What is somebody else's does not exist.
+
+    Args:
+        intake: Reads those of everybody.
+        stores: Of the owner.
+    """
+
+    def __init__(self, intake: Intake, stores: OwnerStores) -> None:
+        self._owner = stores.owner
+        self._intake = intake
+        self._stores = stores
+
+    async def add(
+        self, conversation_id: str | None, file: FileRecord, *, collection_id: str | None = None
+    ) -> DocumentRecord:
+        """Note the document and begin to read it; one that failed before is tried again, unless it needs a password.
+
+        Args:
+            conversation_id: The conversation that it belongs to; `None` if it belongs to a named library.
+            file: Its bytes.
+            collection_id: The named library. Added once more, what was called off there is read after all.
+
+        Raises:
+            NotFoundError: The conversation, library or file is not the owner's.
+        """
+        record = await self._stores.documents.add(conversation_id, file.id, file.name, collection_id=collection_id)
+        again = record.status == "failed" and not is_locked(record)
+        if again or (record.status == "cancelled" and collection_id is not None):
+            return await self.retry(record.id)
+        if record.status == "reading":
+            self._intake.begin(record)
+        return record
+
+    async def opened(self, library: Library) -> None:
+        """An owner's index was opened: make good what is wrong with it.
+
+        Texts go that nobody needs: a process was killed, or could not take them out. Documents that were read and are
+        not in it, because it was lost, are read again. Where vectors are missing, their making is watched.
+
+        Raises:
+            StorageError: The index or the table of documents cannot be read.
+        """
+        known = {document.id for document in await asyncio.to_thread(library.documents)}
+        if not self._intake.keeps_unneeded:
+            await take_out(library, await self._stores.documents.unneeded(list(known)))
+        for record in await self._stores.documents.found():
+            if record.library_id not in known:
+                await self._restore(record)
+        await self._intake.preparing.resume(self._owner, library, await self._stores.documents.read())
+
+    # ---- watching
+
+    def progress(self, document_id: str) -> ReadingProgress | None:
+        """How far the reading of a document is; `None` while it waits for its turn, or if it is not being read."""
+        job = self._job(document_id)
+        return job.progress if job is not None else None
+
+    def preparing(self) -> Mapping[str, Made]:
+        """The documents, by id, that were read but cannot be searched by meaning yet, and how far that has come."""
+        return self._intake.preparing.of(self._owner)
+
+    def being_read(self, conversation_id: str) -> list[DocumentRecord]:
+        """The conversation's documents that are being read now."""
+        mine = (job.record for job in self._intake.jobs.values() if job.record.owner_id == self._owner)
+        return [record for record in mine if record.conversation_id == conversation_id]
+
+    async def wait(self, conversation_id: str, document_ids: Collection[str], timeout: float) -> list[DocumentRecord]:
+        """Wait until these documents were read, `timeout` seconds at most, or until `go_on` is called.
+
+        Returns:
+            The documents as they are then; those of which a search finds some already have a `library_id`.
+
+        Raises:
+            NotFoundError: One of them is gone.
+        """
+        await self._ended(conversation_id, document_ids, timeout)
+        return await self.records(document_ids)
+
+    async def restored(self, conversation_id: str, library_ids: Collection[str]) -> bool:
+        """Wait for those of these texts that are being read again because the index had lost them.
+
+        Not longer than a few minutes, or until `go_on` is called.
+
+        Args:
+            conversation_id: The conversation that waits.
+            library_ids: Their ids in the index.
+
+        Returns:
+            Whether there were any.
+        """
+        lost = [
+            document_id
+            for document_id, job in self._intake.jobs.items()
+            if job.restores and job.record.owner_id == self._owner and job.record.library_id in library_ids
+        ]
+        if lost:
+            await self._ended(conversation_id, lost, _RESTORED_WITHIN)
+        return bool(lost)
+
+    async def known_in_part(self, conversation_id: str) -> list[DocumentRecord]:
+        """The first few documents that were stopped, or belong to a named library and are still being read.
+
+        Of those within reach of the conversation. Raises NotFoundError.
+        """
+        return await self._stores.documents.known_in_part(conversation_id, _NAMED)
+
+    async def attached(self, conversation_id: str) -> list[Attached]:
+        """The files that a conversation may be answered from, as they stand now; the same text once.
+
+        Raises:
+            NotFoundError: The conversation is not the owner's.
+        """
+        records = await self._stores.documents.attached(conversation_id)
+        once = {record.library_id or record.id: record for record in reversed(records)}
+        return [self._attached(record) for record in reversed(once.values())]
+
+    async def shelved(self, collection_id: str) -> list[Attached]:
+        """The same of a named library."""
+        return [self._attached(record) for record in await self._stores.documents.list_shelved(collection_id)]
+
+    async def records(self, document_ids: Collection[str]) -> list[DocumentRecord]:
+        """Documents as they are now. Raises NotFoundError."""
+        return [await self._stores.documents.get(document_id) for document_id in document_ids]
+
+    async def first_sign(self, document_id: str, timeout: float) -> DocumentRecord:
+        """Wait until some of a document was read or its reading is over, `timeout` seconds at most.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        job = self._job(document_id)
+        if job is not None and job.task is not None:
+            opened = asyncio.create_task(job.opened.wait())
+            try:
+                await asyncio.wait({opened, job.task}, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                opened.cancel()
+        return await self._stores.documents.get(document_id)
+
+    # ---- steering
+
+    def go_on(self, conversation_id: str) -> None:
+        """Let the reply that waits in this conversation go on with what can be searched now."""
+        for go in self._intake.waiting.get((self._owner, conversation_id), ()):
+            go.set()
+
+    async def cancel(self, document_id: str) -> DocumentRecord:
+        """Stop reading a document; what can be found of it already stays. One that was read stays as it is.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        record = await self._stores.documents.get(document_id)
+        job = self._job(document_id)
+        if job is not None and job.task is not None:
+            job.stop()
+            await asyncio.wait({job.task})
+        elif record.status == "reading":
+            record = await self._stores.documents.update(document_id, "cancelled", only_if=("reading",))
+            self._intake.changed(self._owner, record.conversation_id)
+        return await self._stores.documents.get(document_id)
+
+    async def retry(self, document_id: str, password: str = "") -> DocumentRecord:
+        """Read a document that failed or was called off once more, of one that was stopped the rest; no other.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        before = await self._stores.documents.get(document_id)
+        if before.status not in _UNREAD:
+            return before
+        there = before.library_id
+        record = await self._stores.documents.update(
+            document_id, "reading", library_id=there, facts=before.facts, only_if=_UNREAD
+        )
+        if record.status == "reading":
+            self._intake.begin(record, password, before if there is not None else None)
+        return record
+
+    async def forget(self, document_id: str) -> DocumentRecord:
+        """Let go of what was read of a document that was stopped; any other stays as it is. Raises NotFoundError."""
+        before = await self._stores.documents.get(document_id)
+        if before.status != "cancelled" or before.library_id is None:
+            return before
+        record = await self._stores.documents.update(document_id, "cancelled", only_if=("cancelled",))
+        await self._intake.take_out(self._stores, [before.library_id])
+        self._intake.changed(self._owner, record.conversation_id)
+        return record
+
+    async def renew(self, document_id: str, password: str = "") -> DocumentRecord:
+        """Read a document anew, one that was read too; nothing to one that is being read.
+
+        What was read before stays until it is read anew to the end, for this document and for whoever else has the
+        same text; if that fails or is called off, all is as before, and the document says what went wrong.
+
+        Raises:
+            NotFoundError: There is none such of this owner.
+        """
+        before = await self._stores.documents.get(document_id)
+        if before.status != "ready":
+            return await self.retry(document_id, password)
+        record = await self._stores.documents.update(
+            document_id, "reading", library_id=before.library_id, facts=before.facts, only_if=("ready",)
+        )
+        if record.status == "reading":
+            self._intake.begin(record, password, before)
+        return record
+
+    async def leave(self, conversation_id: str) -> None:
+        """Stop reading whatever belongs to a conversation that is about to be deleted."""
+        jobs = [self._intake.jobs[record.id] for record in self.being_read(conversation_id)]
+        for job in jobs:
+            job.cancel()
+        tasks = {job.task for job in jobs if job.task is not None}
+        if tasks:
+            await asyncio.wait(tasks)
+
+    async def put_out(self, freed: Sequence[FileRecord], unneeded: Sequence[str]) -> None:
+        """Delete the bytes of files that nothing needs any more, and take texts out of the owner's index."""
+        self._stores.files.discard(freed)
+        await self._intake.take_out(self._stores, unneeded)
+
+    # ---- inside
+
+    def _job(self, document_id: str) -> ReadingJob | None:
+        job = self._intake.jobs.get(document_id)
+        return job if job is not None and job.record.owner_id == self._owner else None
+
+    async def _ended(self, conversation_id: str, document_ids: Collection[str], timeout: float) -> None:
+        """Wait until the jobs of these documents have ended, `timeout` seconds at most, or until `go_on` is called."""
+        tasks = {job.task for key in document_ids if (job := self._job(key)) is not None and job.task is not None}
+        if tasks:
+            go = asyncio.Event()
+            waiting = self._intake.waiting.setdefault((self._owner, conversation_id), set())
+            waiting.add(go)
+            either = [asyncio.create_task(asyncio.wait(tasks)), asyncio.create_task(go.wait())]
+            try:
+                await asyncio.wait(either, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                waiting.discard(go)
+                if not waiting:
+                    self._intake.waiting.pop((self._owner, conversation_id), None)
+                for one in either:
+                    one.cancel()
+
+    def _attached(self, record: DocumentRecord) -> Attached:
+        progress, facts = self.progress(record.id), record.facts or {}
+        status: Status = record.status
+        if status == "cancelled" and record.library_id is not None:
+            status = "stopped"
+        elif is_locked(record):
+            status = "locked"
+        if progress is not None:
+            pages, total = progress.pages, progress.total
+        else:
+            pages, total = facts.get("pages") or 0, facts.get("total") or record.pages
+        return Attached(record.name, status, pages, total, record.library_id, self.preparing().get(record.id))
+
+    async def _restore(self, record: DocumentRecord) -> None:
+        """Read a document again that the index has lost; it counts as being read until then."""
+        _LOG.warning("Document %s is missing in its index; it is read again.", record.id)
+        try:
+            again = await self._stores.documents.update(
+                record.id,
+                "reading",
+                library_id=record.library_id,
+                facts=record.facts,
+                only_if=(record.status,),
+            )
+        except NotFoundError:  # it was deleted meanwhile
+            return
+        if again.status == "reading" and not self._intake.is_closing:
+            self._intake.begin(again, restores=True)
