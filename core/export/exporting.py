@@ -31,9 +31,11 @@ if TYPE_CHECKING:
     from core.export.markdown import Lang
     from core.export.schema import ExportedTurn
     from core.runs.log import LoggedEvent
+    from core.runs.manager import OwnerRuns
     from core.settings import Settings
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord
-    from core.storage.whole_conversations import Outline, WholeTurn
+    from core.storage.conversations import ConversationStore
+    from core.storage.whole_conversations import Outline, WholeConversations, WholeTurn
 
 
 _LONGEST: Final = 80  # characters, without the ending
@@ -89,26 +91,27 @@ class Exported:
 
 
 class Exporting:
-    """Exports conversations of owners.
+    """Exports conversations of one owner.
 
     Args:
-        stores: Where they are.
+        whole: The conversations.
         runs: Knows how far a reply has come that is being written.
-        secrets: What an owner's keys are, none of which may leave.
+        secrets: What the owner's keys are, none of which may leave.
     """
 
-    def __init__(self, stores: Stores, runs: Runs, secrets: Callable[[str], Awaitable[Iterable[str]]]) -> None:
-        self._stores = stores
+    def __init__(
+        self, whole: WholeConversations, runs: OwnerRuns, secrets: Callable[[], Awaitable[Iterable[str]]]
+    ) -> None:
+        self._whole = whole
         self._runs = runs
         self._secrets = secrets
 
-    async def export(self, owner: str, conversation_id: str, form: Form, lang: Lang = "en") -> Exported:
+    async def export(self, conversation_id: str, form: Form, lang: Lang = "en") -> Exported:
         """A conversation as a file: `json` has all of it, `md` what is in sight, to be read.
 
         Nothing of it is made before `pieces` are read. A reply that is being written is in it as far as it has come.
 
         Args:
-            owner: Whose it is.
             conversation_id: The conversation.
             form: Of the file.
             lang: The language of what is not the conversation's own, in Markdown.
@@ -117,8 +120,8 @@ class Exporting:
             NotFoundError: There is none such of this owner.
             StorageError: The database failed.
         """
-        outline = await self._stores.of(owner).whole.outline(conversation_id)
-        redaction = Redaction(await self._secrets(owner))
+        outline = await self._whole.outline(conversation_id)
+        redaction = Redaction(await self._secrets())
         name = file_name(redaction.said(outline.conversation.title), form)
         made = self._json(outline, redaction) if form == "json" else self._markdown(outline, redaction, lang)
         return Exported(name, MEDIA_TYPES[form], made)
@@ -147,9 +150,7 @@ class Exporting:
     ) -> AsyncGenerator[list[ExportedTurn], None]:
         conversation, path = outline.conversation, frozenset(outline.path)
         for start in range(0, len(ids), _AT_ONCE):
-            found = await self._stores.of(conversation.owner_id).whole.turns(
-                conversation.id, ids[start : start + _AT_ONCE]
-            )
+            found = await self._whole.turns(conversation.id, ids[start : start + _AT_ONCE])
             so_far = {one.message.id: await self._so_far(one) for one in found if one.message.status == "running"}
 
             def made(found: list[WholeTurn] = found, so_far: dict[str, Any] = so_far) -> list[ExportedTurn]:
@@ -163,7 +164,7 @@ class Exporting:
         """What has happened in a reply that is being written: here, or in another process."""
         if turn.run is None:
             return ()
-        return await self._runs.of(turn.run.owner_id).events(turn.run.id)
+        return await self._runs.events(turn.run.id)
 
 
 def _as_it_stands(turn: WholeTurn) -> WholeTurn:
@@ -222,8 +223,10 @@ def _inside(redaction: Redaction) -> list[ExportedFile]:
 
 
 @asynccontextmanager
-async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[Stores, Exporting], None]:
-    """The conversations of a data folder, and what exports them; no model is loaded and no server started.
+async def conversations_at_rest(
+    settings: Settings, owner: str
+) -> AsyncGenerator[tuple[ConversationStore, Exporting], None]:
+    """An owner's conversations in a data folder, and what exports them; no model is loaded and no server started.
 
     Raises:
         NotFoundError: Nothing was ever kept there.
@@ -236,10 +239,11 @@ async def conversations_at_rest(settings: Settings) -> AsyncGenerator[tuple[Stor
     async with AsyncExitStack() as opened:
         opened.push_async_callback(database.aclose)
         sealer = Sealer(settings.signing_secret())
-        stores = Stores(database, settings.home / "files", sealer)
-        toolbox = Toolbox(stores, sealer, settings)
+        every = Stores(database, settings.home / "files", sealer)
+        toolbox = Toolbox(every, sealer, settings)
         opened.push_async_callback(toolbox.aclose)
-        runs = Runs(stores)
+        runs = Runs(every)
         opened.push_async_callback(runs.aclose)
-        secrets = KnownSecrets(settings, lambda owner: stores.of(owner).model_services, toolbox.of)
-        yield stores, Exporting(stores, runs, secrets)
+        stores = every.of(owner)
+        secrets = KnownSecrets(settings, stores.model_services, toolbox.of(owner))
+        yield stores.conversations, Exporting(stores.whole, runs.of(owner), secrets)

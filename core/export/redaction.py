@@ -17,7 +17,7 @@ from core.mcp.journal import BEARER, KEYS, NAMED
 from core.storage.sealing import in_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from core.settings import Settings
 
@@ -205,20 +205,19 @@ class Keeper(Protocol):
 
 
 class KnownSecrets:
-    """What the installation was started with, where it keeps things, and what an owner typed on the page.
+    """What the installation was started with, where it keeps things, and what one owner typed on the page.
 
     Args:
         settings: Of the installation.
-        keepers: Those who keep what an owner typed: keys of model services; of tools, services and MCP servers.
-        program: Brought agents of its own, and keys with them.
+        keepers: Those who keep what the owner typed: keys of model services; of tools, services and MCP servers. A
+            program that brought agents of its own brought keys with them.
     """
 
-    def __init__(self, settings: Settings, *keepers: Callable[[str], Keeper], program: Keeper | None = None) -> None:
+    def __init__(self, settings: Settings, *keepers: Keeper) -> None:
         self._settings = settings
         self._keepers = keepers
-        self._program = program
 
-    async def __call__(self, owner: str) -> list[str]:
+    async def __call__(self) -> list[str]:
         """All of them. Raises StorageError."""
         given = [getattr(self._settings, name) for name in type(self._settings).model_fields]
         own = [value.get_secret_value() for value in given if isinstance(value, SecretStr)]
@@ -226,8 +225,7 @@ class KnownSecrets:
         own += keys_inside(self._settings.model_options) + keys_inside(self._settings.generate_cfg)
         own.append(self._settings.signing_secret())
         own += [str(self._settings.home.absolute()), str(self._settings.weights_dir)]  # which failures may name
-        keepers = [*(keeper(owner) for keeper in self._keepers), *([self._program] if self._program else [])]
-        return [*own, *[secret for keeper in keepers for secret in await keeper.secrets()]]
+        return [*own, *[secret for keeper in self._keepers for secret in await keeper.secrets()]]
 
 
 def keys_inside(value: Any, *, secret: bool = False) -> list[str]:

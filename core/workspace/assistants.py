@@ -42,6 +42,10 @@ class Assistants:
                 max_iteration=self._max_iteration,
             )
 
+    async def secrets(self) -> list[str]:
+        """None: what the assistant is used with, its owner or the installation has."""
+        return []
+
     @asynccontextmanager
     async def outside(self, services: OwnerServices, documents: Sequence[str]) -> AsyncGenerator[Assistant]:
         """With the owner's tools but those that run code: without a conversation there is nothing to run it in."""

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from core.agents.conversation import language_of
 from core.errors import ConflictError, NotFoundError, StorageError
+from core.export.exporting import Exporting
+from core.export.redaction import KnownSecrets
 from core.messages.events import ToolFinished
 from core.messages.invisible import Cleaned, without_invisible
 from core.messages.transcript import Transcript
@@ -24,6 +26,7 @@ from core.workspace.turn import Turn
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.export.exporting import Exported, Form
     from core.messages.message import Message
     from core.models.loading import ModelLoader
     from core.rag.document import Passage
@@ -64,7 +67,7 @@ class Conversation:
             NoSpaceError: The disk is full; nothing was stored.
         """
         plain, removed = _readable(text, len(file_ids))
-        thread = await self.stores.conversations.thread(self.id)
+        thread = await self.messages()
         self._refuse_if_busy()
         files = [await self.stores.files.record(file_id) for file_id in file_ids]
         pasted: FileRecord | None = None
@@ -161,6 +164,19 @@ class Conversation:
         await self.services.intake.put_out(freed, unread)
         self.services.changed(self.id)
 
+    # ---- all of it
+
+    async def messages(self) -> list[StoredMessage]:
+        """The turns that are shown, from the first to the newest. Raises NotFoundError."""
+        return await self.stores.conversations.thread(self.id)
+
+    async def export(self, form: Form, lang: Lang = "en") -> Exported:
+        """All of it as a file. Raises as `Exporting.export`."""
+        services = self.services
+        every = services.every
+        secrets = KnownSecrets(every.settings, services.models, services.tools, every.agents)
+        return await Exporting(self.stores.whole, self.runs, secrets).export(self.id, form, lang)
+
     # ---- asking first
 
     async def policy(self) -> Policy:
@@ -219,7 +235,7 @@ class Conversation:
 
     async def answer_after_all(self, record: DocumentRecord, lang: Lang) -> None:
         """Answer the last question, if it failed for a document that is being read once more."""
-        thread = await self.stores.conversations.thread(self.id)
+        thread = await self.messages()
         if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
             return
         error = (await self.runs.reply(thread[-1])).error or {}

@@ -33,6 +33,10 @@ class Agents(Protocol):
         """Who answers in a conversation, open to the end of an `async with` block."""
         ...
 
+    async def secrets(self) -> list[str]:
+        """Every key that they brought with them, for whoever must not repeat it."""
+        ...
+
     def outside(self, services: OwnerServices, documents: Sequence[str]) -> AbstractAsyncContextManager[Any]:
         """Who answers an owner's other programs from these documents, without a conversation."""
         ...

@@ -99,9 +99,9 @@ def _export(given: argparse.Namespace, settings: Settings, words: Words) -> tupl
 async def _run(given: argparse.Namespace, settings: Settings, words: Words) -> None:
     from core.export.exporting import conversations_at_rest  # much to import: other commands do without
 
-    async with conversations_at_rest(settings) as (stores, exporting):
+    async with conversations_at_rest(settings, given.owner) as (conversations, exporting):
         if given.conversation is None:
-            await _list_conversations(stores.of(given.owner).conversations, words)
+            await _list_conversations(conversations, words)
         else:
             await _write_conversation(exporting, given, words)
 
@@ -114,7 +114,7 @@ async def _list_conversations(conversations: ConversationStore, words: Words) ->
 
 
 async def _write_conversation(exporting: Exporting, given: argparse.Namespace, words: Words) -> None:
-    made = await exporting.export(given.owner, given.conversation.strip(), given.format, words.lang)
+    made = await exporting.export(given.conversation.strip(), given.format, words.lang)
     async with aclosing(made.pieces) as pieces:
         if given.out is None:
             async for piece in pieces:

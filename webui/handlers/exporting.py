@@ -10,8 +10,7 @@ from starlette.responses import PlainTextResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
-from core.export.exporting import Exporting, Form, attachment
-from core.export.redaction import KnownSecrets
+from core.export.exporting import Form, attachment
 from webui.context import log_text
 
 if TYPE_CHECKING:
@@ -45,12 +44,9 @@ class ExportRoutes:
         if owner is None or form is None:
             return PlainTextResponse("", 401 if owner is None else 400, headers=_PRIVATE)
         words = self._words(request.headers.get("accept-language", ""))
-        engine = self._engine
-        keepers = engine.services.models.of, engine.toolbox.of
-        secrets = KnownSecrets(engine.settings, *keepers, program=engine.program)
-        exporting = Exporting(engine.stores, engine.runs, secrets)
         try:
-            made = await exporting.export(owner, request.path_params["conversation_id"], form, words.lang)
+            async with self._engine.workspaces.open(owner) as workspace:
+                made = await workspace.conversation(request.path_params["conversation_id"]).export(form, words.lang)
         except ParlourError as error:
             status = 404 if isinstance(error, NotFoundError) else 503
             return PlainTextResponse(words.error(error), status, headers=_PRIVATE)

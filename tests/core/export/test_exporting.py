@@ -56,11 +56,11 @@ class Room:
     runs: Runs
     files: Callable[[str], FileStore]
     documents: Callable[[str], DocumentStore]
-    exporting: Exporting
+    exporting: Callable[[str], Exporting]
     id: str
 
     async def text(self, form: Any = "json", lang: Any = "en") -> str:
-        exported = await self.exporting.export("alice", self.id, form, lang)
+        exported = await self.exporting("alice").export(self.id, form, lang)
         return "".join([piece async for piece in exported.pieces])
 
     async def whole(self) -> ConversationExport:
@@ -84,12 +84,16 @@ async def room(tmp_path: Path, anyio_backend: str) -> AsyncIterator[Room]:
     talks, store = partial(ConversationStore, database), stores.runs.of
     runs = Runs(stores)
 
-    async def secrets(owner: str) -> list[str]:
-        return [KEY] if owner == "alice" else []
+    async def secrets() -> list[str]:
+        return [KEY]
 
     files, documents = stores.files.of, partial(DocumentStore, database)
     conversation = await talks("alice").create("A trip")
-    yield Room(talks, store, runs, files, documents, Exporting(stores, runs, secrets), conversation.id)
+
+    def exporting(owner: str) -> Exporting:
+        return Exporting(stores.of(owner).whole, runs.of(owner), secrets)
+
+    yield Room(talks, store, runs, files, documents, exporting, conversation.id)
     await runs.aclose()
     await database.aclose()
 
@@ -159,7 +163,7 @@ async def test_no_key_leaves_the_house(room: Room) -> None:
     await room.replied([Message("user", f"password: hunter2x {json.dumps(env)} {KEY}")], planted)
     await room.talks("alice").rename(room.id, f"About {KEY}")
     for form in ("json", "md"):
-        exported = await room.exporting.export("alice", room.id, form)
+        exported = await room.exporting("alice").export(room.id, form)
         text = exported.name + "".join([piece async for piece in exported.pieces])
         for secret in (KEY, "swordfish", "hunter2x", "secretpw1", "abcdef", "sk-live"):
             assert secret not in text, f"{secret} in {form}"
@@ -267,14 +271,14 @@ async def test_what_an_agent_did_that_was_called_stands_under_its_call(room: Roo
 
 async def test_somebody_elses_conversation_does_not_exist(room: Room) -> None:
     with pytest.raises(NotFoundError):
-        await room.exporting.export("bob", room.id, "json")
+        await room.exporting("bob").export(room.id, "json")
 
 
 async def test_a_long_conversation_comes_in_pieces(room: Room) -> None:
     parent = None
     for number in range(130):
         parent = (await room.talks("alice").add_message(room.id, "user", [Message("user", f"{number}.")], parent)).id
-    exported = await room.exporting.export("alice", room.id, "json")
+    exported = await room.exporting("alice").export(room.id, "json")
     pieces = [piece async for piece in exported.pieces]
     assert len(pieces) == 4
     assert [turn.messages[0].content for turn in read_export("".join(pieces)).turns] == [f"{n}." for n in range(130)]

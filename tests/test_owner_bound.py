@@ -1,0 +1,153 @@
+"""Nothing above the stores is told by name whose rows it means, but for a short list of places, each with its reason.
+
+An owner's world is an object: stores, services and workspaces are bound to their owner where they are made. A method
+that takes an owner as text could be handed another one, so a new one fails here until it is bound, or stands below.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+NAMES = {"owner", "owner_id"}
+
+FACTORIES = "binds what it gives to one owner"
+BOUND = "is given its owner once, when it is made"
+POOL = "the pool: an owner's workspace is opened by name"
+ASKED = "says who asks, before there is a workspace"
+NEWS = "news that something of an owner changed, for whoever shows it"
+SHARES = "gives each owner a share of what there is once in the process, and knows nothing else of it"
+MACHINE = "asks whether it is the owner of this machine"
+ANOTHER = "means another thing by the word"
+
+ALLOWED = {
+    "core.agents.hub.checked_members": ANOTHER,
+    "core.mcp.session._pass_on": ANOTHER,
+    "core.engine.Engine._index": POOL,
+    "core.workspace.workspaces.Workspaces.index": POOL,
+    "core.workspace.workspaces.Workspaces.open": POOL,
+    "core.workspace.workspaces.Workspaces._made": POOL,
+    "core.export.exporting.conversations_at_rest": FACTORIES,
+    "core.mcp.servers.Servers.of": FACTORIES,
+    "core.models.own_models.AllModels.of": FACTORIES,
+    "core.outward.Outward.of": FACTORIES,
+    "core.runs.manager.Runs.of": FACTORIES,
+    "core.toolbox.code_interpreter.Interpreting.of": FACTORIES,
+    "core.toolbox.toolbox.Toolbox.of": FACTORIES,
+    "core.toolbox.user_mcp_servers.AllServers.of": FACTORIES,
+    "core.workspace.services.Services.of": FACTORIES,
+    "core.mcp.servers.OwnersServers.__init__": BOUND,
+    "core.models.own_models.OwnModels.__init__": BOUND,
+    "core.outward.OwnAccess.__init__": BOUND,
+    "core.runs.manager.OwnerRuns.__init__": BOUND,
+    "core.toolbox.accounts.ToolAccounts.__init__": BOUND,
+    "core.toolbox.choices.ToolChoices.__init__": BOUND,
+    "core.toolbox.oauth_flow.SignIns.__init__": BOUND,
+    "core.toolbox.oauth_flow.Signing.__init__": BOUND,
+    "core.toolbox.user_openapi.OwnServices.__init__": BOUND,
+    "core.tools.builtin.code_interpreter.CodeInterpreter.__init__": BOUND,
+    "core.workspace.services.OwnerServices.__init__": BOUND,
+    "core.engine.Engine._changed": NEWS,
+    "core.engine.Engine._told": NEWS,
+    "core.runs.manager.Runs._changed": NEWS,
+    "webui.app._pass_on": NEWS,
+    "webui.frames.Histories.changed": NEWS,
+    "webui.handlers.wiring.Handlers._run_changed": NEWS,
+    "webui.views.Views._read": NEWS,
+    "webui.views.Views.changed": NEWS,
+    "webui.views.Views.deleted": NEWS,
+    "webui.views.Views.ended": NEWS,
+    "webui.views.Views.is_coming": NEWS,
+    "webui.views.Views.making": NEWS,
+    "webui.views.Views.unread": NEWS,
+    "webui.handlers.send._Into.expected": NEWS,
+    "core.models.own_models.is_local": MACHINE,
+    "core.toolbox.code_interpreter.Interpreting.__init__": MACHINE,
+    "core.models.pool.ModelPool.drop": SHARES,
+    "core.models.pool.ModelPool.get": SHARES,
+    "core.models.pool.ModelPool.put": SHARES,
+    "core.reading.job.Lanes.lane": SHARES,
+    "core.reading.preparing.Preparing._followed": SHARES,
+    "core.reading.preparing.Preparing._over": SHARES,
+    "core.reading.preparing.Preparing._prepared": SHARES,
+    "core.reading.preparing.Preparing._wait": SHARES,
+    "core.reading.preparing.Preparing.of": SHARES,
+    "core.reading.preparing.Preparing.resume": SHARES,
+    "core.reading.preparing.Preparing.watch": SHARES,
+    "core.reading.intake.Intake.__init__": NEWS,
+    "core.toolbox.code_interpreter.Interpreting._forget": SHARES,
+    "core.toolbox.code_interpreter.Interpreting._tool": SHARES,
+    "core.toolbox.code_interpreter._key": SHARES,
+    "core.toolbox.user_openapi._known_as": SHARES,
+    "core.tools.sandbox.kernels.Kernels._kernel": SHARES,
+    "core.tools.sandbox.kernels.Kernels._make_room": SHARES,
+    "core.tools.sandbox.kernels.Kernels.run": SHARES,
+    "webui.auth.Owners.cookie": ASKED,
+    "webui.middleware.gate.Claims.claim": ASKED,
+    "webui.middleware.gate.Claims.followed": ASKED,
+    "webui.middleware.gate.Claims.holds": ASKED,
+    "webui.middleware.gate.GateMiddleware._may": ASKED,
+    "webui.middleware.gate.GateMiddleware._noting_event": ASKED,
+    "webui.middleware.gate.GateMiddleware._with_body": ASKED,
+    "webui.uploads.Uploads._begun": ASKED,
+    "webui.uploads.Uploads._count": ASKED,
+    "webui.uploads.Uploads._watched": ASKED,
+    "webui.uploads.Uploads.of": ASKED,
+    "webui.uploads.Uploads.owns": ASKED,
+    "webui.uploads.Uploads.progress": ASKED,
+    "webui.uploads.Uploads.receive": ASKED,
+    "webui.uploads.Uploads.size_held": ASKED,
+    "webui.uploads._Place.__init__": ASKED,
+}
+
+
+def functions(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.arguments]]:
+    """Every function below a node by its whole name; a lambda by the function that it stands in."""
+    for child in ast.iter_child_nodes(node):
+        named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        name = f"{inside}.{child.name}" if named else inside
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield name, child.args
+        yield from functions(child, name)
+
+
+def told(source: str, module: str) -> set[str]:
+    """The functions of a module that take an owner as text."""
+    each = functions(ast.parse(source), module)
+    return {
+        name
+        for name, given in each
+        if NAMES & {one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
+    }
+
+
+def test_no_function_above_the_stores_takes_an_owner_but_those_with_a_reason() -> None:
+    found: set[str] = set()
+    for room in ("core", "webui"):
+        for path in sorted((ROOT / room).rglob("*.py")):
+            if not path.is_relative_to(ROOT / "core" / "storage"):
+                module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+                found |= told(path.read_text(encoding="utf-8"), module)
+    assert sorted(found - ALLOWED.keys()) == []
+    assert sorted(ALLOWED.keys() - found) == [], "these have no such parameter any more: take them off the list"
+
+
+def test_no_method_of_an_owners_store_takes_an_owner() -> None:
+    found: set[str] = set()
+    for path in (ROOT / "core" / "storage").glob("*.py"):
+        methods = (name for name in told(path.read_text(encoding="utf-8"), path.stem) if name.count(".") > 1)
+        found |= {name for name in methods if not name.endswith(".__init__")}
+    assert found == {"files.AllFiles.of", "runs.AllRuns.of", "stores.Stores.of"}
+
+
+def test_an_owner_in_a_method_or_a_lambda_is_found() -> None:
+    source = """
+class A:
+    async def f(self, x, *, owner_id=1): ...
+    def g(self):
+        return lambda owner: self
+    def h(self): ...
+"""
+    assert told(source, "m") == {"m.A.f", "m.A.g"}
