@@ -98,6 +98,9 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "run": lambda h: h.runs("bob").get(h.run.id),
     "events": lambda h: h.runs("bob").events(h.run.id),
     "finish": lambda h: h.runs("bob").finish(h.run.id, "complete", epoch=1, parts=[]),
+    "append": lambda h: h.runs("bob").append(h.run.id, [EventRow(1, 0.1, "text_delta", {"text": "me"})], epoch=1),
+    "append for good": lambda h: h.runs("bob").append(h.run.id, [], epoch=1, durable=True),
+    "give up": lambda h: h.runs("bob").append(h.run.id, [], epoch=1, leave=True),
     "place": lambda h: h.runs("bob").place(h.run.id),
     "file": lambda h: h.files("bob").get(h.file.id),
     "file record": lambda h: h.files("bob").record(h.file.id),
@@ -138,6 +141,7 @@ async def test_what_is_somebody_elses_does_not_exist(house: House, ask: Callable
         await ask(house)
     assert (await house.talks("alice").get(house.talk_id)).title == "alice's"
     assert (await house.runs("alice").get(house.run.id)).status == "running"
+    assert await house.runs("alice").events(house.run.id) == []
     assert (await house.documents("alice").list(house.talk_id))[0].status == "reading"
     assert (await house.files("alice").get(house.file.id))[1].is_file()
     assert await house.documents("alice").list_shelved(house.library_id) == [house.shelved]

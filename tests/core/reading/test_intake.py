@@ -138,6 +138,8 @@ async def test_a_question_goes_on_with_the_pages_that_are_there_when_it_is_told_
     assert 0 < progress.pages < PAGES == progress.total
     assert 0 < progress.chunks < PAGES
     assert run.reply().blocks == []
+    assert world_of(engine, "bob").intake.progress(record.id) is None
+    assert world_of(engine, "bob").intake.being_read(run.conversation_id) == []
     world_of(engine, "bob").intake.go_on(run.conversation_id)  # nothing to her
     world_of(engine, "alice").intake.go_on(run.conversation_id)
     assert await run.wait() == "complete", run.error

@@ -352,6 +352,8 @@ async def test_somebody_elses_run_does_not_exist(talk: Any, speaker: Any) -> Non
     assert talk.runs.of("alice").get(run.id) is run
     assert talk.runs.of("alice").live_conversations() == {talk.id}
     assert talk.runs.of("bob").live_conversations() == set()
+    assert talk.runs.of("alice").live(talk.id) is run
+    assert talk.runs.of("bob").live(talk.id) is None
     with pytest.raises(NotFoundError):
         talk.runs.of("bob").get(run.id)
     with pytest.raises(NotFoundError):
