@@ -101,11 +101,11 @@ class Outward:
         if self._serving is not None:
             await self._serving.aclose()
 
-    def of(self, owner: str) -> OwnAccess:
+    def of(self, owner: str) -> OwnerAccess:
         """What one owner's other programs may use."""
-        return OwnAccess(self, owner, self._stores.of(owner).settings)
+        return OwnerAccess(self, owner, self._stores.of(owner).settings)
 
-    async def let_in(self, token: str, visitor: bool) -> OwnAccess | None:  # noqa: FBT001 - Serving's
+    async def let_in(self, token: str, visitor: bool) -> OwnerAccess | None:  # noqa: FBT001 - Serving's
         """What whoever shows a token may use; `None` where it is nobody's.
 
         Args:
@@ -120,7 +120,7 @@ class Outward:
         return access if known and not (visitor and owner == LOCAL_OWNER) else None
 
 
-class OwnAccess:
+class OwnerAccess:
     """What one owner's other programs may use: a token of the owner's, the libraries, and the assistant.
 
     Args:

@@ -157,7 +157,7 @@ class Frames:
         """What stands around the conversation, from memory: the others, and the model."""
         listed = view.listed + 1  # one more tells whether there are more
         shown.conversations = await self._histories.of(workspace, listed)
-        shown.readiness = (await workspace.model()).readiness
+        shown.readiness = (await workspace.models.chosen()).readiness
         shown.hears = await workspace.hears()
 
     async def _read(self, workspace: Workspace, view: View) -> _Shown:

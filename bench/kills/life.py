@@ -17,7 +17,7 @@ from core.llm.request import ChatRequest
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
-from core.toolbox.toolbox import OwnTools
+from core.toolbox.toolbox import OwnerTools
 from core.tools.base import BaseTool
 
 _TAG = re.compile(r"\[([0-9a-f]{16})\]")
@@ -66,10 +66,10 @@ def answer(request: ChatRequest) -> Reply:
 async def _live(home: Path, commands: int, tell: Callable[[dict[str, Any]], None], retrieval: str) -> None:
     calls = home.parent / f"{home.name}.calls"
 
-    async def tools(_self: OwnTools, _talk: str, **_: Any) -> list[BaseTool]:
+    async def tools(_self: OwnerTools, _talk: str, **_: Any) -> list[BaseTool]:
         return [Note(calls)]
 
-    OwnTools.for_model = tools  # pyright: ignore[reportAttributeAccessIssue] - everybody has the one tool
+    OwnerTools.for_model = tools  # pyright: ignore[reportAttributeAccessIssue] - everybody has the one tool
     settings = Settings.load(home=home, retrieval=retrieval, check_claims=False, code="off")
     reader = asyncio.StreamReader(limit=1 << 28)
     loop = asyncio.get_running_loop()

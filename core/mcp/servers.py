@@ -41,7 +41,7 @@ State: TypeAlias = Literal["off", "connecting", "ready", "failed"]
 
 
 class Server:
-    """One server of one owner. It may be used from any loop; `OwnersServers.server` makes it.
+    """One server of one owner. It may be used from any loop; `OwnerServers.server` makes it.
 
     Args:
         name: Its name.
@@ -273,9 +273,9 @@ class Servers:
         self._idle = idle
         self._timer: asyncio.TimerHandle | None = None
 
-    def of(self, owner: str) -> OwnersServers:
+    def of(self, owner: str) -> OwnerServers:
         """Those of one owner."""
-        return OwnersServers(self, owner)
+        return OwnerServers(self, owner)
 
     async def tools_of(self, servers: Iterable[Server]) -> list[BaseTool]:
         """The tools of servers, in order; those that do not run yet are started at the same time.
@@ -294,7 +294,7 @@ class Servers:
             self._timer.cancel()
         await asyncio.gather(*(server.aclose() for server in servers), *self._old)
 
-    # -- for `OwnersServers`; a key is the owner and the server's name
+    # -- for `OwnerServers`; a key is the owner and the server's name
 
     def known(self, key: tuple[str, str]) -> Server | None:
         """One that was made already."""
@@ -339,7 +339,7 @@ class Servers:
         task.add_done_callback(self._old.discard)
 
 
-class OwnersServers:
+class OwnerServers:
     """The servers of one owner, by name; it cannot name another's.
 
     Args:

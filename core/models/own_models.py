@@ -104,16 +104,16 @@ class AllModels:
         self.listing = 0
         self._stores = stores
 
-    def of(self, owner: str) -> OwnModels:
+    def of(self, owner: str) -> OwnerModels:
         """Those of one owner."""
-        return OwnModels(self, owner, self._stores.of(owner).model_services)
+        return OwnerModels(self, owner, self._stores.of(owner).model_services)
 
     async def aclose(self) -> None:
         """Close all models but the installation's."""
         await self.pool.aclose()
 
 
-class OwnModels:
+class OwnerModels:
     """The models of one owner: which one answers, and what the page's dialog about them does.
 
     Args:

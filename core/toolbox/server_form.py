@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.errors import ParlourError
-    from core.mcp.servers import OwnersServers, Server
+    from core.mcp.servers import OwnerServers, Server
     from core.mcp.settings import Resolved
     from core.storage.mcp_servers import McpServer, McpServerStore
     from core.tools.base import BaseTool
@@ -280,7 +280,7 @@ class OwnServer:
         return sum(1 for tool in self.tools if tool.mark)
 
 
-def running_as(servers: OwnersServers, kept: McpServer) -> Server | None:
+def running_as(servers: OwnerServers, kept: McpServer) -> Server | None:
     """What runs of a server."""
     return servers.known(kept.name)
 

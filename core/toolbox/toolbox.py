@@ -15,11 +15,11 @@ from core.storage.base import folder_name
 from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
 from core.toolbox.choices import SEARCH, Rules, ToolChoices
 from core.toolbox.code_interpreter import GivenFiles, Interpreter
-from core.toolbox.user_mcp_servers import AllServers, OwnServers
-from core.toolbox.user_openapi import KnownServices, OwnServices
+from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
+from core.toolbox.user_openapi import KnownServices, OwnerOpenApi
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
-from core.tools.notes import OwnNotes
+from core.tools.notes import OwnerNotes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -104,20 +104,22 @@ class Toolbox:
         self._sealer = sealer
         self._notes = settings.home / "notes"
         self._interpreter = interpreter
-        self._servers = AllServers(settings, stores)
+        self._servers = AllMcpServers(settings, stores)
         self._known = KnownServices()
 
-    def of(self, owner: str) -> OwnTools:
+    def of(self, owner: str) -> OwnerTools:
         """The tools of one owner."""
         servers, stores = self._servers.of(owner), self._stores.of(owner)
         choices, own = stores.settings, servers.may_start_programs
-        return OwnTools(
+        return OwnerTools(
             rules=Rules(choices),
             choices=ToolChoices(owner, choices, self._sealer),
             accounts=ToolAccounts(owner, choices, self._sealer),
             servers=servers,
-            openapi=OwnServices(owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)),
-            notes=OwnNotes(self._notes / folder_name(owner)),
+            openapi=OwnerOpenApi(
+                owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)
+            ),
+            notes=OwnerNotes(self._notes / folder_name(owner)),
             interpreter=partial(self._interpreter, owner) if self._interpreter is not None else Interpreter,
         )
 
@@ -131,7 +133,7 @@ class Toolbox:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnTools:
+class OwnerTools:
     """The tools of one owner, and what was chosen about them. It holds nothing open, and costs nothing to make.
 
     Args:
@@ -147,9 +149,9 @@ class OwnTools:
     rules: Rules
     choices: ToolChoices
     accounts: ToolAccounts
-    servers: OwnServers
-    openapi: OwnServices
-    notes: OwnNotes
+    servers: OwnerMcpServers
+    openapi: OwnerOpenApi
+    notes: OwnerNotes
     interpreter: Callable[[], Interpreter]
 
     async def for_model(self, conversation_id: str, *, small: bool = False) -> list[BaseTool]:

@@ -34,7 +34,7 @@ from core.toolbox.server_form import (
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.mcp.servers import OwnersServers, Server, Servers
+    from core.mcp.servers import OwnerServers, Server, Servers
     from core.settings import Settings
     from core.storage.mcp_servers import McpServer
     from core.storage.stores import OwnerStores, Stores
@@ -51,7 +51,7 @@ _TRIES = 5  # so often a server that failed is tried again unasked
 _PATIENCE = 4.0  # seconds that a question waits for servers that are being started
 
 
-class AllServers:
+class AllMcpServers:
     """What the MCP servers of all owners share: those that run or are being started, and what is known of them.
 
     Args:
@@ -78,10 +78,10 @@ class AllServers:
         self.failing = Recent[str, int](_REMEMBERED)
         self.signing: dict[str, Signing] = {}
 
-    def of(self, owner: str) -> OwnServers:
+    def of(self, owner: str) -> OwnerMcpServers:
         """Those of one owner."""
         programs = owner == LOCAL_OWNER and self._settings.bound_to_this_machine
-        return OwnServers(self, self._stores.of(owner), may_start_programs=programs)
+        return OwnerMcpServers(self, self._stores.of(owner), may_start_programs=programs)
 
     async def wake(self) -> None:
         """Begin to start the servers of the owner of the machine, so that the first question need not wait for them."""
@@ -114,7 +114,7 @@ class AllServers:
             await self._running.aclose()
 
 
-class OwnServers:
+class OwnerMcpServers:
     """The servers of one owner. What is somebody else's does not exist.
 
     Args:
@@ -123,7 +123,7 @@ class OwnServers:
         may_start_programs: Whether it is the owner of the machine, at a page that nobody else can reach.
     """
 
-    def __init__(self, shared: AllServers, stores: OwnerStores, *, may_start_programs: bool) -> None:
+    def __init__(self, shared: AllMcpServers, stores: OwnerStores, *, may_start_programs: bool) -> None:
         self._shared = shared
         self._owner = stores.owner
         self._store = stores.mcp_servers
@@ -339,7 +339,7 @@ class OwnServers:
     # ---- inside
 
     @property
-    def _servers(self) -> OwnersServers:
+    def _servers(self) -> OwnerServers:
         return self._shared.running.of(self._owner)
 
     async def _one(self, server_id: str) -> OwnServer:

@@ -195,7 +195,7 @@ class KnownServices(Recent[tuple[str, str, str], _Made]):
         super().__init__(_KNOWN)
 
 
-class OwnServices:
+class OwnerOpenApi:
     """The services of one owner.
 
     Args:

@@ -250,7 +250,7 @@ class Note:
     whole: bool = True
 
 
-class OwnNotes:
+class OwnerNotes:
     """The notes of one owner, in the folder that the owner's tool `storage` uses.
 
     Args:

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from core.errors import ParlourError
-    from core.models.pool import Chosen
     from core.rag.library import Library
     from core.reading.attachments import Lang, Named
     from core.storage.base import DocumentRecord
@@ -80,17 +79,13 @@ class Workspace:
 
     # ---- the model
 
-    async def model(self) -> Chosen:
-        """The model that answers the owner, with its own readiness. Raises StorageError."""
-        return await self.models.chosen()
-
     async def not_taken(self, files: Sequence[Named]) -> list[ParlourError]:
         """What the owner's model cannot take, one error for each such file; none while no model is loaded."""
-        return not_taken(files, (await self.model()).loader.model)
+        return not_taken(files, (await self.models.chosen()).loader.model)
 
     async def hears(self) -> bool:
         """Whether the owner's model takes recordings; false while no model is loaded."""
-        model = (await self.model()).loader.model
+        model = (await self.models.chosen()).loader.model
         return model is not None and takes(model, "sound")
 
     # ---- documents

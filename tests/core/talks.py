@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from core.engine import Engine
-from core.models.own_models import OwnModels
+from core.models.own_models import OwnerModels
 from core.models.pool import Chosen
 from core.reading.libraries import Libraries
 from core.storage.base import DocumentRecord
-from core.toolbox.toolbox import OwnTools
+from core.toolbox.toolbox import OwnerTools
 from core.workspace.conversation import Conversation
 from core.workspace.workspace import Workspace
 
@@ -33,7 +33,7 @@ def talk_of(engine: Engine, owner: str, conversation_id: str) -> Conversation:
 async def model_of(engine: Engine, owner: str) -> Chosen:
     """The model that answers an owner."""
     async with engine.workspaces.open(owner) as workspace:
-        return await workspace.model()
+        return await workspace.models.chosen()
 
 
 async def read_again(engine: Engine, owner: str, document_id: str, **options: Any) -> DocumentRecord:
@@ -42,11 +42,11 @@ async def read_again(engine: Engine, owner: str, document_id: str, **options: An
         return await workspace.read_again(document_id, **options)
 
 
-def models_of(engine: Engine, owner: str) -> OwnModels:
+def models_of(engine: Engine, owner: str) -> OwnerModels:
     """The models of an owner."""
     return world_of(engine, owner).models
 
 
-def tools_of(engine: Engine, owner: str) -> OwnTools:
+def tools_of(engine: Engine, owner: str) -> OwnerTools:
     """The tools of an owner."""
     return world_of(engine, owner).tools

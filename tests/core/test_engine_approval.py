@@ -21,7 +21,7 @@ from core.settings import Settings
 from core.storage.owner_settings import OwnerSettings
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
-from core.toolbox.toolbox import OwnTools
+from core.toolbox.toolbox import OwnerTools
 from core.tools.approval import Policy
 from core.tools.base import BaseTool
 from tests.core.runs.note_tools import Note, writes
@@ -36,10 +36,10 @@ def note(monkeypatch: pytest.MonkeyPatch) -> Note:
     """The one tool of everybody."""
     tool = Note()
 
-    async def tools(self: OwnTools, conversation_id: str, **kwargs: Any) -> list[BaseTool]:
+    async def tools(self: OwnerTools, conversation_id: str, **kwargs: Any) -> list[BaseTool]:
         return [tool]
 
-    monkeypatch.setattr(OwnTools, "for_model", tools)
+    monkeypatch.setattr(OwnerTools, "for_model", tools)
     return tool
 
 

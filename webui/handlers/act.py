@@ -204,7 +204,7 @@ async def _use(desk: Desk, view: View, asked: Asked) -> None:
 async def _retry(desk: Desk, view: View, asked: Asked) -> None:
     del asked
     async with desk.workspace(view) as workspace:
-        (await workspace.model()).loader.retry()
+        (await workspace.models.chosen()).loader.retry()
 
 
 async def _cancel(desk: Desk, view: View, asked: Asked) -> None:

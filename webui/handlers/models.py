@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from core.models.own_models import OwnModels
+    from core.models.own_models import OwnerModels
     from webui.context import WebContext
     from webui.words import Words
 
@@ -49,20 +49,20 @@ class ModelRoutes:
             Route("/models/offered", self._answering(self.offered), methods=["POST"]),
         ]
 
-    async def opened(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def opened(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The menu, or why there is none: a program's agents may have a model of their own."""
         if self._engine.program is not None and self._engine.program.brings_model:
             return {"fixed": words("agents.own_model")}
         return await self.menu(models, draft, words)
 
-    async def menu(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def menu(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """What can be chosen, what the owner set up, and what answers."""
         del draft
         kept = await models.kept()
         used = next((one.service for one in kept if one.in_use), "")
         return menu_data(kept, self._engine.default_label, used, words, local=models.is_local)
 
-    async def save(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def save(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice; where it is what answers, only if it works: else the settings in use stay as they are."""
         if not any(one.in_use and one.service == draft.service for one in await models.kept()):
             return await self.save_anyway(models, draft, words)
@@ -75,16 +75,16 @@ class ModelRoutes:
             return {"failed": _told(draft, error, words, words("models.not_saved")), "anyway": True}
         return await self._saved(models, draft, words)
 
-    async def save_anyway(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def save_anyway(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice untried; which service answers stays as it is."""
         await models.save(draft, use=False)
         return await self._saved(models, draft, words)
 
-    async def _saved(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def _saved(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         told = await self.menu(models, draft, words)
         return {**told, "said": words("models.saved_in_use" if told["used"] == draft.service else "models.saved")}
 
-    async def use(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def use(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Keep a choice that works, and let it answer from the next question on."""
         if draft.service:
             await models.take(draft)
@@ -93,24 +93,24 @@ class ModelRoutes:
         label = (await models.loader()).label
         return {**await self.menu(models, draft, words), "model": words.model(label)}
 
-    async def remove(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def remove(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Forget a service that was set up."""
         await models.remove(draft.service)
         return await self.menu(models, draft, words)
 
-    async def test(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def test(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """Ask one tiny question."""
         label, seconds = await models.test(draft)
         took = words.seconds(max(seconds, _LEAST_SAID))
         return {"said": words("models.works", model=words.model(label), seconds=took)}
 
-    async def offered(self, models: OwnModels, draft: Draft, words: Words) -> dict[str, Any]:
+    async def offered(self, models: OwnerModels, draft: Draft, words: Words) -> dict[str, Any]:
         """The names of the models that the service offers."""
         del words
         return {"models": await models.offered(draft)}
 
     def _answering(
-        self, work: Callable[[OwnModels, Draft, Words], Awaitable[dict[str, Any]]]
+        self, work: Callable[[OwnerModels, Draft, Words], Awaitable[dict[str, Any]]]
     ) -> Callable[[Request], Awaitable[Response]]:
         """Reads the request, does the work, and tells what went wrong in a sentence that holds no key."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from core.toolbox.toolbox import OwnTools
+    from core.toolbox.toolbox import OwnerTools
     from core.workspace.conversation import Conversation
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
@@ -295,7 +295,7 @@ class ToolRoutes:
         local = tools.servers.may_start_programs
         servers = await tools.servers.list()
         one = next((server for server in servers if server.kept.id == opened), None)
-        model = (await workspace.model()).loader.model
+        model = (await workspace.models.chosen()).loader.model
         allowed = await self._allowed(workspace.conversation(talk))
         token = await self._engine.outward.of(workspace.owner).token()
         accounts = await self._accounts(tools, words)
@@ -329,7 +329,7 @@ class ToolRoutes:
             return []
 
     @staticmethod
-    async def _accounts(tools: OwnTools, words: Words) -> dict[str, Any]:
+    async def _accounts(tools: OwnerTools, words: Words) -> dict[str, Any]:
         """Of the tools that ask a service: which, and the end of its key."""
         engine = await tools.choices.shown_engine()
         found = {SEARCH: search_data(engine, search_services(), words)}

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.models.loading import ModelLoader
-from core.models.own_models import AllModels, Draft, OwnModels
+from core.models.own_models import AllModels, Draft, OwnerModels
 from core.models.pool import Chosen, ModelPool
 from core.readiness import Readiness
 from core.settings import Settings
@@ -57,7 +57,7 @@ class House:
 async def house(tmp_path: Path, anyio_backend: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[House]:
     database = await Database.open(tmp_path / "parlour.db")
     built = House(tmp_path, database)
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: built.model)
+    monkeypatch.setattr(OwnerModels, "made", lambda *given, **more: built.model)
     yield built
     await built.models.aclose()
     await database.aclose()
@@ -110,7 +110,7 @@ async def test_a_model_of_this_process_is_loaded_when_the_one_before_it_is_out_o
     memory: list[str] = []
     old, new = Heavy("old", memory), Heavy("new", memory, in_process=in_process)
     made = iter([old, new])
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: next(made))
+    monkeypatch.setattr(OwnerModels, "made", lambda *given, **more: next(made))
     await house.chosen()
     await house.models.of(ME).save(Draft("ollama", "", "another"), use=True)
     loader = await house.models.of(ME).loader()

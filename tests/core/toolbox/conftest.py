@@ -15,8 +15,8 @@ from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.toolbox.server_form import OwnServer
-from core.toolbox.user_mcp_servers import AllServers
-from core.toolbox.user_openapi import KnownServices, OwnServices
+from core.toolbox.user_mcp_servers import AllMcpServers
+from core.toolbox.user_openapi import KnownServices, OwnerOpenApi
 from tests.core.stores import stores_over
 
 SERVER = Path(__file__).parents[1] / "mcp" / "hostile_server.py"
@@ -27,7 +27,7 @@ class House:
 
     def __init__(self, database: Database, folder: Path, **settings: Any) -> None:
         self.stores = stores_over(database)
-        self.servers = AllServers(Settings.load(home=folder, **settings), self.stores)
+        self.servers = AllMcpServers(Settings.load(home=folder, **settings), self.stores)
         self.turned = folder / "turned"
         self.entry = {"command": sys.executable, "args": [str(SERVER), "fine", str(self.turned)]}
 
@@ -80,7 +80,7 @@ class Services:
     def __init__(self, database: Database, secret: str = "secret") -> None:
         self._stores, self._sealer, self._known = stores_over(database), Sealer(secret), KnownServices()
 
-    def of(self, owner: str) -> OwnServices:
-        return OwnServices(
+    def of(self, owner: str) -> OwnerOpenApi:
+        return OwnerOpenApi(
             owner, self._stores.of(owner).settings, self._sealer, known=self._known, at_home=owner == "home"
         )

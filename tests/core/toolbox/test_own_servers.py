@@ -16,7 +16,7 @@ from core.bridge.sync import shared_loop
 from core.errors import NotFoundError, SettingsError
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
-from core.toolbox.user_mcp_servers import AllServers
+from core.toolbox.user_mcp_servers import AllMcpServers
 from tests.core.toolbox.conftest import SERVER, House
 
 pytestmark = pytest.mark.anyio
@@ -189,7 +189,7 @@ async def test_m9_an_own_address_under_https_is_refused_when_it_is_reached(house
     assert (await house.one("b-reader")).state == "failed"
 
 
-ASKS: dict[str, Callable[[AllServers, str], Awaitable[Any]]] = {
+ASKS: dict[str, Callable[[AllMcpServers, str], Awaitable[Any]]] = {
     "change": lambda s, one: s.of("b-reader").change(one, "mine", {"url": "https://a.example"}),
     "remove": lambda s, one: s.of("b-reader").remove(one),
     "confirm": lambda s, one: s.of("b-reader").confirm(one, ""),
@@ -204,7 +204,7 @@ ASKS: dict[str, Callable[[AllServers, str], Awaitable[Any]]] = {
 
 @pytest.mark.parametrize("ask", ASKS.values(), ids=ASKS)
 async def test_a2_what_is_somebody_elses_does_not_exist(
-    house: House, ask: Callable[[AllServers, str], Awaitable[Any]]
+    house: House, ask: Callable[[AllMcpServers, str], Awaitable[Any]]
 ) -> None:
     kept = await house.servers.of(LOCAL_OWNER).add("notes", house.entry)
     with pytest.raises(NotFoundError):

@@ -16,7 +16,7 @@ from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.toolbox import user_mcp_servers as own_servers
-from core.toolbox.user_mcp_servers import AllServers
+from core.toolbox.user_mcp_servers import AllMcpServers
 from tests.core.stores import stores_over
 from tests.core.toolbox.conftest import SERVER, House
 
@@ -53,7 +53,7 @@ async def test_what_is_changed_while_it_is_looked_at_is_not_started_as_it_was(
 
 async def test_what_one_server_may_do_unasked_no_other_of_its_name_may(database: Database, tmp_path: Path) -> None:
     stores = stores_over(database)
-    servers, allowances = AllServers(Settings.load(home=tmp_path), stores), stores.of(LOCAL_OWNER).allowances
+    servers, allowances = AllMcpServers(Settings.load(home=tmp_path), stores), stores.of(LOCAL_OWNER).allowances
     talks = stores.of(LOCAL_OWNER).conversations
     await talks.ensure_owner()
     talk = (await talks.create()).id

@@ -14,7 +14,7 @@ from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.storage.database import Database
 from core.toolbox.server_form import OwnServer
-from core.toolbox.user_mcp_servers import AllServers, OwnServers
+from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
 from tests.core.mcp.protected_server import Protected, protected
 from tests.core.stores import stores_over
 
@@ -24,10 +24,10 @@ BACK = "http://127.0.0.1:7860/mcp/signed-in"
 ANN, BOB = LOCAL_OWNER, "b-reader"
 
 
-class TwoAtHome(AllServers):
+class TwoAtHome(AllMcpServers):
     """Both owners may reach servers of this machine."""
 
-    def of(self, owner: str) -> OwnServers:
+    def of(self, owner: str) -> OwnerMcpServers:
         found = super().of(owner)
         found.may_start_programs = True
         return found

@@ -11,7 +11,7 @@ import pytest
 
 from core.engine import Engine
 from core.llm.request import Progress
-from core.models.own_models import Draft, OwnModels
+from core.models.own_models import Draft, OwnerModels
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER
 from core.testing.scripted_model import ScriptedModel
@@ -46,7 +46,7 @@ async def test_the_top_line_follows_the_chosen_model_until_it_is_ready(
 ) -> None:
     model = Fetched()
     model.arrived = asyncio.Event()
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: model)
+    monkeypatch.setattr(OwnerModels, "made", lambda *given, **more: model)
     settings = Settings.load(home=tmp_path / "home")
     async with Engine(settings, model=ScriptedModel()) as engine:
         views = Views(Words.of)
@@ -72,7 +72,7 @@ async def test_a_tab_goes_on_while_its_own_model_is_fetched_and_no_other_does(
     """The installation's model is still on its way: who chose another need not wait for it."""
     fetched = Fetched()
     fetched.arrived = asyncio.Event()
-    monkeypatch.setattr(OwnModels, "made", lambda *given, **more: ScriptedModel())
+    monkeypatch.setattr(OwnerModels, "made", lambda *given, **more: ScriptedModel())
     settings = Settings.load(home=tmp_path / "home")
     async with Engine(settings, model=fetched) as engine, asyncio.timeout(20):
         painter = Frames(engine, Views(Words.of))
