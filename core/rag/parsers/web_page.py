@@ -25,20 +25,6 @@ _CLOSED = re.compile(
     r"<(?!(?:area|br|col|embed|hr|img|input|link|meta|source|track|wbr)\b)([a-z][a-z0-9]*)(\s[^<>]*|)/>"
 )
 
-# Parsing takes time that grows with the square of the depth, and of the options of a list to choose from. Browsers nest
-# 512 deep and put the rest side by side; options are not read at all.
-_DEEPEST = 256
-_MOST_OPTIONS = 2_000
-_NESTING = re.compile(
-    r"<!--.*?(?:-->|\Z)|<(script|style|textarea|title)\b.*?(?:</\1\s*+>|\Z)|<(/?)([a-z][a-z0-9-]*+)[^>]*+>",
-    re.IGNORECASE | re.DOTALL,
-)
-# Elements without content, and those whose end tag is usually left out: a long list is not a deep one.
-_NOT_NESTING = frozenset(
-    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
-    | {"colgroup", "dd", "dt", "html", "li", "optgroup", "p", "rp", "rt", "tbody", "td", "tfoot", "th", "thead", "tr"}
-)
-
 _SILENT = frozenset(
     {"script", "style", "noscript", "template", "head", "svg", "iframe", "object", "select", "datalist"}
 )
@@ -94,7 +80,7 @@ class WebPageParser:
         """Headings, paragraphs, tables and listings."""
         from selectolax.lexbor import LexborHTMLParser
 
-        tree: Any = LexborHTMLParser(flattened(decoded(path.read_bytes())))
+        tree: Any = LexborHTMLParser(decoded(path.read_bytes()))
         title = tree.css_first("title")
         yield About(title=" ".join(title.text().split()) if title else "")
         if tree.body is not None:
@@ -105,7 +91,7 @@ def strict_page(data: bytes) -> Iterator[Block]:
     """The blocks of an XHTML page, as in e-books: there `<title/>` is a whole element."""
     from selectolax.lexbor import LexborHTMLParser
 
-    tree: Any = LexborHTMLParser(flattened(_CLOSED.sub(r"<\1\2></\1>", decoded(data))))
+    tree: Any = LexborHTMLParser(_CLOSED.sub(r"<\1\2></\1>", decoded(data)))
     if tree.body is not None:
         yield from _Walk().blocks(tree.body)
 
@@ -120,29 +106,6 @@ def decoded(data: bytes) -> str:
         except (LookupError, UnicodeDecodeError):
             pass
     return decode(data)
-
-
-def flattened(page: str) -> str:
-    """The page without the tags that nest deeper than `_DEEPEST`, and without too many options; their text stays."""
-    parts: list[str] = []
-    depth = options = end = 0
-    for tag in _NESTING.finditer(page):
-        name = (tag[3] or "").lower()
-        if name == "option":
-            options += 1
-            is_left_out = options > _MOST_OPTIONS
-        elif not name or name in _NOT_NESTING or tag[0].endswith("/>"):
-            continue
-        elif tag[2]:
-            is_left_out = depth > _DEEPEST
-            depth = max(0, depth - 1)
-        else:
-            is_left_out = depth >= _DEEPEST
-            depth += 1
-        if is_left_out:
-            parts += (page[end : tag.start()], " ")
-            end = tag.end()
-    return "".join((*parts, page[end:])) if parts else page
 
 
 class _Walk:
