@@ -1,14 +1,16 @@
 """What the page is made of, under `/assets/`: our script and styles, and the modules of Gradio's front end.
 
-Their names change with what is in them, so browsers keep them for good; each is packed once and kept in memory.
+Their names change with what is in them, so browsers keep them for good; but for the few modules that are changed here,
+which keep Gradio's names: browsers ask each time whether they changed. Each is packed once and kept in memory.
 """
 
 from __future__ import annotations
 
+import hashlib
 import mimetypes
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from anyio import to_thread
 from gradio.route_utils import BUILD_PATH_LIB
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _KEPT = {"cache-control": "public, max-age=31536000, immutable"}
 _FOR_GOOD = {**_KEPT, "vary": "Accept-Encoding"}
+_ASKED_FOR = {"cache-control": "no-cache", "vary": "Accept-Encoding"}
 _TEXTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _HASHED = re.compile(r"[\w.-]+-[\w-]{8,}\.[a-z0-9]+")
 _LONGEST_NAME = 200  # of one of our own files
@@ -41,12 +44,20 @@ def asset_routes() -> list[BaseRoute]:
     ]
 
 
+class _Packed(NamedTuple):
+    """A file as it is sent; `tag` tells the versions of a changed one apart, and is empty for all others."""
+
+    body: bytes
+    coding: Coding
+    tag: str
+
+
 class _PageFiles:
     """Finds, packs and keeps them."""
 
     def __init__(self) -> None:
         self._own = {bundle.name: bundle for bundle in (bundles.script(), bundles.stylesheet())}
-        self._packed: dict[tuple[str, Coding], tuple[bytes, Coding]] = {}
+        self._packed: dict[tuple[str, Coding], _Packed] = {}
 
     def has(self, name: str) -> bool:
         """Whether a file of that name is one of these."""
@@ -59,16 +70,21 @@ class _PageFiles:
         kept = self._packed.get((name, coding))
         if kept is None:
             kept = self._packed[(name, coding)] = await to_thread.run_sync(self._made, name, coding)
-        body, coding = kept
-        headers = {**_FOR_GOOD, "content-encoding": coding} if coding else _FOR_GOOD
-        return Response(body, headers=headers, media_type=self._type(name))
+        headers = {**_ASKED_FOR, "etag": kept.tag} if kept.tag else dict(_FOR_GOOD)
+        if kept.tag and request.headers.get("if-none-match") == kept.tag:
+            return Response(status_code=304, headers=headers)
+        if kept.coding:
+            headers["content-encoding"] = kept.coding
+        return Response(kept.body, headers=headers, media_type=self._type(name))
 
-    def _made(self, name: str, coding: Coding) -> tuple[bytes, Coding]:
+    def _made(self, name: str, coding: Coding) -> _Packed:
         own = self._own.get(name)
         body = own.body if own else front_end_file(name)
+        is_changed = own is None and body != (FRONT_END / name).read_bytes()
+        tag = f'W/"{hashlib.sha256(body).hexdigest()[:16]}"' if is_changed else ""
         if Path(name).suffix not in _TEXTS or len(body) < _WORTH:
             coding = ""
-        return packed(body, coding), coding
+        return _Packed(packed(body, coding), coding, tag)
 
     def _type(self, name: str) -> str:
         suffix = Path(name).suffix

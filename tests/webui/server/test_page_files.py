@@ -71,6 +71,19 @@ def test_gradios_modules_come_packed_and_for_good(client: TestClient) -> None:
     assert body == (FRONT_END / font).read_bytes()
 
 
+@pytest.mark.parametrize("pattern", ["index-*.js", "hls-*.js", "statustracker-*.js"])
+def test_a_module_that_is_changed_here_is_asked_for_each_time_and_sent_only_where_it_changed(
+    client: TestClient, pattern: str
+) -> None:
+    (name,) = (one.name for one in FRONT_END.glob(pattern) if front_end_file(one.name) != one.read_bytes())
+    headers, _ = got(client, f"/assets/{name}", "br")
+    assert headers["cache-control"] == "no-cache"
+    again = client.get(f"/assets/{name}", headers={"accept-encoding": "br", "if-none-match": headers["etag"]})
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", headers["etag"])
+    changed = client.get(f"/assets/{name}", headers={"accept-encoding": "br", "if-none-match": 'W/"another"'})
+    assert (changed.status_code, len(changed.content) > 0) == (200, True)
+
+
 def test_gradios_client_handles_each_message_as_it_comes_whether_the_tab_is_seen_or_not() -> None:
     before = [path for path in FRONT_END.glob("index-*.js") if b"visibilityState" in path.read_bytes()]
     assert len(before) == 1
