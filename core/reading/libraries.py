@@ -46,7 +46,7 @@ class Libraries:
         stores: Of the owner.
         intake: Reads them.
         index: Opens the owner's index.
-        changed: Called with a conversation when it conversation uses other libraries than before.
+        changed: Called with a conversation when it uses other libraries than before.
     """
 
     def __init__(

@@ -108,10 +108,10 @@ class OwnerRuns:
             NoSpaceError: The disk is full; nothing was stored.
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
-        if conversation_id in self._table.live:
+        if self.live(conversation_id) is not None:
             raise busy()
         late = self._table.unsettled.get(conversation_id)
-        if late is not None:
+        if late is not None and late.owner == self._owner:
             await late.settle()
             self._table.unsettled.pop(conversation_id, None)
         asked = [user] if user is not None else None

@@ -288,7 +288,13 @@ class FileStore:
                 self.path_of(record).unlink(missing_ok=True)
 
     def path_of(self, record: FileRecord) -> Path:
-        """Where a file's bytes are; the suffix is the one of what was found in it."""
+        """Where a file's bytes are; the suffix is the one of what was found in it.
+
+        Raises:
+            NotFoundError: The file is somebody else's.
+        """
+        if record.owner_id != self._owner:
+            raise NotFoundError("There is no such file.", kind="file")
         return self._folder / (record.id + suffix_for(record.media_type))
 
     def _check_room(self, connection: Connection, more: int) -> None:

@@ -173,7 +173,7 @@ class OwnerMcpServers:
         """Add the servers of pasted JSON, all of them or none.
 
         Raises:
-            SettingsError: As `drafts.pasted`; key `server_not_here` or `server_address` where the owner may not.
+            SettingsError: As `server_form.pasted`; key `server_not_here` or `server_address` where the owner may not.
             ConflictError: key `server_name_taken`.
         """
         drafts = pasted(text)

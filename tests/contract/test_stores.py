@@ -83,6 +83,11 @@ async def house(request: pytest.FixtureRequest, tmp_path: Path, anyio_backend: s
     await database.aclose()
 
 
+async def place_of_bytes(house: House) -> Path:
+    """Where bob's store looks for the bytes of alice's file."""
+    return house.files("bob").path_of(house.file)
+
+
 ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "conversation": lambda h: h.talks("bob").get(h.talk_id),
     "rename": lambda h: h.talks("bob").rename(h.talk_id, "mine"),
@@ -103,6 +108,7 @@ ASKS: dict[str, Callable[[House], Awaitable[Any]]] = {
     "give up": lambda h: h.runs("bob").append(h.run.id, [], epoch=1, leave=True),
     "place": lambda h: h.runs("bob").place(h.run.id),
     "file": lambda h: h.files("bob").get(h.file.id),
+    "place of a file": place_of_bytes,
     "file record": lambda h: h.files("bob").record(h.file.id),
     "delete file": lambda h: h.files("bob").delete(h.file.id),
     "documents": lambda h: h.documents("bob").list(h.talk_id),

@@ -360,6 +360,8 @@ async def test_somebody_elses_run_does_not_exist(talk: Any, speaker: Any) -> Non
         await talk.runs.of("bob").stop(talk.id)
     with pytest.raises(NotFoundError):
         await talk.runs.of("bob").reply(await talk.last())
+    with pytest.raises(NotFoundError):
+        await talk.runs.of("bob").start(talk.id, speaker(Say(text="me")), user=None, parent_id=None, history=[])
     assert run.status == "running"
 
 
