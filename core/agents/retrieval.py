@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import zip_longest
@@ -116,7 +117,7 @@ class Finder:
             known = {(passage.document_id, passage.chunk_id) for passage in found}
             beginnings = await self.library.abeginnings(k, documents=self.documents)
             found += [one for one in beginnings if (one.document_id, one.chunk_id) not in known]
-        return await self._fitting(found)
+        return await self._fitting(found, question)
 
     async def unsearched(self) -> list[Attached]:
         """The files that are not fully searchable: not read, not to the end, or without vectors for all of it yet."""
@@ -154,20 +155,47 @@ class Finder:
         found = [await self.library.afind(one, k, documents=self.documents) for one in searched]
         return found[0] if len(found) == 1 else _interleaved(found, k)
 
-    async def _fitting(self, found: list[Passage]) -> list[Passage]:
-        """As many passages as fit, neighbours joined; the first is cut if it is too long."""
+    async def _fitting(self, found: list[Passage], question: str = "") -> list[Passage]:
+        """As many of the best passages as fit, neighbours joined; the first is cut if it is too long.
+
+        They are chosen before they are joined: a neighbour that stands before the best one must not push it out.
+        """
         most = self.config.max_ref_token
         room = min(_SMALL_MODEL_TOKENS, most) if self.model.small else most
-        fitting: list[Passage] = []
-        for passage in await asyncio.to_thread(self.library.context.merged, found):
+        chosen: list[Passage] = []
+        for passage in found:
             tokens = self.model.count_tokens(passage.text)
-            if tokens > room and not fitting:
-                fitting.append(replace(passage, text=passage.text[: len(passage.text) * room // tokens]))
+            if tokens > room and not chosen:
+                chosen.append(replace(passage, text=_part(passage.text, question, len(passage.text) * room // tokens)))
             if tokens > room:
                 break
             room -= tokens
-            fitting.append(passage)
-        return fitting
+            chosen.append(passage)
+        return await asyncio.to_thread(self.library.context.merged, chosen)
+
+
+def _part(text: str, question: str, most: int) -> str:
+    """Of a text that is too long, `most` characters: the line that fits the question best, with those around it.
+
+    The first line stays, for it may be the head of a table; where no line fits, the beginning of the text stays.
+    """
+    first, *lines = text.split("\n")
+    wanted = [set(terms(line)) & set(terms(question)) for line in lines]
+    # A word that stands in few lines tells more about them.
+    seen = Counter(term for found in wanted for term in found)
+    fits = [sum(1 / seen[term] for term in found) for found in wanted]
+    room = most - len(first) - 1
+    if not any(fits) or len(lines[best := fits.index(max(fits))]) > room:
+        return text[:most]
+    start = end = best
+    room -= len(lines[best])
+    while end + 1 < len(lines) and len(lines[end + 1]) < room:
+        end += 1
+        room -= len(lines[end]) + 1
+    while start > 0 and len(lines[start - 1]) < room:
+        start -= 1
+        room -= len(lines[start]) + 1
+    return "\n".join((first, *lines[start : end + 1]))
 
 
 def _read_of(library: Library, found: Sequence[Passage], fitting: Sequence[Passage]) -> list[ReadPart]:

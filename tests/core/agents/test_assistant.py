@@ -244,6 +244,19 @@ async def test_files_given_in_python_are_read_and_found(tmp_path: Path):
     assert reply[-1].get_text_content().endswith("[1]")
 
 
+async def test_the_best_passage_is_given_to_a_small_model_though_its_neighbours_stand_before_it(tmp_path: Path):
+    rows = ["city,population,mayor", *(f"City{n},{n * 1000},Mayor {n}" for n in range(200)), "Turin,841600,Lo Russo"]
+    path = tmp_path / "city.csv"
+    path.write_text("\n".join(rows))
+    model = ScriptedModel("841600")
+    model.small = True
+    agent = Assistant(llm=model, files=[str(path)], rag_cfg={"retrieval_type": "keyword"})
+    events = await events_of(agent, Message("user", "What is the population of Turin?"))
+    passages = next(e.message.extra["passages"] for e in events if isinstance(e, ToolFinished) and e.message.extra)
+    assert "Turin" in passages[0]["text"]
+    assert "841600" in model.requests[0].messages[-1].get_text_content()
+
+
 async def test_a_file_in_a_message_is_read_too(tmp_path: Path):
     file = tmp_path / "sky.txt"
     file.write_text("The sky over Ghent is green on Tuesdays.")
