@@ -6,6 +6,7 @@ A project that has a package `core` of its own can then use Parlour. In the repo
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import shutil
@@ -23,12 +24,20 @@ PACKAGES = ("core", "webui")
 ONLY_IN_A_CHECKOUT = ("webui.pyi",)
 _TEXT = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}
 # In text: programs that a reader may copy, commands, and names of modules such as "core.rag.library:Library".
+_MODULES = "|".join(
+    sorted(
+        place.stem
+        for name in PACKAGES
+        for place in (Path(__file__).resolve().parent / name).iterdir()
+        if place.suffix == ".py" or (place / "__init__.py").is_file()
+    )
+)
 _IN_TEXT = (
     (re.compile(r"\bfrom core import\b"), "from parlour import"),
     (re.compile(r"\bimport core\b(?!\.)"), "import parlour"),
     (re.compile(r"\bfrom webui import\b"), "from parlour.webui import"),
     (re.compile(r"-m webui\b(?!\.)"), "-m parlour"),
-    (re.compile(r"(?<![\w./])(core|webui)(?=\.(?:[a-z_]|['\"]))"), r"parlour.\1"),
+    (re.compile(r"(?<![\w./-])(core|webui)(?=\.(?:(?:" + _MODULES + r")\b|['\"]))"), r"parlour.\1"),
 )
 
 
@@ -36,13 +45,26 @@ def with_one_name(source: str) -> str:
     """The source of a module in which what was `core` and `webui` is below `parlour`.
 
     Raises:
-        ValueError: It imports one of them in a way whose name cannot stay: `import core.errors` without `as`.
+        ValueError: It imports one of them in a way that is not rewritten: `import core.errors` without `as`, or not
+            first in its line.
     """
     lines = source.splitlines(keepends=True)
     for (line, column), old, new in reversed(list(_changes(source))):
         before, after = _split(lines, line - 1, column, len(old))
         lines[line - 1 :] = (before + new + after).splitlines(keepends=True)
-    return "".join(lines)
+    written = "".join(lines)
+    for node in ast.walk(ast.parse(written)):
+        match node:
+            case ast.Import(names=imported):
+                names = [one.name for one in imported]
+            case ast.ImportFrom(module=str(module), level=0):
+                names = [module]
+            case _:
+                continue
+        if left := next((name for name in names if name.partition(".")[0] in PACKAGES), ""):
+            said = f"Line {node.lineno}: the import of {left!r} must stand on a line of its own, after nothing else."
+            raise ValueError(said)
+    return written
 
 
 def _split(lines: list[str], line: int, column: int, length: int) -> tuple[str, str]:
@@ -82,7 +104,10 @@ def write_package(root: Path, target: Path) -> None:
     for source, place in copied:
         shutil.copytree(source, place, ignore=unwanted, dirs_exist_ok=True)
     for module in target.rglob("*.py"):
-        module.write_text(with_one_name(module.read_text("utf-8")), "utf-8")
+        try:
+            module.write_text(with_one_name(module.read_text("utf-8")), "utf-8")
+        except ValueError as error:
+            raise ValueError(f"{module.relative_to(target)}: {error}") from error
     shutil.copytree(root / "assets", target / "webui" / "assets")
 
 

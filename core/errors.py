@@ -115,7 +115,11 @@ def need_packages(what: str, names: Iterable[str]) -> None:
 
     Raises:
         MissingExtraError: One is not; the message has the command.
+        ValueError: No extra brings one of them, installed or not.
     """
+    names = list(names)
+    if stray := [name for name in names if not extra_of(name)]:
+        raise ValueError(f"No extra brings {', '.join(stray)}: see core/extras.py.")
     missing = next((name for name in names if find_spec(name) is None), None)
     if missing is not None:
         raise MissingExtraError(what, missing, extra_of(missing))

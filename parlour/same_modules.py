@@ -9,6 +9,7 @@ import sys
 from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -29,13 +30,13 @@ class SameModules(MetaPathFinder):
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """A spec that stands for the real module; None for a name that is not known."""
+        """A spec that stands for the real module, which is not run yet; None where there is none."""
         del path, target
         real = self._real_name(fullname)
-        if not real:
+        found = find_spec(real) if real else None
+        if found is None:
             return None
-        module = import_module(real)
-        return ModuleSpec(fullname, _Same(module), is_package=hasattr(module, "__path__"))
+        return ModuleSpec(fullname, _Same(real), is_package=found.submodule_search_locations is not None)
 
 
 def in_checkout(name: str) -> str:
@@ -45,13 +46,16 @@ def in_checkout(name: str) -> str:
 
 
 class _Same(Loader):
-    def __init__(self, module: ModuleType) -> None:
-        self._module, self._spec = module, module.__spec__
+    def __init__(self, real: str) -> None:
+        self._real = real
+        self._spec: ModuleSpec | None = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """The module that is there already."""
+        """The real module, which runs now if it did not before."""
         del spec
-        return self._module
+        module = import_module(self._real)
+        self._spec = module.__spec__  # the other name's takes its place until `exec_module`
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Nothing is run again; the module keeps its own name."""

@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from core import extras
-from core.errors import MissingExtraError, extra_for
+from core.errors import MissingExtraError, extra_for, need_packages
 from webui.words import Words
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -114,3 +114,9 @@ def test_no_package_is_both_in_the_base_and_in_an_extra() -> None:
     base = {canonicalize_name(Requirement(text).name) for text in PROJECT["dependencies"]}
     for name, asked in PROJECT["optional-dependencies"].items():
         assert not base & {canonicalize_name(Requirement(text).name) for text in asked}, name
+
+
+@pytest.mark.parametrize("name", ["json", "not_there_at_all"])
+def test_a_package_that_no_extra_brings_is_a_mistake_of_the_program(name: str) -> None:
+    with pytest.raises(ValueError, match=f"No extra brings {name}"):
+        need_packages("A test", ["numpy", name])

@@ -38,6 +38,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
         # What only looks like one of the two stays.
         ("core = apple.core.seeds\n", "core = apple.core.seeds\n"),
         ('x = "the core of it", "hardcore.py", "a/core.c", "./webui.toml"\n',) * 2,
+        ('x = "hard-core.errors", "core.md", "core.nothing_here"\n',) * 2,
         ("from encore.core import webui\n",) * 2,
         ("from score import core\n",) * 2,
     ],
@@ -49,6 +50,29 @@ def test_imports_names_of_modules_and_programs_in_text_are_rewritten(before: str
 def test_an_import_whose_name_cannot_stay_is_refused() -> None:
     with pytest.raises(ValueError, match=r"Line 2: 'import core\.errors'"):
         with_one_name("import os\nimport core.errors\n")
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "import os, core.errors\n",
+        "import core as library, webui.app\n",
+        "if x: from core import y\n",
+        "try: import core\nfinally: pass\n",
+        "if x: import webui.app as app\n",
+    ],
+)
+def test_an_import_that_would_be_left_ends_the_build(program: str) -> None:
+    with pytest.raises(ValueError, match=r"Line 1: the import of '(core|webui)[\w.]*' must stand on a line of its own"):
+        with_one_name(program)
+
+
+def test_the_build_says_which_file_cannot_be_rewritten(tmp_path: Path) -> None:
+    for name in ("parlour", "core", "webui", "assets"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "core/apple.py").write_text("import os, core.errors\n", "utf-8")
+    with pytest.raises(ValueError, match=r"core.apple\.py: Line 1: the import of 'core\.errors'"):
+        write_package(tmp_path, tmp_path / "made")
 
 
 def modules_named(tree: ast.AST) -> set[str]:
@@ -104,6 +128,16 @@ def test_the_other_name_first_is_no_copy_either() -> None:
     code = "import parlour.core.errors as a, core.errors as b, sys; print(a is b, parlour.core is sys.modules['core'])"
     command = [sys.executable, "-c", f"import parlour; {code}"]
     assert subprocess.check_output(command, cwd=ROOT, text=True) == "True True\n"
+
+
+def test_asking_for_a_module_runs_none() -> None:
+    code = (
+        "import sys, parlour; from importlib.util import find_spec\n"
+        "print(find_spec('parlour.core.nope'), find_spec('parlour.core.engine').name, 'core.engine' in sys.modules)\n"
+        "import parlour.core.engine as a, core.engine as b; print(a is b, a.__spec__.name)"
+    )
+    said = subprocess.check_output([sys.executable, "-c", code], cwd=ROOT, text=True)
+    assert said == "None parlour.core.engine False\nTrue core.engine\n"
 
 
 def test_a_name_that_parlour_does_not_have_is_an_error() -> None:

@@ -82,6 +82,6 @@ def get_chat_model(cfg: BaseChatModel | Mapping[str, Any] | str = "qwen-plus") -
     """A model by its name, its settings, or as it is.
 
     Raises:
-        ParlourError: As `core.get_chat_model`.
+        ParlourError: As `core.llm.open_model.get_chat_model`.
     """
     return open_model.get_chat_model(as_told(cfg))
