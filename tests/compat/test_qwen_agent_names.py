@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ import core as library
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from parlour.compat import qwen_agent
+from parlour.compat.qwen_agent import agents
 from parlour.compat.qwen_agent import functions as utils
 from parlour.compat.qwen_agent.agents import PENDING_USER_INPUT, Assistant, BasicDocQA, ParallelDocQA, ReActChat
 from parlour.compat.qwen_agent.functions import typewriter_print
@@ -146,6 +149,77 @@ def test_its_variables_are_heard_under_what_a_program_says_itself() -> None:
 
 def test_without_its_variables_agents_are_ours_as_they_are() -> None:
     assert said() == ["True Assistant 20 4", "None 9", "None", "None 20"]
+
+
+# Makes each kind of agent, with what it needs as a user would say it, and prints what it heard.
+EACH = """
+import json
+from inspect import signature
+from parlour.compat.qwen_agent import agents
+import core as library
+model = {"model_type": "scripted"}
+def members():
+    return [agents.Assistant(llm=model, name="a"), agents.Assistant(llm=model, name="b")]
+def heard(name):
+    kind, more = getattr(agents, name), {}
+    if issubclass(kind, agents.MultiAgentHub):
+        more["agents"] = members()
+    elif issubclass(kind, agents.TIRMathAgent):
+        more["function_list"] = ["code_interpreter"]
+    elif kind.calls_tools:
+        more["function_list"] = ["web_search", "code_interpreter"]
+    agent = kind(llm=model, **more)
+    tools, rag = agent.function_map, getattr(agent, "_rag", None)
+    return {
+        "input": agent.llm.generate_cfg.get("max_input_tokens"),
+        "raw": agent.llm.generate_cfg.get("use_raw_api"),
+        "calls": getattr(agent, "max_iteration", None),
+        "rag": rag and [rag.max_ref_token, rag.chunk_size, rag.rag_keygen_strategy, rag.rag_searchers],
+        "search": "web_search" in tools and str(tools["web_search"].cfg.get("provider")),
+        "folder": "code_interpreter" in tools and str(tools["code_interpreter"].work_dir),
+        "is": sorted(one for one in KINDS if isinstance(agent, getattr(agents, one))),
+        "takes": list(signature(kind).parameters),
+    }
+KINDS = [one for one in agents.__all__ if isinstance(getattr(agents, one), type)]
+told = {one: heard(one) for one in KINDS if one not in NOT_ASKED}
+assert agents.ParallelDocQA([], model).llm is not None
+assert agents.Assistant(rag_cfg=library.RAGConfig(max_ref_token=700))._rag.max_ref_token == 700
+print(json.dumps(told))
+"""
+NOT_ASKED = ["Agent", "UserAgent", "MultiAgentHub"]  # the first is what others are made of; the others have no model
+AGENTS = [name for name in agents.__all__ if name not in {*NOT_ASKED, "PENDING_USER_INPUT"}]
+VARIABLES: dict[str, tuple[str, str, int | None, object]] = {  # value, what shows it, where, what it is then
+    "QWEN_AGENT_MAX_LLM_CALL_PER_RUN": ("3", "calls", None, 3),
+    "QWEN_AGENT_DEFAULT_MAX_INPUT_TOKENS": ("1234", "input", None, 1234),
+    "QWEN_AGENT_USE_RAW_API": ("true", "raw", None, True),
+    "QWEN_AGENT_DEFAULT_MAX_REF_TOKEN": ("900", "rag", 0, 900),
+    "QWEN_AGENT_DEFAULT_PARSER_PAGE_SIZE": ("321", "rag", 1, 321),
+    "QWEN_AGENT_DEFAULT_RAG_KEYGEN_STRATEGY": ("GenKeyword", "rag", 2, "keywords"),
+    "QWEN_AGENT_DEFAULT_RAG_SEARCHERS": ("['keyword_search']", "rag", 3, ["keyword"]),
+    "QWEN_AGENT_DEFAULT_WORKSPACE": ("/tmp/compat-work", "folder", None, "/tmp/compat-work/tools/code_interpreter"),
+    "SERPER_API_KEY": ("sk-test", "search", None, "serper"),
+}
+
+
+@cache
+def each_agent(variable: str = "") -> dict[str, dict[str, Any]]:
+    program = EACH.replace("import core as library", f"import {library.__name__} as library")
+    environment = {**os.environ, variable: VARIABLES[variable][0]} if variable else dict(os.environ)
+    command = [sys.executable, "-c", f"NOT_ASKED = {NOT_ASKED}\n{program}"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, timeout=120, check=False)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", AGENTS)
+@pytest.mark.parametrize("variable", VARIABLES)
+def test_each_agent_hears_each_variable_and_is_else_what_it_was(variable: str, name: str) -> None:
+    _, shows, at, now = VARIABLES[variable]
+    before, after = each_agent()[name], each_agent(variable)[name]
+    if shows in {"input", "raw"} or before[shows] not in (None, False):  # it has a model, and perhaps the rest
+        assert (after[shows] if at is None else after[shows][at]) == now
+    rest = {key for key in before if key != shows}
+    assert {key: after[key] for key in rest} == {key: before[key] for key in rest}
 
 
 @pytest.mark.parametrize(

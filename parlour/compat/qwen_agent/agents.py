@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, cast
 
 import core as library
 from core import (
@@ -24,6 +25,7 @@ from core import (
     MultiAgentHub,
     OutlineWriting,
     ParallelDocQA,
+    RAGConfig,
     ReActChat,
     Router,
     TIRMathAgent,
@@ -63,7 +65,6 @@ __all__ = [
     "VirtualMemoryAgent",
     "WriteFromScratch",
 ]
-Kind = TypeVar("Kind", bound=type[Agent])
 
 
 def _tool_as_told(item: object) -> object:
@@ -84,24 +85,38 @@ def _tool_as_told(item: object) -> object:
     return {**said, **cfg}
 
 
-def _with_variables(kind: Kind) -> Kind:
-    """An agent that hears what variables of the environment say, under what its program says."""
-    taken = signature(kind).parameters
+def _hearing(kind: type[Agent]) -> Callable[..., None]:
+    """The constructor of a kind of agent, with what variables of the environment say under what its program says."""
+    takes = signature(kind)
 
-    def __init__(self: Agent, *args: Any, **kwargs: Any) -> None:  # noqa: N807 - becomes the class's own
-        given = signature(kind).bind_partial(*args, **kwargs).arguments
-        given.update(given.pop("kwargs", {}))
+    @wraps(kind.__init__)
+    def constructor(self: Agent, *args: Any, **kwargs: Any) -> None:
+        given: dict[str, Any] = takes.bind_partial(*args, **kwargs).arguments
         if given.get("llm") is not None:
             given["llm"] = as_told(given["llm"])
         if given.get("function_list"):
             given["function_list"] = [_tool_as_told(one) for one in cast("Iterable[object]", given["function_list"])]
-        if "rag_cfg" in taken and settings.RAG_CFG:
+        if "rag_cfg" in takes.parameters and not isinstance(given.get("rag_cfg"), RAGConfig) and settings.RAG_CFG:
             given["rag_cfg"] = {**settings.RAG_CFG, **(given.get("rag_cfg") or {})}
-        if "max_iteration" in taken:
+        if "max_iteration" in takes.parameters:
             given = {**settings.CALLS, **given}
-        cast("Any", kind).__init__(self, **given)
+        kind.__init__(self, **given)
 
-    return cast("Kind", type(kind.__name__, (kind,), {"__init__": __init__, "__module__": __name__}))
+    return constructor
+
+
+@cache
+def _with_variables(kind: type[Agent]) -> type[Agent]:
+    """A kind of agent that hears variables of the environment.
+
+    It is a kind of what its own bases become here, so `isinstance` says the same as without variables. A constructor
+    that passes on what it is given, whatever that is, stays as it is: the one that it passes it to hears.
+    """
+    above = [_with_variables(base) for base in kind.__bases__ if issubclass(base, Agent)]
+    own: dict[str, Any] = {"__module__": __name__, "__doc__": kind.__doc__}
+    if "__init__" in vars(kind) and all(one.kind is not one.VAR_KEYWORD for one in signature(kind).parameters.values()):
+        own["__init__"] = _hearing(kind)
+    return type(kind.__name__, (kind, *above), own)
 
 
 if settings.GENERATE_CFG or settings.RAG_CFG or settings.TOOL_CFG or settings.CALLS or settings.WORK_DIR:
