@@ -29,7 +29,7 @@ PACKAGES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "web": ("ddgs", "trafilatura"),
         "ocr": ("cv2", "onnxruntime", "rapidocr"),
         "code": ("ipykernel", "jupyter_client", "matplotlib", "pandas", "traitlets", "zmq"),
-        "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "transformers"),
+        "transformers": ("accelerate", "gguf", "jinja2", "tokenizers", "torch", "tqdm", "transformers"),
     }
 )
 """Modules by the extra that brings them. What two extras bring stands in the one that is asked for it first."""

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from core.errors import ParlourError, UnknownNameError, need_packages
+from core.errors import MissingExtraError, ParlourError, UnknownNameError, need_packages
 from core.extras import PACKAGES
 from core.settings import Settings
 from webui.commands import COMMANDS, run_command
@@ -28,7 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] in COMMANDS:
-        return run_command(words[0], words[1:])
+        try:
+            return run_command(words[0], words[1:])
+        except MissingExtraError as error:
+            print(f"parlour: {sentence(error, words_for(None))}", file=sys.stderr)
+            return 1
     if words and not words[0].startswith("-"):
         error = UnknownNameError("command", words[0], COMMANDS)
         _parser().exit(2, f"parlour: {sentence(error, words_for(None))}\n")

@@ -260,3 +260,14 @@ def test_what_a_message_holds(tmp_path: Path) -> None:
     utils.save_text_to_file(str(tmp_path / "a.txt"), "苍鹭")
     copy = utils.save_url_to_local_work_dir(str(tmp_path / "a.txt"), str(tmp_path / "work"), "b.txt")
     assert utils.read_text_from_file(copy) == "苍鹭"
+
+
+def test_tools_of_a_programs_own_need_no_extra() -> None:
+    program = (
+        "import sys\n"
+        "for name in ('mcp', 'gradio', 'sqlalchemy', 'pymupdf', 'numpy', 'PIL', 'tiktoken'):\n"
+        "    sys.modules[name] = None\n"
+        "from parlour.compat.qwen_agent.tools.base import BaseTool, register_tool\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from core import TOOL_REGISTRY, BaseTool, BaseToolWithFileAccess, MCPManager, register_tool
+from typing import TYPE_CHECKING, Any
+
+from core import TOOL_REGISTRY, BaseTool, BaseToolWithFileAccess, register_tool
 from core.errors import ToolError as ToolServiceError
 from core.tools.builtin.amap_weather import AmapWeather
 from core.tools.builtin.code_interpreter import CodeInterpreter, PythonExecutor
@@ -13,6 +15,9 @@ from core.tools.builtin.image_zoom_in_tool import ImageZoomInTool as ImageZoomIn
 from core.tools.builtin.storage import Storage
 from core.tools.builtin.web_extractor import WebExtractor
 from core.tools.builtin.web_search import ImageSearch, WebSearch
+
+if TYPE_CHECKING:
+    from core import MCPManager
 
 __path__: list[str] = []  # `tools.base` and so on are this module
 
@@ -41,3 +46,12 @@ __all__ = [
     "WebSearch",
     "register_tool",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`MCPManager`, which needs the extra `mcp`: tools of a program's own do not."""
+    if name == "MCPManager":
+        from core import MCPManager
+
+        return MCPManager
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from core.errors import MissingExtraError
 from webui.__main__ import main
 
 
@@ -34,6 +35,18 @@ def test_a_command_that_is_written_wrong_offers_the_near_one(
     with pytest.raises(SystemExit):
         main(["chek", "agent.yaml"])
     assert one_line(capsys) == "parlour: There is no command named 'chek'. Did you mean 'check' or 'schema'?"
+
+
+def test_a_command_whose_extra_is_not_installed_names_it_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def missing(name: str, arguments: object) -> int:
+        del arguments
+        raise MissingExtraError(f"The command {name!r}", "sqlalchemy", "page")
+
+    monkeypatch.setattr("webui.__main__.run_command", missing)
+    assert main(["backup", "x"]) == 1
+    assert "page" in one_line(capsys)
 
 
 def test_a_port_that_is_no_number_is_said_plainly(capsys: pytest.CaptureFixture[str]) -> None:
