@@ -98,12 +98,27 @@ def test_more_text_than_allowed_is_given_up(tmp_path: Path) -> None:
     assert caught.value.words_key == "document_too_large"
 
 
-def test_a_reader_that_crashes_costs_that_file_only(make_pdf: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_reader_that_crashes_costs_that_file_only(
+    make_pdf: Make, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = make_pdf("fine")
-    with pytest.raises(DocumentError):
-        parse(path, "a.pdf", "pdf", Limits(memory=40 * 1024 * 1024))  # its libraries do not even load
+    started = subprocess.Popen
+
+    def crashed(*args: object, **options: object) -> subprocess.Popen[bytes]:
+        worker: subprocess.Popen[bytes] = started(*args, **options)  # type: ignore[call-overload]
+        worker.kill()
+        return worker
+
+    with monkeypatch.context() as patched, pytest.raises(DocumentError, match="its reader crashed"):
+        patched.setattr(process.subprocess, "Popen", crashed)
+        parse(path, "a.pdf", "pdf", Limits())
     assert "ended with code" in caplog.text
     assert parse(path, "a.pdf", "pdf", Limits()).blocks[0].text == "fine"
+
+
+def test_a_reader_without_room_for_its_libraries_says_one_sentence(make_pdf: Make) -> None:
+    with pytest.raises(DocumentError):
+        parse(make_pdf("fine"), "a.pdf", "pdf", Limits(memory=40 * 1024 * 1024))
 
 
 def test_a_page_that_is_not_there_cannot_be_drawn(make_pdf: Make) -> None:
