@@ -180,7 +180,8 @@ def _part(text: str, question: str, most: int) -> str:
     The first line stays, for it may be the head of a table; where no line fits, the beginning of the text stays.
     """
     first, *lines = text.split("\n")
-    wanted = [set(terms(line)) & set(terms(question)) for line in lines]
+    asked = set(terms(question))
+    wanted = [asked.intersection(terms(line)) for line in lines]
     # A word that stands in few lines tells more about them.
     seen = Counter(term for found in wanted for term in found)
     fits = [sum(1 / seen[term] for term in found) for found in wanted]
