@@ -30,6 +30,8 @@ from core.vendor_hosts import is_dashscope
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
+    from core.languages import Lang
+
 
 _LOG = logging.getLogger(__name__)
 DEFAULT_CONFIG = Path("parlour.toml")
@@ -382,7 +384,7 @@ def named_key(variable: str) -> str:
     return os.environ.get(variable, "").strip()
 
 
-def terminal_language() -> Literal["en", "zh"]:
+def terminal_language() -> Lang:
     """The language of the terminal, by `LC_ALL`, `LC_MESSAGES` and `LANG`; the first that is set counts."""
     said = next((value for name in ("LC_ALL", "LC_MESSAGES", "LANG") if (value := os.environ.get(name))), "")
     return "zh" if said.lower().startswith("zh") else "en"

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from webui.bundles import script, stylesheet
 from webui.words import script_words
-
-if TYPE_CHECKING:
-    from webui.words import Lang
 
 _GRADIO_APP = b"<gradio-app"  # in the page itself, and in no other document
 _END = b"</head>"
 
 
-def with_head(page: bytes, lang: Lang) -> bytes:
+def with_head(page: bytes, lang: str) -> bytes:
     """The page with its head; any other document as it is.
 
     Args:

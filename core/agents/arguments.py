@@ -7,6 +7,7 @@ from difflib import SequenceMatcher
 from typing import TYPE_CHECKING, Any, Final
 
 from core.errors import SettingsError
+from core.languages import LANGS
 from core.tools.approval import Guard, Policy
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ def check_keywords(
         SettingsError: A keyword is misspelt, or a guard or policy is given under another one than `approval`; the
             hint has the right one. Or `lang` is neither `en` nor `zh`.
     """
-    if (lang := given.get("lang")) and lang not in ("en", "zh"):
-        raise SettingsError(f"lang cannot be {lang!r}.", hint="Give en or zh.", name="lang")
+    if (lang := given.get("lang")) and lang not in LANGS:
+        raise SettingsError(f"lang cannot be {lang!r}.", hint=f"Give {' or '.join(LANGS)}.", name="lang")
     for name, meant in _misspelt(agent, tools, given, known).items():
         said = f"A reply of {type(agent).__name__} has no argument {name!r}."
         raise SettingsError(said, hint=f"Did you mean {meant!r}?", name=name, meant=meant)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.rag.attached import Attached
     from core.rag.library import Library
     from core.tools.base import BaseTool

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from core.agents.config.schema import AgentConfig
     from core.agents.mapping import Answer, MapProgress, Question
     from core.errors import ParlourError
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.messages.content import ContentItem
     from core.tools.approval import Ask, Guard, Policy
 

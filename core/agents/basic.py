@@ -13,8 +13,9 @@ if TYPE_CHECKING:
 
     from core.agents.tool_loop import LoopModel
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.messages.message import Message
 
 

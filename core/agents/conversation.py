@@ -11,7 +11,7 @@ from core.messages.message import FUNCTION, SYSTEM, USER, Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from core.llm.request import Lang
+    from core.languages import Lang
     from core.rag.document import Passage
 
 HEARD: Mapping[Lang, str] = {"en": "{name}: {text}", "zh": "{name}：{text}"}

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.messages.message import Usage
 
 Method: TypeAlias = Literal["auto", "round_robin", "random", "manual"]

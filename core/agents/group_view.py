@@ -14,7 +14,8 @@ from core.tools.taint import Seen
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.llm.request import Lang
+    from core.languages import Lang
+
 
 SOMEBODY: Mapping[Lang, Mapping[str, str]] = {
     "en": {"user": "User", "assistant": "Assistant"},

@@ -16,7 +16,8 @@ from core.messages.events import CallStarted, MessageFinished, MessageStarted, T
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from core.llm.request import Lang, Stream
+    from core.languages import Lang
+    from core.llm.request import Stream
     from core.messages.events import Event
     from core.messages.message import Message
 

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.messages.message import Message
     from core.rag.document import Passage
 

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.llm.calling.json_schema_prompts import Example
-    from core.llm.request import ChatRequest, Lang, Stream
+    from core.llm.request import ChatRequest, Stream
 
 ParserMaker: TypeAlias = Callable[[Collection[str]], OutputParser]
 """Makes a parser for one reply; it is given the names of the tools."""

@@ -21,8 +21,8 @@ from core.tools.builtin.ask_documents import ReadPart
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Sequence
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
     from core.rag.attached import Attached
     from core.rag.config import RAGConfig
     from core.rag.document import Passage

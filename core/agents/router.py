@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from core.agents.base import Agent
     from core.agents.limits import Budget
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.rag.config import RAGConfig
 
 ROUTE: Mapping[Lang, str] = {

@@ -20,8 +20,8 @@ from core.rag.search.terms import terms
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
     from core.rag.config import Strategy
     from core.rag.document import Passage
 

@@ -15,8 +15,8 @@ from core.tools.taint import Seen
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
 
 _log = logging.getLogger(__name__)
 _SECONDS: Final = 90.0

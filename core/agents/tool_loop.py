@@ -15,7 +15,7 @@ from core.agents.limits import Budget, Repeats
 from core.errors import BadArgumentsError
 from core.llm.calling.call_text import is_marked, without_mark
 from core.llm.calling.reply_reader import UNREADABLE
-from core.llm.request import ChatRequest, Lang, Stream, named_choice
+from core.llm.request import ChatRequest, Stream, named_choice
 from core.messages.events import (
     CallDelta,
     CallStarted,
@@ -36,6 +36,7 @@ from core.tools.runner import ToolRunner
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
+    from core.languages import Lang
     from core.rag.document import Passage
     from core.tools.approval import Ask
     from core.tools.base import BaseTool

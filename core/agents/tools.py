@@ -23,7 +23,7 @@ from core.tools.taint import Seen
 if TYPE_CHECKING:
     from collections.abc import Awaitable
 
-    from core.llm.request import Lang
+    from core.languages import Lang
     from core.messages.content import ContentItem
     from core.messages.events import Event
     from core.tools.approval import Guard

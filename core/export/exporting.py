@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from pydantic import BaseModel
 
-    from core.export.markdown import Lang
     from core.export.schema import ExportedTurn
+    from core.languages import Lang
     from core.runs.log import LoggedEvent
     from core.runs.manager import OwnerRuns
     from core.settings import Settings

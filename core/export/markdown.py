@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from core.export.turns import MARK
 from core.messages.message import FUNCTION
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
         ExportedTurn,
         ExportHead,
     )
+    from core.languages import Lang
     from core.messages.content import ContentItem
     from core.messages.message import Message
 
-
-Lang: TypeAlias = Literal["en", "zh"]
 
 LABELS: Final[Mapping[Lang, Mapping[str, str]]] = {
     "en": {

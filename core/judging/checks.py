@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from core.agents.mapping import Answer
     from core.judging.suite import Called, Check, Place
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
     from core.messages.message import FunctionCall, Usage
 
 

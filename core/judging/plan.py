@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
     from core.errors import ParlourError
     from core.judging.suite import Suite, Task
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
 
 AgentGiven = Agent | AgentConfig | Mapping[str, Any] | str | Path
 _INSTEAD: Final = (

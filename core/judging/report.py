@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from core.judging.checks import Outcome
     from core.judging.result import Group, Row, SuiteRun, Total
-    from core.llm.request import Lang
+    from core.languages import Lang
 
 
 WORDS: Final[Mapping[Lang, Mapping[str, str]]] = {

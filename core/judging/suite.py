@@ -22,6 +22,7 @@ from core.rag.sources import is_web_address
 
 if TYPE_CHECKING:
     from core.errors import ParlourError
+    from core.languages import Lang
 
 
 def _listed(given: Any) -> Any:
@@ -110,7 +111,7 @@ class Task(ConfigPart):
     files: list[NonEmptyText] = Field(default_factory=list[str])
     library: NonEmptyText | None = None
     tags: list[NonEmptyText] = Field(default_factory=list[str])
-    lang: Literal["en", "zh"] | None = None
+    lang: Lang | None = None
 
 
 _Agent = Annotated[str | dict[str, Any] | None, Field(json_schema_extra={"description": "An agent, or its file."})]

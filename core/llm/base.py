@@ -15,17 +15,7 @@ from core.errors import ModelServiceError, ParlourError, SettingsError
 from core.llm.concurrency import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
-from core.llm.request import (
-    ChatRequest,
-    Lang,
-    Layer,
-    ModelFacts,
-    Progress,
-    Source,
-    Stream,
-    language_of,
-    merge_generate,
-)
+from core.llm.request import ChatRequest, Layer, ModelFacts, Progress, Source, Stream, language_of, merge_generate
 from core.llm.seed_hooks import Hooks, hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
 from core.llm.tokens import Counter, counter_for
@@ -37,9 +27,10 @@ from core.messages.transcript import Transcript
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Sequence
 
+    from core.languages import Lang
     from core.llm.telemetry import OnCall
 
-__all__ = ["BaseChatModel", "ChatRequest", "Lang", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
+__all__ = ["BaseChatModel", "ChatRequest", "Layer", "ModelFacts", "Progress", "Source", "Stream"]
 
 
 Given: TypeAlias = Message | dict[str, Any]

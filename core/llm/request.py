@@ -6,7 +6,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from core.errors import SettingsError
 from core.messages.events import Event
@@ -15,10 +15,10 @@ from core.messages.message import SYSTEM, USER
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from core.languages import Lang
     from core.llm.tokens import Counter
     from core.messages.message import Message
 
-Lang: TypeAlias = Literal["en", "zh"]
 
 OUR_KEYS = frozenset(
     {
@@ -181,7 +181,7 @@ class CallNotes:
 _CHINESE = re.compile("[\u4e00-\u9fff]")
 
 
-def language_of(messages: Iterable[Message]) -> Literal["en", "zh"]:
+def language_of(messages: Iterable[Message]) -> Lang:
     """Chinese if a user or system message has Chinese characters; tool results do not count."""
     said = (message.get_text_content() for message in messages if message.role in {SYSTEM, USER})
     return "zh" if any(map(has_chinese, said)) else "en"

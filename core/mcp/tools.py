@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
     from mcp_types import Resource, ResourceTemplate, Tool
 
+    from core.languages import Lang
     from core.mcp.forms import AskUser
     from core.mcp.session import Session
     from core.mcp.settings import ServerSettings
-    from core.tools.base import Lang
 
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")

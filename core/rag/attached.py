@@ -12,10 +12,10 @@ from core.rag.document import numbered_as
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
+    from core.languages import Lang
     from core.rag.library import Library
 
 Status: TypeAlias = Literal["ready", "reading", "stopped", "failed", "locked", "cancelled"]
-Lang: TypeAlias = Literal["en", "zh"]
 
 _LISTED = 20  # names that a model is told
 _LONGEST = 100  # letters of a name

@@ -14,6 +14,7 @@ from core.rag.prose import Markup, ends_in_abbreviation, goes_on_after, sentence
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.languages import Lang
     from core.rag.document import Passage
 
 # Tags by which a document could pose as the program that quotes it.
@@ -37,9 +38,7 @@ _WORDS = {
 }
 
 
-def numbered(
-    passages: Sequence[Passage], lang: Literal["en", "zh"] = "en", *, first: int = 1, notice: bool = True
-) -> str:
+def numbered(passages: Sequence[Passage], lang: Lang = "en", *, first: int = 1, notice: bool = True) -> str:
     """The passages as a text block for a prompt, numbered from `first`; "" for none.
 
     Args:
@@ -54,7 +53,7 @@ def numbered(
     return f"{_WORDS[lang][0]}\n<passages>\n{blocks}\n</passages>" if notice else blocks
 
 
-def _block(number: int, passage: Passage, lang: Literal["en", "zh"]) -> str:
+def _block(number: int, passage: Passage, lang: Lang) -> str:
     page = _WORDS[lang][1][numbered_as(passage.document)].format(n=passage.page) if passage.page else ""
     place = ", ".join(part for part in (" ".join(passage.document.split()), page) if part)
     heading = f"{harmless(passage.heading)}\n" if passage.heading else ""

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
     from core.net.addresses import Reach
     from core.storage.base import FileRecord
 
 
 Kind: TypeAlias = Literal["picture", "sound", "video", "document"]
-Lang: TypeAlias = Literal["en", "zh"]
 
 
 class Named(Protocol):

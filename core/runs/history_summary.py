@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Sequence
     from contextlib import AbstractContextManager
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang
     from core.messages.message import Message
     from core.storage.base import StoredMessage
     from core.storage.conversations import SummaryStore

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, cast
 from urllib.parse import unquote, urlsplit
 
 from core.errors import BadArgumentsError, SettingsError
@@ -16,12 +16,12 @@ from core.messages.content import ContentItem
 from core.tools.arguments import check, read_arguments
 
 if TYPE_CHECKING:
+    from core.languages import Lang
     from core.messages.message import Message
 
 
 Parameters: TypeAlias = Mapping[str, Any] | list[dict[str, Any]]
 
-Lang: TypeAlias = Literal["en", "zh"]
 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 _USES: Mapping[Lang, str] = {"en": "use “{label}”", "zh": "使用“{label}”"}

@@ -16,11 +16,12 @@ from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.messages.invisible import without_invisible
 from core.messages.message import FUNCTION, Message
-from core.tools.base import Lang, ToolResult
+from core.tools.base import ToolResult
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from core.languages import Lang
     from core.tools.approval import Why
 
 

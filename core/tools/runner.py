@@ -14,6 +14,7 @@ from weakref import WeakSet
 
 from core.bridge.cancellation import ProgramEnd, contained
 from core.errors import BadArgumentsError, ParlourError, ToolError, ToolTimeoutError, UnknownNameError
+from core.languages import spoken
 from core.messages.events import Event, ToolFinished, ToolStarted
 from core.messages.message import FUNCTION, Message
 from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuestion, guard_for, under
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     from core.messages.message import FunctionCall
     from core.tools.approval import Guard
-    from core.tools.base import Lang, ToolResult
+    from core.tools.base import ToolResult
 
 
 def what_it_asks(call: Message, tools: Mapping[str, BaseTool]) -> str:
@@ -283,7 +284,7 @@ class _Turn:
         self.guard = guard
         self.cut_off = cut_off
         self.places = places
-        self.lang: Lang = "zh" if context.get("lang") == "zh" else "en"
+        self.lang = spoken(context.get("lang"))
         self.credentials = Credentials(_THREADS)
         self.events: asyncio.Queue[Event | asyncio.Task[ToolFinished] | ProgramEnd] = asyncio.Queue()
 

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.export.exporting import Exported, Form
+    from core.languages import Lang
     from core.messages.message import Message
     from core.models.loading import ModelLoader
     from core.rag.document import Passage
-    from core.reading.attachments import Lang
     from core.runs.resume import Left
     from core.runs.run import Run
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
     from pathlib import Path
 
+    from core.languages import Lang
     from core.messages.events import Event
     from core.messages.message import Message
     from core.models.loading import ModelLoader
-    from core.reading.attachments import Lang
     from core.runs.log import TurnsSummarised
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
     from core.workspace.services import OwnerServices

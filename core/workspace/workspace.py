@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
     from core.errors import ParlourError
+    from core.languages import Lang
     from core.rag.library import Library
-    from core.reading.attachments import Lang, Named
+    from core.reading.attachments import Named
     from core.storage.base import DocumentRecord
     from core.workspace.services import OwnerServices
 

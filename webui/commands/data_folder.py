@@ -114,7 +114,7 @@ async def _list_conversations(conversations: ConversationStore, words: Words) ->
 
 
 async def _write_conversation(exporting: Exporting, given: argparse.Namespace, words: Words) -> None:
-    made = await exporting.export(given.conversation.strip(), given.format, words.lang)
+    made = await exporting.export(given.conversation.strip(), given.format, words.spoken)
     async with aclosing(made.pieces) as pieces:
         if given.out is None:
             async for piece in pieces:

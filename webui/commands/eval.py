@@ -125,8 +125,8 @@ def _evaluated(given: Namespace, suite: Path, out: Path, words: Words) -> int:
     line.end()
     told = _told(run, words)
     in_text, to_see = (out / name for name in report_names(run.suite))
-    _written(in_text, markdown(told, words.lang))
-    _written(to_see, page(told, words.lang))
+    _written(in_text, markdown(told, words.spoken))
+    _written(to_see, page(told, words.spoken))
     there = tallies[0].there if tallies else len(run.rows)
     for said in summary(told, to_see, words, there=there):
         sys.stderr.write(f"{said}\n")
@@ -173,7 +173,7 @@ def summary(run: SuiteRun, report: Path, words: Words, *, there: int = 0) -> lis
     if failed is not None:
         said.append(words("batch.first_error", what=failed.get("message", "")))
     if run.before is not None:
-        listed = changes(run, words.lang)
+        listed = changes(run, words.spoken)
         said += [words("eval.change", name=name, ids=", ".join(ids)) for name, ids in listed]
         if not listed:
             said.append(words("eval.no_change"))

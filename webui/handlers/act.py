@@ -142,19 +142,19 @@ async def _edit(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     if text:
         async with desk.conversation(view) as conversation:
-            await conversation.edit(_text(asked, "id"), text, view.words.lang)
+            await conversation.edit(_text(asked, "id"), text, view.words.spoken)
 
 
 async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
-        await conversation.regenerate(_text(asked, "id"), view.words.lang)
+        await conversation.regenerate(_text(asked, "id"), view.words.spoken)
 
 
 async def _continue(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
-        await conversation.continue_(_text(asked, "id"), view.words.lang)
+        await conversation.continue_(_text(asked, "id"), view.words.spoken)
 
 
 async def _version(desk: Desk, view: View, asked: Asked) -> None:

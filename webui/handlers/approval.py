@@ -101,7 +101,7 @@ async def rerun(desk: Desk, view: View, message_id: str, call_id: str, edits: ob
         given = arguments_of(call)
         arguments = edited_arguments(given, edits) or given
         conversation = workspace.conversation(view.conversation_id)
-        await conversation.run_again(message_id, call_id, arguments, view.words.lang)
+        await conversation.run_again(message_id, call_id, arguments, view.words.spoken)
 
 
 def call_of(reply: Reply, call_id: str) -> CallBlock:

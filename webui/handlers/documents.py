@@ -46,7 +46,7 @@ async def cancel(desk: Desk, view: View, document_id: str) -> None:
 async def read_again(desk: Desk, view: View, document_id: str) -> None:
     """Read one more time what failed or was called off. Raises NotFoundError."""
     async with desk.workspace(view) as workspace:
-        await workspace.read_again(document_id, view.words.lang)
+        await workspace.read_again(document_id, view.words.spoken)
     view.resting = False
     view.poke(stale=True)
 
@@ -88,7 +88,7 @@ class DocumentRoutes:
         failed: ParlourError | dict[str, Any] = ParlourError()
         try:
             async with self._engine.workspaces.open(owner) as workspace:
-                record = await workspace.read_again(document_id, words.lang, password=password)
+                record = await workspace.read_again(document_id, words.spoken, password=password)
             if record.status != "failed":
                 return JSONResponse({}, headers=_PRIVATE)
             failed = record.error or {}

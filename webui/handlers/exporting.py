@@ -46,7 +46,7 @@ class ExportRoutes:
         words = self._words(request.headers.get("accept-language", ""))
         try:
             async with self._engine.workspaces.open(owner) as workspace:
-                made = await workspace.conversation(request.path_params["conversation_id"]).export(form, words.lang)
+                made = await workspace.conversation(request.path_params["conversation_id"]).export(form, words.spoken)
         except ParlourError as error:
             status = 404 if isinstance(error, NotFoundError) else 503
             return PlainTextResponse(words.error(error), status, headers=_PRIVATE)

@@ -152,10 +152,7 @@ def said_of(errors: Sequence[ParlourError], words: Words) -> str:
         )
         told = sentence if names in sentence else words("attach.named", names=names, said=sentence)
         happened.setdefault(remedy, []).append(words.line(told))
-    gap = "" if words.lang == "zh" else " "
-    return "\n".join(
-        line for remedy, told in happened.items() for line in (*told[:-1], gap.join(filter(None, (told[-1], remedy))))
-    )
+    return "\n".join(line for remedy, told in happened.items() for line in (*told[:-1], words.line(told[-1], remedy)))
 
 
 def _offered(given: dict[str, Any]) -> list[_Offered] | None:
@@ -275,7 +272,7 @@ async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[File
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)
-        await conversation.ask(text, [file.id for file in files], view.words.lang)
+        await conversation.ask(text, [file.id for file in files], view.words.spoken)
     except BaseException:
         if fresh:
             await conversation.delete()

@@ -25,7 +25,7 @@ _LETTERS_A_ROW = 72
 
 def wanted_sentence(asked: ApprovalAsked, words: Words) -> str:
     """What the tool wants to do, as a sentence without its full stop."""
-    return words("ask.wants", wants=asked.wants.get(words.lang) or asked.wants.get("en") or asked.name)
+    return words("ask.wants", wants=asked.wants.get(words.spoken) or asked.wants.get("en") or asked.name)
 
 
 def approval_mark(asked: ApprovalAsked) -> str:

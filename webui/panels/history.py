@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
     from core.storage.base import ConversationRecord
     from core.toolbox.server_form import Trouble
-    from webui.words import Lang
 
 _DAY = 24 * 3600.0
 _TROUBLES = {"failed": "p-bad", "waits": "p-ask"}
@@ -94,7 +93,7 @@ def _row(one: ConversationRecord, current: str, state: str, words: Words) -> str
 
 
 @lru_cache(maxsize=4096)  # many tabs show the same rows, frame after frame
-def _made_row(conversation_id: str, said: str, state: str, lang: Lang, *, is_here: bool) -> str:
+def _made_row(conversation_id: str, said: str, state: str, lang: str, *, is_here: bool) -> str:
     words = Words(lang)
     title, address = escaped(said or words("top.untitled")), escaped(conversation_id)
     here, form = (' aria-current="page"', ' class="p-here"') if is_here else ("", "")

@@ -25,7 +25,7 @@ def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
     if not libraries:
         return ""
     first, more = libraries[0].name, len(libraries) - 1
-    label = words("libraries.more", name=first, n=_counted(len(libraries), words)) if more else first
+    label = words("libraries.more", name=first, n=more) if more else first
     said = escaped(words("libraries.uses", names=", ".join(one.name for one in libraries)))
     ids = escaped(" ".join(one.id for one in libraries))
     return (
@@ -33,11 +33,6 @@ def uses_html(libraries: Sequence[NamedLibrary], words: Words) -> str:
         f'aria-label="{said}" title="{said}"><span class="p-name" dir="auto">{escaped(label)}</span>'
         f'<span class="p-many">{len(libraries)}</span></button>'
     )
-
-
-def _counted(number: int, words: Words) -> int:
-    """The number that the sentence counts: all in Chinese, those beside the first in other languages."""
-    return number if words.lang == "zh" else number - 1
 
 
 def libraries_data(libraries: Sequence[NamedLibrary], words: Words) -> list[dict[str, Any]]:

@@ -154,7 +154,7 @@ def _server_tool(one: OfferedTool, words: Words) -> dict[str, Any]:
     return {
         "id": one.name,
         "rule": one.tool.full_name,
-        "label": one.tool.label(words.lang),
+        "label": one.tool.label(words.spoken),
         "description": "\n".join(
             part for part in (invisible_note(one.tool.invisible, words), one.whole_description) if part
         ),

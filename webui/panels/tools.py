@@ -6,13 +6,13 @@ from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
+from core.languages import LANGS
 from core.mcp.journal import rule_name
 from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.code_interpreter import Interpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
 from core.tools.catalog import TOOL_REGISTRY
-from webui.words import LANGUAGES
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,7 +59,7 @@ def _builtin(offered: Offered, interpreter: Interpreter, words: Words) -> dict[s
         noted = words("tools.runs_in", driver=interpreter.driver) if tool else _no_sandbox(interpreter, words)
     return {
         "name": name,
-        "label": tool.label(words.lang) if tool is not None else words("tools.code") if name == CODE else name,
+        "label": tool.label(words.spoken) if tool is not None else words("tools.code") if name == CODE else name,
         "about": tool.description
         if tool is not None and name in TOOL_REGISTRY.plug_ins
         else words(f"tools.about.{name}"),
@@ -77,7 +77,7 @@ def _no_sandbox(interpreter: Interpreter, words: Words) -> str:
 
 
 def _documents(words: Words) -> dict[str, Any]:
-    label = AskDocuments.labels.get(words.lang, AskDocuments.name)
+    label = AskDocuments.labels[words.spoken]
     about, always = words("tools.about.ask_documents"), words("tools.always")
     told = {"name": AskDocuments.name, "label": label, "about": about, "may": always, "noted": ""}
     return {**told, "available": True, "always": True, "on": True}
@@ -173,7 +173,7 @@ def allowed_data(
     known: dict[str, BaseTool] = {one.name: one.tool for one in offered if one.tool is not None}
     known |= {tool.full_name: tool for tool in _brought(servers, services)}
     return [
-        {"id": name, "label": known[name].label(words.lang) if name in known else name.rsplit(":", 1)[-1]}
+        {"id": name, "label": known[name].label(words.spoken) if name in known else name.rsplit(":", 1)[-1]}
         for name in allowed
     ]
 
@@ -193,7 +193,7 @@ def _names(
 
 
 def _labels(tool: BaseTool | None) -> set[str]:
-    return {tool.name.casefold(), *(tool.label(lang).casefold() for lang in LANGUAGES)} if tool is not None else set()
+    return {tool.name.casefold(), *(tool.label(lang).casefold() for lang in LANGS)} if tool is not None else set()
 
 
 def _matches(rule: str, names: Iterable[str], *, exact: bool) -> bool:

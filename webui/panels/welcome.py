@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from gradio.i18n import I18nData
 
-    from webui.words import Lang
 
 _KEYS = ("composer.label", "composer.placeholder", "chat.label", "foot.truth")
 STARTERS = (1, 2, 3, 4)
@@ -81,7 +80,7 @@ def house_html(words: Words) -> str:
     )
 
 
-def _first_texts(lang: Lang, look: Look) -> dict[str, str]:
+def _first_texts(lang: str, look: Look) -> dict[str, str]:
     words = Words(lang)
     own = {"composer.placeholder": look.placeholder} if look.placeholder else {}
     questions = None if look.suggestions is None else [one.text for one in look.suggestions]

@@ -7,7 +7,7 @@ import re
 import tomllib
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from core.agents.config.problems import SENTENCES as CONFIG
 from core.backup.problems import SENTENCES as BACKUP
@@ -15,13 +15,15 @@ from core.batch.problems import SENTENCES as BATCH
 from core.errors import ParlourError
 from core.extras import in_checkout, install_command
 from core.judging.problems import SENTENCES as JUDGING
+from core.languages import spoken
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Lang: TypeAlias = Literal["en", "zh"]  # a new language: its code here, and its file
-LANGUAGES: tuple[Lang, ...] = get_args(Lang)
-_CODES: Final[dict[str, Lang]] = {lang: lang for lang in LANGUAGES}
+    from core.languages import Lang
+
+LANGUAGES: Final = tuple(sorted(path.stem for path in Path(__file__).parent.glob("*.toml")))
+"""A new language is a new file, named by its code."""
 
 _ACCEPTED: Final = re.compile(rf"\s*({'|'.join(LANGUAGES)})\b[^;]*(?:;\s*q=([^;]*))?", re.IGNORECASE)
 _DRIVER: Final = re.compile(r"(bubblewrap|landlock|docker|runsc|auto): (.*)", re.DOTALL)
@@ -37,7 +39,7 @@ class _Table(NamedTuple):
 
 
 @cache
-def _table(lang: Lang) -> _Table:
+def _table(lang: str) -> _Table:
     found: dict[str, Any] = tomllib.loads(Path(__file__).with_name(f"{lang}.toml").read_text("utf-8"))
     sandbox: dict[str, str] = found.pop("sandbox", {})
     return _Table({**_english_of_core(), **found} if lang == "en" else found, tuple(sandbox.items()))
@@ -62,9 +64,11 @@ class _Blanks(dict[str, Any]):
 class Words:
     """The words of one language: `words("history.new")`, `words("reply.thought", seconds="3 s")`."""
 
-    def __init__(self, lang: Lang) -> None:
-        self.lang: Lang = lang
+    def __init__(self, lang: str) -> None:
+        self.lang = lang
         self._sentences, self._sandbox = _table(lang)
+        self.spoken: Lang = spoken(self._sentences["lang.core"])
+        """What `core` speaks to who reads this language: in prompts, labels of tools, exports and reports."""
 
     def __call__(self, key: str, **blanks: Any) -> str:
         """The sentence, its blanks filled; raises `KeyError` for a key that no language has."""
@@ -81,7 +85,7 @@ class Words:
     @classmethod
     def named(cls, code: str) -> Words:
         """The words of the language with this code; English where there is none."""
-        return cls(_CODES.get(code, "en"))
+        return cls(code if code in LANGUAGES else "en")
 
     def error_parts(self, error: ParlourError | Mapping[str, Any]) -> tuple[str, str]:
         """What happened, and what to do about it (may be empty).
@@ -148,10 +152,10 @@ class Words:
         return self("time.minutes", n=minutes, s=rest)
 
 
-def _preferred(header: str) -> Lang:
+def _preferred(header: str) -> str:
     """The first of our languages in the order of their weights."""
     found = (_ACCEPTED.match(part) for part in header.split(","))
-    wanted: list[tuple[float, Lang]] = [(_weight(match[2]), cast("Lang", match[1].lower())) for match in found if match]
+    wanted = [(_weight(match[2]), match[1].lower()) for match in found if match]
     # `max` keeps the first of equals.
     return max(wanted, key=lambda choice: choice[0], default=(0.0, "en"))[1]
 
@@ -163,13 +167,13 @@ def _weight(text: str | None) -> float:
         return 0.0
 
 
-def sentences(lang: Lang) -> Mapping[str, str]:
+def sentences(lang: str) -> Mapping[str, str]:
     """All sentences of a language by their keys, blanks unfilled."""
     return _table(lang).sentences
 
 
 @cache
-def script_words(lang: Lang) -> str:
+def script_words(lang: str) -> str:
     """The sentences of the page's own script (`js.…`), as JSON that may stand inside a script element."""
     words = {key[3:]: sentence for key, sentence in sentences(lang).items() if key.startswith("js.")}
     return json.dumps(words, ensure_ascii=False).replace("<", "\\u003c")

@@ -24,8 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.agents.limits import Budget
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import ChatRequest, Lang, Stream
+    from core.llm.request import ChatRequest, Stream
     from core.tools.base import BaseTool
 
 LONGEST_CHAPTER: Final = 16_000  # letters: some 2,500 words

@@ -19,7 +19,8 @@ from core.tools.taint import Seen
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.llm.request import Lang, Stream
+    from core.languages import Lang
+    from core.llm.request import Stream
 
 EARLIER: Mapping[Lang, str] = {
     "en": "The conversation is too long to be shown whole. These parts of it bear on the newest question, in their "

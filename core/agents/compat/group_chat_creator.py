@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from core.agents.base import Given
     from core.agents.group_chat import Method
-    from core.llm.request import Lang, Stream
+    from core.languages import Lang
+    from core.llm.request import Stream
 
 PROPOSE: Mapping[Lang, str] = {
     "en": "Propose a group conversation for what the user wants: its topic, and two to six members who differ in what "

@@ -14,6 +14,7 @@ from core.agents.limits import Budget
 from core.agents.retrieval import is_small_talk
 from core.agents.tool_loop import OpeningCall, ToolLoop
 from core.errors import ParlourError
+from core.languages import spoken
 from core.llm.concurrency import in_order
 from core.llm.request import ChatRequest
 from core.messages.message import SYSTEM, USER, Message
@@ -27,8 +28,9 @@ from core.tools.builtin.ask_documents import AskDocuments
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
     from core.messages.message import Usage
     from core.rag.attached import Attached
     from core.rag.document import Passage
@@ -199,13 +201,13 @@ class ReadInParts(AskDocuments):
         """
         del kwargs
         question = str(self._verify_json_format_args(params)["query"])
-        spoken: Lang = "zh" if lang == "zh" else "en"
+        language = spoken(lang)
         done, cost = 0, 0.0
 
         async def one(part: Sequence[Passage]) -> Transcript:
             nonlocal done, cost
             self._budget.check_cost(besides=cost)
-            reply = await self._asked(question, part, spoken)
+            reply = await self._asked(question, part, language)
             done += 1
             cost += (reply.usage.cost or 0.0) if reply.usage is not None else 0.0
             if progress is not None:
@@ -214,7 +216,7 @@ class ReadInParts(AskDocuments):
 
         replies = await in_order(one, self._parts, self._at_once, keep_errors=True)
         earlier = evidence if evidence is not None else []
-        read = _put_together(replies, self._parts, len(earlier) + 1, spoken)
+        read = _put_together(replies, self._parts, len(earlier) + 1, language)
         if read.failed == len(self._parts):
             raise next(reply for reply in replies if isinstance(reply, ParlourError))
         files = [one for one in await self._attached() if one.status != "ready"] if self._attached else []

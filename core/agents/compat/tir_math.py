@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from core.agents.tools import GivenTool
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import Lang, Stream
+    from core.llm.request import Stream
 
 REASON_WITH_CODE: Mapping[Lang, str] = {
     "en": "Reason step by step. Where something is to be reckoned, write Python in a block that begins with ```python "

@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from core.agents.tool_loop import LoopModel
+    from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.request import ChatRequest, Lang, Stream
+    from core.llm.request import ChatRequest, Stream
     from core.rag.library import Library
     from core.tools.builtin.ask_documents import AskDocuments
 

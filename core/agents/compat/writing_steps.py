@@ -13,7 +13,8 @@ from core.messages.message import USER, Message
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from core.llm.request import Lang, Stream
+    from core.languages import Lang
+    from core.llm.request import Stream
 
 MOST_CHAPTERS = 12
 OUTLINE: Mapping[Lang, str] = {

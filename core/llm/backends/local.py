@@ -17,7 +17,8 @@ from core.messages.message import ASSISTANT, SYSTEM, USER, Message
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
-    from core.llm.request import Lang
+    from core.languages import Lang
+
 
 Json: TypeAlias = dict[str, Any]
 

@@ -24,7 +24,8 @@ from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from core.llm.request import ChatRequest, Lang
+    from core.languages import Lang
+    from core.llm.request import ChatRequest
 
 RESPOND = "respond"
 _KEPT = ("type", "properties", "required", "enum", "items", "description")

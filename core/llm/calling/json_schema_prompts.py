@@ -11,7 +11,8 @@ from core.messages.message import ASSISTANT, USER, Message
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
-    from core.llm.request import Lang
+    from core.languages import Lang
+
 
 ROUTER: Mapping[Lang, str] = {
     "en": """You reply with one JSON object. Choose a tool only if it is needed to answer, else choose "respond".

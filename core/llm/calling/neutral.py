@@ -11,7 +11,8 @@ from core.messages.message import ASSISTANT, FUNCTION, USER, Message
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from core.llm.request import Lang
+    from core.languages import Lang
+
 
 # Special tokens such as `<|im_start|>` in any vendor's spelling, and those of Llama, Mistral, Gemma and GLM.
 _TOKENS = (

@@ -21,8 +21,9 @@ from core.messages.message import FUNCTION as TOOL_ROLE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from core.languages import Lang
     from core.llm.calling.tag_scanner import Piece
-    from core.llm.request import ChatRequest, Lang
+    from core.llm.request import ChatRequest
     from core.messages.events import Event
     from core.messages.message import FunctionCall
 

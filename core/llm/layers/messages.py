@@ -14,7 +14,8 @@ from core.messages.message import SYSTEM, USER, Message
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from core.llm.request import ChatRequest, Lang, Layer, ModelFacts, Source, Stream
+    from core.languages import Lang
+    from core.llm.request import ChatRequest, Layer, ModelFacts, Source, Stream
 
 
 def visible(request: ChatRequest, below: Source) -> Stream:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from struct import pack
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
-from core.llm.request import OUR_KEYS, ChatRequest, Lang, is_on
+from core.llm.request import OUR_KEYS, ChatRequest, is_on
 from core.llm.usage import usage_from
 from core.llm.wire.reading import REASONS, ReplyReader
 from core.llm.wire.tools import ToolNames, checked_functions
@@ -19,6 +19,7 @@ from core.messages.events import Event, ItemAdded, MessageFinished
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from core.languages import Lang
     from core.messages.message import Message
 
 Json: TypeAlias = dict[str, Any]

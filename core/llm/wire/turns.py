@@ -15,7 +15,7 @@ from core.messages.message import ASSISTANT, FUNCTION, SYSTEM
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from core.llm.request import Lang
+    from core.languages import Lang
     from core.messages.message import Message
 
 Takes: TypeAlias = "Callable[[ContentItem], bool]"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import SettingsError, ToolError
+from core.languages import spoken
 from core.tools.base import BaseTool
 from core.tools.web.base import Account, answer_of, rows, text_of
 
@@ -97,7 +98,7 @@ class AmapWeather(BaseTool):
         names = ("weather", "temperature", "winddirection", "windpower", "humidity", "reporttime")
         values = {name: text_of(live[0].get(name), 40) or "?" for name in names}
         where = text_of(found[0].get("formatted_address"), 80) or place
-        return _SAID["zh" if lang == "zh" else "en"].format(place=where, **values)
+        return _SAID[spoken(lang)].format(place=where, **values)
 
     def _account(self, credentials: Mapping[str, Any]) -> Account:
         cfg = {**self.cfg, **credentials}

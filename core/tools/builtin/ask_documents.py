@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from core.languages import spoken
 from core.rag.attached import unfinished
 from core.rag.citations import harmless, numbered
 from core.tools.base import BaseTool, ToolResult
@@ -12,7 +13,8 @@ from core.tools.base import BaseTool, ToolResult
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from core.rag.attached import Attached, Lang
+    from core.languages import Lang
+    from core.rag.attached import Attached
     from core.rag.document import Passage
 
 _NOTHING = {
@@ -109,7 +111,7 @@ class AskDocuments(BaseTool):
         del kwargs
         query = str(self._verify_json_format_args(params)["query"])
         found = await self._find(query, self._k)
-        language: Lang = "zh" if lang == "zh" else "en"
+        language = spoken(lang)
         if not found:
             return await self._nothing(language)
         earlier = evidence if evidence is not None else []

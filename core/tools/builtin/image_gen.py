@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast
 
 from core.errors import BadArgumentsError, SettingsError, ToolError
+from core.languages import spoken
 from core.llm.media import kind_of
 from core.messages.content import ContentItem
 from core.net.fetcher import FetchLimits, fetch
@@ -253,7 +254,7 @@ class ImageGen(BaseTool):
         size = _size(str(arguments.get("resolution") or self.cfg.get("size") or ""))
         data = await self._drawer(self.credentials).drawn(str(arguments["prompt"]), size)
         item = await asyncio.to_thread(_item, data)
-        return ToolResult(_DRAWN["zh" if lang == "zh" else "en"], (item,))
+        return ToolResult(_DRAWN[spoken(lang)], (item,))
 
     def _drawer(self, credentials: Mapping[str, Any]) -> Drawer:
         cfg = {**self.cfg, **credentials}

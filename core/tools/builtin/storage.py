@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import BadArgumentsError, SettingsError
-from core.tools.base import BaseTool, Lang
+from core.tools.base import BaseTool
 from core.tools.notes import KeyFiles, KeyNotExistsError, parts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from core.languages import Lang
 
 __all__ = ["KeyNotExistsError", "Storage"]
 

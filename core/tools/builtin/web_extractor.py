@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from urllib.parse import urlsplit
 
 from core.errors import BadArgumentsError, ParlourError, ToolError
+from core.languages import spoken
 from core.messages.content import ContentItem
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.tools.base import BaseTool, Lang, ToolResult, whole_number
+from core.tools.base import BaseTool, ToolResult, whole_number
 from core.tools.web.passages import best_parts, given, passage
 from core.tools.web.reading import Page, read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from core.languages import Lang
     from core.rag.document import Chunk, Passage
     from core.tools.threads import Progress
 
@@ -124,7 +126,7 @@ class WebExtractor(BaseTool):
         del kwargs
         arguments = self._verify_json_format_args(params)
         urls, question = _listed(arguments["url"]), str(arguments.get("question") or "")
-        language = "zh" if lang == "zh" else "en"
+        language = spoken(lang)
         outcomes = await self._all(urls, progress, language)
         pages = [one for one in outcomes if isinstance(one, Page)]
         failed = [one for one in outcomes if isinstance(one, ParlourError)]

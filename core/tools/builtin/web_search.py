@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from core.errors import ParlourError
+from core.languages import spoken
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
 from core.tools.base import BaseTool, ToolResult, whole_number
@@ -107,7 +108,7 @@ class WebSearch(AsksSearchService):
         del kwargs
         query = str(self._verify_json_format_args(params)["query"]).strip()
         service = self._service
-        found = await service.pages(Wanted(query, self._count, "zh" if lang == "zh" else "en"))
+        found = await service.pages(Wanted(query, self._count, spoken(lang)))
         passages = _passages(found)[: self._count]
         if not passages:
             return ToolResult(_NOTHING.get(lang, _NOTHING["en"]), extra={"nothing_found": True})
@@ -181,7 +182,7 @@ class ImageSearch(AsksSearchService):
         """
         del kwargs
         query = str(self._verify_json_format_args(params)["query"]).strip()
-        language = "zh" if lang == "zh" else "en"
+        language = spoken(lang)
         service = self._service
         found = _each_once(await service.pictures(Wanted(query, self._count, language)))[: self._count]
         if not found:

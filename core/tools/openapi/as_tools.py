@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from core.bridge.sync import run
 from core.errors import FetchError, SettingsError, ToolError
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.tools.base import BaseTool, Lang, ToolResult
+from core.tools.base import BaseTool, ToolResult
 from core.tools.given_files import files_in
 from core.tools.openapi.credentials import Keys, Tokens, checkable
 from core.tools.openapi.document import Document, Source, load, plain
@@ -28,6 +28,7 @@ from core.tools.openapi.request import called, request_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from core.languages import Lang
     from core.messages.message import Message
     from core.tools.given_files import GivenFile
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from html import unescape
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from core.errors import FetchError, SettingsError, ToolError
 from core.net.addresses import Reach, open_internet_and_own_network
@@ -14,6 +14,8 @@ from core.net.service import Answer, ask
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from core.languages import Lang
 
 
 LONGEST_SNIPPET = 1200  # characters
@@ -31,7 +33,7 @@ class Wanted:
 
     query: str
     count: int
-    lang: Literal["en", "zh"] = "en"
+    lang: Lang = "en"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import urlsplit
 
+from core.languages import spoken
 from core.rag.citations import numbered
 from core.rag.document import Passage
 from core.rag.prose import count_tokens
@@ -149,7 +150,7 @@ def given(
     first = len(earlier) + 1
     earlier.extend(found)
     rows = tuple({**one.as_dict(), "number": number} for number, one in enumerate(found, first))
-    language = "zh" if lang == "zh" else "en"
+    language = spoken(lang)
     # A search names the address of each result; the pieces of a page say theirs once, where it begins.
     shown = [replace(one, heading=_above(one, found[at - 1] if at else None)) for at, one in enumerate(found)]
     blocks = numbered(shown, language, first=first, notice=False)

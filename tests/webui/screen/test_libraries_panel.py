@@ -12,7 +12,7 @@ from core.rag.document import Passage, ReadingProgress
 from core.reading.libraries import OpenedLibrary
 from core.storage.base import DocumentRecord, NamedLibrary
 from webui.panels.libraries import found_data, libraries_data, library_data, uses_html
-from webui.words import Lang, Words
+from webui.words import Words
 
 LOCKED = {"key": "document_password_asked", "details": {"name": "b.pdf"}}
 DAMAGED = {"key": "document_damaged", "details": {"name": "a.pdf"}}
@@ -36,7 +36,7 @@ def test_a_conversation_without_libraries_has_no_chip() -> None:
 
 
 @pytest.mark.parametrize(("lang", "label"), [("en", "Acts + 2"), ("zh", "Acts 等 3 个")])
-def test_the_chip_names_the_first_library_and_counts_the_others(lang: Lang, label: str) -> None:
+def test_the_chip_names_the_first_library_and_counts_the_others(lang: str, label: str) -> None:
     markup = unescape(uses_html([library("Acts"), library("Bills"), library("Costs")], Words(lang)))
     assert f">{label}</span>" in markup
     assert "Acts, Bills, Costs" in markup

@@ -15,7 +15,7 @@ from webui.panels.history import history_html
 from webui.panels.top import status_html, top_html
 from webui.panels.welcome import STARTERS, room_html, starter
 from webui.render.citations import passage_label
-from webui.words import LANGUAGES, Lang, Words
+from webui.words import LANGUAGES, Words
 
 EN, ZH = Words("en"), Words("zh")
 EVIL = "<img src=x onerror=alert(1)>\n\n**x** `y` \"quoted\" 'too' {z}"
@@ -275,7 +275,7 @@ def test_quoted_text_and_names_are_text() -> None:
 
 
 @pytest.mark.parametrize("lang", LANGUAGES)
-def test_each_starter_has_its_question_and_its_file_is_there(lang: Lang) -> None:
+def test_each_starter_has_its_question_and_its_file_is_there(lang: str) -> None:
     from webui.bundles import assets_folder
 
     words = Words(lang)

@@ -26,7 +26,8 @@ from core.messages.events import MessageStarted
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from core.llm.request import ChatRequest, Lang, Progress, Stream
+    from core.languages import Lang
+    from core.llm.request import ChatRequest, Progress, Stream
 
 _CONTEXT: Final = 8_192
 _REPLY_TOKENS: Final = 1_024

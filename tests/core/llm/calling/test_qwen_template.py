@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from core.agents.basic import FnCallAgent
+from core.languages import Lang
 from core.llm.calling.qwen import QwenTemplate
-from core.llm.request import ChatRequest, Lang
+from core.llm.request import ChatRequest
 from core.messages.content import ContentItem
 from core.messages.events import MessageFinished
 from core.messages.message import Message

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.llm.request import ChatRequest, Lang
+from core.languages import Lang
+from core.llm.request import ChatRequest
 from core.llm.wire import dashscope
 from core.llm.wire.dashscope import body_json, parameters_json
 from core.llm.wire.turns import text_only, turns

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from core.llm.request import ChatRequest, Lang
+from core.languages import Lang
+from core.llm.request import ChatRequest
 from core.llm.wire.openai import Senses, messages_json, settings_json
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message

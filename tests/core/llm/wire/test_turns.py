@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.llm.request import Lang
+from core.languages import Lang
 from core.llm.wire.turns import text_only, turns
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, FunctionCall, Message
