@@ -233,13 +233,20 @@ class Conversation:
         async with self.services.index() as library:
             return await library.afind(sentence, documents=tuple(documents))
 
-    async def answer_after_all(self, record: DocumentRecord, lang: Lang) -> None:
-        """Answer the last question, if it failed for a document that is being read once more."""
+    async def answer_after_all(self, record: DocumentRecord, lang: Lang, *, opened: bool = False) -> None:
+        """Answer the last question once more, if a document of it is being read that its answer had to do without.
+
+        Args:
+            record: The document.
+            lang: The language of the page.
+            opened: Whether a password has opened it: then an answer from the other files is no whole one either.
+        """
         thread = await self.messages()
-        if len(thread) < 2 or thread[-1].status != "error" or record.file_id not in file_ids(thread[-2].parts):
+        if len(thread) < 2 or record.file_id not in file_ids(thread[-2].parts):
             return
         error = (await self.runs.reply(thread[-1])).error or {}
-        if str(error.get("key", "")).startswith(("document_", "fetch_")):
+        failed = thread[-1].status == "error" and str(error.get("key", "")).startswith(("document_", "fetch_"))
+        if failed or (opened and thread[-1].status == "complete"):
             with suppress(ConflictError):
                 await self.regenerate(thread[-1].id, lang)
 

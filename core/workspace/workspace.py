@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import StorageError
 from core.reading.attachments import not_taken, takes
+from core.reading.intake import is_locked
 from core.reading.libraries import Libraries
 from core.workspace.conversation import Conversation
 
@@ -94,17 +95,18 @@ class Workspace:
     async def read_again(self, document_id: str, lang: Lang = "en", *, password: str = "") -> DocumentRecord:
         """Read a document that failed or was called off once more.
 
-        The question that could not be answered because of it is answered then. With a password it returns once that
-        has proved right or wrong.
+        The last question is answered then, if it could not be answered because of it, or had its answer from the other
+        files while this one was locked. With a password it returns once that has proved right or wrong.
 
         Raises:
             NotFoundError: There is none such of this owner.
         """
+        opens = bool(password) and is_locked(await self.stores.documents.get(document_id))
         record = await self.intake.retry(document_id, password)
         if password:
             record = await self.intake.first_sign(document_id, _OPENS_WITHIN)
         if record.conversation_id is not None and record.status != "failed":
-            await self.conversation(record.conversation_id).answer_after_all(record, lang)
+            await self.conversation(record.conversation_id).answer_after_all(record, lang, opened=opens)
         return record
 
     async def index(self) -> Library:

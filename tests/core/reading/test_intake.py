@@ -306,6 +306,25 @@ async def test_a_password_opens_a_document_and_its_question_is_answered(engine: 
     assert b"CANARY" not in kept
 
 
+async def test_a_password_lets_a_question_be_answered_again_from_both_files(
+    engine: Engine,
+) -> None:
+    run, records = await asked(engine, locked_pdf=pdf(CLAUSE, password="OPEN"), other_md=b"The heron nests here.")
+    assert await run.wait() == "complete", run.error
+    (locked,) = [one for one in records if one.name == "locked.pdf"]
+    await read_again(engine, "alice", locked.id, password="WRONG")
+    assert engine.runs.live(run.conversation_id) is None
+    await read_again(engine, "alice", locked.id, password="OPEN")
+    if (again := engine.runs.live(run.conversation_id)) is not None:
+        await again.wait()
+    *_, reply = await engine.stores.of("alice").conversations.thread(run.conversation_id)
+    passages = (await engine.runs.of("alice").reply(reply)).passages
+    assert "locked.pdf" in {passage["document"] for passage in passages}
+    assert len(await engine.stores.of("alice").conversations.siblings(reply.id)) == 2  # the first answer stays
+    await read_again(engine, "alice", locked.id, password="OPEN")  # it is open already
+    assert engine.runs.live(run.conversation_id) is None
+
+
 async def test_what_is_called_off_while_it_waits_for_its_turn_is_never_begun(engine: Engine) -> None:
     gate = Gate(await index_of(engine, "alice"))
     files = {f"n{n}_pdf": pdf(*(f"Paper {n}, page {page}. {CLAUSE}" for page in range(PAGES))) for n in range(3)}
