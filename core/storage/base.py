@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from core.errors import ConflictError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
 
     from core.messages.message import Message, Usage
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RunStatus: TypeAlias = Literal["running", "complete", "paused", "stopped", "error", "interrupted"]
 DocumentStatus: TypeAlias = Literal["reading", "ready", "failed", "cancelled"]
 Role: TypeAlias = Literal["user", "assistant"]
+TitledBy: TypeAlias = Literal["question", "model", "person"]
 
 _ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -29,7 +30,20 @@ FILE_ADDRESS = "/files/"
 
 @dataclass(frozen=True, slots=True)
 class ConversationRecord:
-    """A conversation; `leaf_id` is the newest turn of the branch that is shown."""
+    """A conversation.
+
+    Args:
+        id: Its own.
+        owner_id: Whose it is.
+        title: What the history calls it.
+        created_at: When it began.
+        updated_at: When something was said last.
+        leaf_id: The newest turn of the branch that is shown.
+        titled_by: Who made the title; one by a person is never replaced.
+        folder_id: The folder it is in.
+        pinned_at: When it was pinned.
+        archived_at: When it was archived.
+    """
 
     id: str
     owner_id: str
@@ -37,6 +51,34 @@ class ConversationRecord:
     created_at: float
     updated_at: float
     leaf_id: str | None = None
+    titled_by: TitledBy = "question"
+    folder_id: str | None = None
+    pinned_at: float | None = None
+    archived_at: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    """A folder of the history; folders stand in the order of `position`, and `settings` hold for what is in them."""
+
+    id: str
+    owner_id: str
+    name: str
+    position: float
+    settings: Mapping[str, Any]
+    created_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedMessage:
+    """A message that waits until the reply of its conversation ends; the lowest `position` is the next."""
+
+    id: str
+    conversation_id: str
+    text: str
+    file_ids: tuple[str, ...]
+    position: float
+    created_at: float
 
 
 @dataclass(frozen=True, slots=True)

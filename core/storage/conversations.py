@@ -27,7 +27,7 @@ from core.storage.tables import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from core.storage.base import Role, RunStatus
     from core.storage.database import Database
@@ -158,7 +158,49 @@ class ConversationStore:
 
     async def rename(self, conversation_id: str, title: str) -> None:
         """Give it another title. Raises NotFoundError."""
-        await self._change(conversation_id, title=plain_line(clean(title)))
+        await self._change(conversation_id, title=plain_line(clean(title)), titled_by="person")
+
+    async def name(self, conversation_id: str, title: str) -> bool:
+        """Give it the title that a model made; returns false where a person has named it. Raises NotFoundError."""
+
+        def change(connection: Connection) -> bool:
+            if conversation_of(connection, self._owner, conversation_id).titled_by == "person":
+                return False
+            values = {"title": plain_line(clean(title)), "titled_by": "model"}
+            connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
+            return True
+
+        return await self._database.write(change)
+
+    async def pin(self, conversation_ids: Sequence[str], *, on: bool = True) -> None:
+        """Keep conversations at the top of the history, or no longer; ids of others are passed over."""
+        await self._change_all(conversation_ids, pinned_at=time.time() if on else None)
+
+    async def archive(self, conversation_ids: Sequence[str], *, on: bool = True) -> None:
+        """Take conversations out of the history, or bring them back; ids of others are passed over."""
+        await self._change_all(conversation_ids, archived_at=time.time() if on else None)
+
+    async def settings(self, conversation_id: str) -> dict[str, Any]:
+        """What was chosen for this conversation alone. Raises NotFoundError."""
+        query = select(conversations.c.settings).where(_is(conversation_id), conversations.c.owner_id == self._owner)
+        row = await self._database.read(lambda c: c.execute(query).first())
+        if row is None:
+            raise _missing("conversation")
+        return dict(row.settings)
+
+    async def configure(
+        self, conversation_id: str, change: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Change what is chosen for this conversation, read and written in one transaction. Raises NotFoundError."""
+
+        def configure(connection: Connection) -> dict[str, Any]:
+            conversation_of(connection, self._owner, conversation_id)
+            query = select(conversations.c.settings).where(_is(conversation_id))
+            values = change(dict(connection.execute(query).scalar() or {}))
+            connection.execute(update(conversations).where(_is(conversation_id)).values(settings=values))
+            return values
+
+        return await self._database.write(configure)
 
     async def set_leaf(self, conversation_id: str, leaf_id: str | None) -> None:
         """Choose the branch that is shown, by its newest turn. Raises NotFoundError."""
@@ -255,6 +297,10 @@ class ConversationStore:
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
 
         await self._database.write(change)
+
+    async def _change_all(self, conversation_ids: Sequence[str], **values: Any) -> None:
+        these = conversations.c.id.in_(conversation_ids) & (conversations.c.owner_id == self._owner)
+        await self._database.write(lambda c: c.execute(update(conversations).where(these).values(**values)))
 
 
 def know_owner(connection: Connection, owner: str) -> None:
@@ -362,7 +408,7 @@ def _is(conversation_id: str) -> Any:
 
 
 def _conversation(row: Row[Any]) -> ConversationRecord:
-    return ConversationRecord(row.id, row.owner_id, row.title, row.created_at, row.updated_at, row.leaf_id)
+    return ConversationRecord(**{name: getattr(row, name) for name in ConversationRecord.__slots__})
 
 
 def _missing(kind: str) -> NotFoundError:

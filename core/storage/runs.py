@@ -264,7 +264,7 @@ class RunStore:
             _insert_run(connection, record, lease)
             made = conversations.c.title.in_(["", *map(clean, retitled)])
             untitled = (conversations.c.id == conversation_id) & made
-            connection.execute(update(conversations).where(untitled).values(title=clean(title)))
+            connection.execute(update(conversations).where(untitled).values(title=clean(title), titled_by="question"))
             return reply
 
         return record, await self._database.write(begin)

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 from core.storage.conversations import Allowances, ConversationStore, SummaryStore
 from core.storage.documents import AllDocuments, DocumentStore, LibraryStore
 from core.storage.files import AllFiles
+from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
+from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns
 from core.storage.whole_conversations import WholeConversations
 
@@ -30,6 +32,8 @@ class OwnerStores:
     Args:
         owner: Whose it is.
         conversations: With their turns.
+        folders: That they are in.
+        queued: Messages that wait for the end of a reply.
         whole: The same, to be handed out.
         documents: Of conversations and libraries, and how far reading them is.
         libraries: The named ones.
@@ -44,6 +48,8 @@ class OwnerStores:
 
     owner: str
     conversations: ConversationStore
+    folders: FolderStore
+    queued: QueuedMessages
     whole: WholeConversations
     documents: DocumentStore
     libraries: LibraryStore
@@ -84,6 +90,8 @@ class Stores:
         return OwnerStores(
             owner,
             conversations=ConversationStore(database, owner),
+            folders=FolderStore(database, owner),
+            queued=QueuedMessages(database, owner),
             whole=WholeConversations(database, owner),
             documents=DocumentStore(database, owner),
             libraries=LibraryStore(database, owner),

@@ -46,6 +46,18 @@ owners = Table(
     Column("created_at", Float, nullable=False),
 )
 
+# Folders of the history; `settings` (instructions, libraries …) hold for the conversations in one.
+folders = Table(
+    "folders",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    Column("name", Text, nullable=False),
+    Column("position", Float, nullable=False),
+    Column("settings", JSON, nullable=False),
+    Column("created_at", Float, nullable=False),
+)
+
 conversations = Table(
     "conversations",
     metadata,
@@ -56,6 +68,27 @@ conversations = Table(
     Column("leaf_id", String),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
+    # Who made the title: "question" (its first words), "model" or "person"; one by a person is never replaced.
+    Column("titled_by", String, nullable=False, server_default="person"),
+    # No foreign key: SQLite adds none to an existing table. A folder that is gone means "in none".
+    Column("folder_id", String, index=True),
+    Column("pinned_at", Float),
+    Column("archived_at", Float),
+    # What was chosen for this conversation alone: its model, instructions, parameters, tools.
+    Column("settings", JSON, nullable=False, server_default="{}"),
+)
+
+# Messages that wait until the reply that is being written ends, the oldest first.
+queued_messages = Table(
+    "queued_messages",
+    metadata,
+    Column("id", String, primary_key=True),
+    _owned(),
+    _in_conversation(),
+    Column("text", Text, nullable=False),
+    Column("file_ids", JSON, nullable=False),
+    Column("position", Float, nullable=False),
+    Column("created_at", Float, nullable=False),
 )
 
 messages = Table(

@@ -17,10 +17,12 @@ from core.storage.conversations import Allowances, ConversationStore, SummarySto
 from core.storage.database import Database
 from core.storage.documents import DocumentStore, LibraryStore
 from core.storage.files import FileStore
+from core.storage.folders import FolderStore
 from core.storage.mcp_servers import McpServerStore
 from core.storage.migrations import steps
 from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
+from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns, ThoughtStore
 from core.storage.sealing import Sealer
 from core.storage.whole_conversations import WholeConversations
@@ -125,6 +127,26 @@ async def test_choices_keys_and_steps_of_every_released_schema_are_the_same_toda
     assert [[one.tool_name for one in steps] for steps in thoughts.values()] == (
         [["calculator"]] if schema >= "0006" else []
     )
+    await database.aclose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_folders_pins_and_waiting_messages_of_every_released_schema_are_the_same_today(
+    schema: str, tmp_path: Path
+) -> None:
+    told: dict[str, Any] = put_in(schema)["told"]
+    kept, talk = told.get("kept") or {}, told["replies"]["id"]
+    database = await Database.open(unpacked(schema, tmp_path))
+    talks = ConversationStore(database, LOCAL_OWNER)
+    record = await talks.get(talk)
+    assert record.folder_id == kept.get("folder")
+    assert (record.pinned_at is not None, record.archived_at) == (bool(kept), None)
+    assert await talks.settings(talk) == ({"instructions": "Count twice."} if kept else {})
+    assert [(one.id, one.name, dict(one.settings)) for one in await FolderStore(database, LOCAL_OWNER).list()] == [
+        (kept[name], kept["folder_name"], {"instructions": "Answer briefly."}) for name in ("folder",) if name in kept
+    ]
+    waiting = await QueuedMessages(database, LOCAL_OWNER).list(talk)
+    assert [one.text for one in waiting] == [kept[name] for name in ("waiting",) if name in kept]
     await database.aclose()
 
 

@@ -28,6 +28,8 @@ BYTES = TEXT.encode() * 20
 
 BOUND = {
     "ConversationStore": "conversations",
+    "FolderStore": "folders",
+    "QueuedMessages": "queued",
     "RunStore": "runs",
     "FileStore": "files",
     "DocumentStore": "documents",
@@ -197,6 +199,21 @@ async def choices(database: Any, talk: str) -> dict[str, Any]:
     return told
 
 
+async def kept(database: Any, talk: str) -> dict[str, Any]:
+    """A conversation in a folder, pinned, with a choice of its own, and a message that waits in it."""
+    if not has("folders"):
+        return {}
+    folders = store("folders", "FolderStore", database)
+    talks = store("conversations", "ConversationStore", database)
+    folder = await folders.create(OWNER, "Leuchttürme 灯塔")
+    await folders.configure(OWNER, folder.id, lambda _: {"instructions": "Answer briefly."})
+    await folders.put(OWNER, [talk], folder.id)
+    await talks.pin(OWNER, [talk])
+    await talks.configure(OWNER, talk, lambda _: {"instructions": "Count twice."})
+    waiting = await store("queued_messages", "QueuedMessages", database).add(OWNER, talk, "And then?")
+    return {"folder": folder.id, "folder_name": folder.name, "waiting": waiting.text}
+
+
 def conversations_of(path: Path) -> dict[str, Any]:
     """Every conversation as the tables hold it, with its turns and the events of its replies."""
     with closing(sqlite3.connect(path)) as connection:
@@ -228,6 +245,7 @@ async def fill(path: Path) -> dict[str, Any]:
         told = {"branches": await branches(database), "replies": await replies(database)}
         told["documents"] = await documents(database, path.parent / "files")
         told["choices"] = await choices(database, told["documents"]["id"])
+        told["kept"] = await kept(database, told["replies"]["id"])
     finally:
         await database.aclose()
     return {"told": told, "conversations": conversations_of(path)}

@@ -1,0 +1,96 @@
+"""Messages that wait until the reply of their conversation ends."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+from sqlalchemy import Connection, Row, delete, func, insert, select, update
+
+from core.errors import NotFoundError
+from core.storage.base import QueuedMessage, new_id
+from core.storage.conversations import clean, conversation_of, use_files
+from core.storage.tables import queued_messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.storage.database import Database
+
+
+class QueuedMessages:
+    """The waiting messages of one owner's conversations. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+
+    async def list(self, conversation_id: str) -> list[QueuedMessage]:
+        """The conversation's, the next one first. Raises NotFoundError."""
+
+        def load(connection: Connection) -> list[QueuedMessage]:
+            conversation_of(connection, self._owner, conversation_id)
+            return _listed(connection, conversation_id)
+
+        return await self._database.read(load)
+
+    async def add(self, conversation_id: str, text: str, file_ids: Sequence[str] = ()) -> QueuedMessage:
+        """Let a message wait as the last one; its files are the conversation's from now on. Raises NotFoundError."""
+
+        def keep(connection: Connection) -> QueuedMessage:
+            conversation_of(connection, self._owner, conversation_id)
+            last = select(func.max(queued_messages.c.position)).where(_in(conversation_id))
+            position = (connection.execute(last).scalar() or 0.0) + 1.0
+            now = time.time()
+            fresh = QueuedMessage(new_id(), conversation_id, clean(text), tuple(file_ids), position, now)
+            values = {name: getattr(fresh, name) for name in QueuedMessage.__slots__}
+            row = {**values, "owner_id": self._owner, "file_ids": list(file_ids)}
+            connection.execute(insert(queued_messages).values(row))
+            use_files(connection, self._owner, conversation_id, file_ids)
+            return fresh
+
+        return await self._database.write(keep)
+
+    async def change(self, message_id: str, *, text: str | None = None, position: float | None = None) -> None:
+        """Change its words or its place; what is left out stays. Raises NotFoundError: it was sent or removed."""
+        given = {"text": None if text is None else clean(text), "position": position}
+        values = {name: value for name, value in given.items() if value is not None}
+
+        def change(connection: Connection) -> None:
+            self._of(connection, message_id)
+            if values:
+                connection.execute(update(queued_messages).where(queued_messages.c.id == message_id).values(**values))
+
+        await self._database.write(change)
+
+    async def remove(self, message_id: str) -> QueuedMessage:
+        """Take one out, and return it. Raises NotFoundError: it was sent or removed."""
+
+        def take(connection: Connection) -> QueuedMessage:
+            found = self._of(connection, message_id)
+            connection.execute(delete(queued_messages).where(queued_messages.c.id == message_id))
+            return found
+
+        return await self._database.write(take)
+
+    def _of(self, connection: Connection, message_id: str) -> QueuedMessage:
+        these = (queued_messages.c.id == message_id) & (queued_messages.c.owner_id == self._owner)
+        row = connection.execute(select(queued_messages).where(these)).first()
+        if row is None:
+            raise NotFoundError("This message does not wait any more.", kind="queued_message")
+        return _message(row)
+
+
+def _listed(connection: Connection, conversation_id: str) -> list[QueuedMessage]:
+    query = select(queued_messages).where(_in(conversation_id))
+    rows = connection.execute(query.order_by(queued_messages.c.position, queued_messages.c.id)).all()
+    return [_message(row) for row in rows]
+
+
+def _message(row: Row[Any]) -> QueuedMessage:
+    values = {name: getattr(row, name) for name in QueuedMessage.__slots__}
+    return QueuedMessage(**{**values, "file_ids": tuple(row.file_ids)})
+
+
+def _in(conversation_id: str) -> Any:
+    return queued_messages.c.conversation_id == conversation_id
