@@ -20,6 +20,7 @@ from weakref import WeakKeyDictionary
 from core.errors import NotFoundError
 from core.models.own_models import is_local
 from core.readiness import Readiness
+from core.storage.base import History
 from webui.hosted import speakers
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
@@ -66,7 +67,7 @@ class _Shown:
     """What a tab shows, as read from the stores; read again only when something changed."""
 
     conversation_id: str = ""
-    conversations: Sequence[ConversationRecord] = ()
+    history: History = field(default_factory=History)
     current: ConversationRecord | None = None
     thread: list[StoredMessage] = field(default_factory=list["StoredMessage"])
     replies: dict[str, Reply] = field(default_factory=dict[str, "Reply"])
@@ -83,7 +84,7 @@ class _Shown:
 class _Drawn(NamedTuple):
     """A list of conversations as a tab has it: what it was made from, and its markup."""
 
-    listed: Sequence[ConversationRecord]
+    listed: History
     marks: tuple[Any, ...]
     markup: str
 
@@ -155,8 +156,7 @@ class Frames:
 
     async def _read_around(self, workspace: Workspace, view: View, shown: _Shown) -> None:
         """What stands around the conversation, from memory: the others, and the model."""
-        listed = view.listed + 1  # one more tells whether there are more
-        shown.conversations = await self._histories.of(workspace, listed)
+        shown.history = await self._histories.of(workspace, view.listed, archived=view.archived)
         shown.readiness = (await workspace.models.chosen()).readiness
         shown.hears = await workspace.hears()
 
@@ -251,7 +251,7 @@ class Frames:
         self, workspace: Workspace, view: View, shown: _Shown, live: Collection[str], unread: Collection[str]
     ) -> str:
         """The list of conversations, rendered anew only where something of it changed: it is in every frame."""
-        listed, asking = shown.conversations, _asking(workspace, live)
+        listed, asking = shown.history, _asking(workspace, live)
         trouble = workspace.tools.servers.trouble
         day = int(time.time() // _SLIDES)
         marks = (
@@ -268,14 +268,13 @@ class Frames:
         if known is not None and known.listed is listed and known.marks == marks:
             return known.markup
         markup = history_html(
-            listed[: view.listed],
+            listed,
             view.conversation_id,
             live,
             unread,
             view.words,
             asking=asking,
             trouble=trouble,
-            more=len(listed) > view.listed,
             warned=self._warned(view),
         )
         self._drawn[view] = _Drawn(listed, marks, markup)
@@ -391,26 +390,28 @@ class Histories:
     """Lists of conversations, kept until they change."""
 
     def __init__(self) -> None:
-        self._lists: OrderedDict[str, dict[int, asyncio.Task[list[ConversationRecord]]]] = OrderedDict()
+        self._lists: OrderedDict[str, dict[tuple[int, bool], asyncio.Task[History]]] = OrderedDict()
 
     def changed(self, owner: str) -> None:
         """Read the owner's list again when somebody wants it."""
         self._lists.pop(owner, None)
 
-    async def of(self, workspace: Workspace, limit: int) -> Sequence[ConversationRecord]:
-        """The owner's conversations, the one used last first; the same list for all who ask until it changes.
+    async def of(self, workspace: Workspace, limit: int, *, archived: bool = False) -> History:
+        """The owner's conversations and folders; the same object for all who ask until something changes.
 
         Args:
             workspace: The owner's.
-            limit: How many at most.
+            limit: How many at most that are neither pinned nor in a folder.
+            archived: The archived ones instead.
 
         Raises:
             StorageError: The database failed.
         """
         lists = self._lists.setdefault(workspace.owner, {})
-        reading = lists.get(limit)
+        wanted = limit, archived
+        reading = lists.get(wanted)
         if reading is None or (reading.done() and (reading.cancelled() or reading.exception() is not None)):
-            reading = lists[limit] = asyncio.create_task(workspace.conversations.list(limit))
+            reading = lists[wanted] = asyncio.create_task(workspace.folders.history(limit, archived=archived))
             if len(lists) > _LENGTHS:
                 del lists[next(iter(lists))]
             if len(self._lists) > _MOST_OWNERS:

@@ -90,6 +90,7 @@ class View:
         address: The conversation that its address names: for a new one, the name that the page wishes for it.
         window: How many entries of the conversation it shows at least.
         listed: How many conversations it lists at most.
+        archived: Whether it lists the archived ones.
         anchor: The message that the window begins with, so that it does not slide while a reply grows.
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
         resting: Nobody looks; it is not painted until somebody does.
@@ -112,6 +113,7 @@ class View:
     address: str = ""
     window: int = WINDOW
     listed: int = LISTED
+    archived: bool = False
     anchor: str | None = None
     generation: int = 0
     resting: bool = False

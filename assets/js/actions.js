@@ -4,6 +4,7 @@ import { ask } from './bus.js';
 import { runAgain, showLarge, showWhole } from './calls.js';
 import { closeMenu, editQuestion, openMenu } from './dialogs.js';
 import { keepFocus } from './focus.js';
+import { fold } from './keeping.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
@@ -54,6 +55,7 @@ const LINKS = {
   starter: (n) => { nameAhead(); ask({ do: 'starter', n: Number(n) }); },
   again: (claim) => { evidence(true); ask({ do: 'cite', message: claim, n: 1 }); },
   older: () => ask({ do: 'older' }),
+  fold: (_, link) => fold(link),
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },

@@ -5,6 +5,7 @@ import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
 import { start as focus } from './focus.js';
 import { start as history } from './history.js';
+import { start as keeping } from './keeping.js';
 import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
 import { start as microphone } from './microphone.js';
@@ -17,7 +18,7 @@ import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, history, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tables, tabs]) {
+for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tables, tabs]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

@@ -1,12 +1,13 @@
 // Small questions to the reader: a row's menu, a new title, a deletion, a changed question.
 import { ask } from './bus.js';
 import { keepFocus } from './focus.js';
+import { archive, foldersThere, move, pin } from './keeping.js';
 import { say } from './words.js';
 
 let menu = null;
 
 // A row is drawn anew after each change: its button is found again by the row's name.
-const rowOf = (id) => `#history .p-menu[data-id="${CSS.escape(id)}"]`;
+const rowOf = (id) => `#history .p-menu:is([data-id="${CSS.escape(id)}"], [data-of="${CSS.escape(id)}"])`;
 
 export function closeMenu({ back = false } = {}) {
   if (!menu) return false;
@@ -14,7 +15,7 @@ export function closeMenu({ back = false } = {}) {
   menu = null;
   button.setAttribute('aria-expanded', 'false');
   element.remove();
-  if (back) keepFocus(rowOf(button.dataset.id));
+  if (back) keepFocus(rowOf(button.dataset.id ?? button.dataset.of));
   return true;
 }
 
@@ -22,12 +23,50 @@ export function openMenu(button) {
   const again = menu?.button === button;
   closeMenu();
   if (again) return;
-  const { id, title } = button.dataset;
+  const { id, of, title, marks = '' } = button.dataset;
+  if (of) return show(button, folderItems(of, title));
+  const is = new Set(marks.split(' '));
+  const here = () => document.querySelector(rowOf(id)) ?? button;
   show(button, [
     item(say('rename'), '', () => rename(id, title)),
-    item(say('export'), '', () => show(document.querySelector(rowOf(id)) ?? button, forms(id))),
+    ...is.has('archived') ? [] : [
+      item(say(is.has('pinned') ? 'unpin' : 'pin'), '', () => pin(id, !is.has('pinned'))),
+      item(say('move'), '', () => show(here(), places(id, title, is.has('filed')))),
+    ],
+    item(say('export'), '', () => show(here(), forms(id))),
+    item(say(is.has('archived') ? 'unarchive' : 'archive'), '', () => archive(id, title, !is.has('archived'))),
     item(say('delete'), 'p-danger', () => remove(id, title)),
   ]);
+}
+
+function folderItems(id, title) {
+  return [
+    item(say('rename'), '', () => named(title, say('save'), say('rename'), (name) => ask({ do: 'folder', id, name }), [rowOf(id)])),
+    item(say('delete'), 'p-danger', () => {
+      const text = Object.assign(document.createElement('p'), { textContent: say('folder_delete_ask', { title }) });
+      question('', text, say('delete'), () => ask({ do: 'folder', id }), { kind: 'p-danger', back: [rowOf(id), '#house .p-new'] });
+    }),
+  ];
+}
+
+// Where a conversation can be moved to.
+function places(id, title, filed) {
+  const make = () => named('', say('folder_make'), say('folder_new'), (name) => ask({ do: 'move', ids: [id], name }), [rowOf(id)]);
+  return [
+    ...foldersThere().map((folder) => item(folder.name, 'p-folder-item', () => move(id, title, folder.id))),
+    ...filed ? [item(say('move_out'), '', () => move(id, title, ''))] : [],
+    item(say('folder_new'), '', make),
+  ];
+}
+
+// A question for the name of a folder.
+function named(value, verb, called, act, back) {
+  const input = Object.assign(document.createElement('input'), { value, maxLength: 120, autocomplete: 'off' });
+  question(say('folder_name'), input, verb, () => {
+    const name = input.value.trim();
+    if (name && name !== value) act(name);
+  }, { name: called, back });
+  input.select();
 }
 
 // What a conversation can be taken along as; the browser saves what comes from these addresses.

@@ -1,5 +1,7 @@
 // The conversations by keyboard: one stop for Tab, arrows within, and a field that looks for titles.
+import { ask } from './bus.js';
 import { openMenu, remove, rename } from './dialogs.js';
+import { archive, fold } from './keeping.js';
 import { drawer, escape, openConversation } from './places.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
@@ -12,7 +14,7 @@ let before = null;   // where the keyboard was when the search began
 const list = () => document.querySelector('#history nav');
 const field = () => document.getElementById('p-find');
 const rows = () => [...list()?.querySelectorAll('a') ?? []].filter((link) => !link.closest('[hidden]'));
-const nameOf = (link) => link.dataset.open ?? 'older';
+const nameOf = (link) => link.dataset.open ?? link.dataset.folder ?? 'older';
 const rowWith = (element) => element.closest('li')?.querySelector('a') ?? element.closest('a');
 const menuOf = (link) => link?.parentElement.querySelector('.p-menu');
 const plain = (text) => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase();
@@ -49,15 +51,18 @@ function onRow({ key, target }) {
   const [shown, link] = [rows(), rowWith(target)];
   const place = shown.indexOf(link);
   const menu = menuOf(link);
+  const { id, title, marks = '' } = menu?.dataset ?? {};
+  const isOpen = link?.getAttribute('aria-expanded');
   return {
     ArrowDown: () => go(shown[place + 1]),
     ArrowUp: () => (place ? go(shown[place - 1]) : field()?.focus()),
     Home: () => go(shown[0]),
     End: () => go(shown.at(-1)),
-    ArrowRight: () => { if (menu) openMenu(menu); },
-    ArrowLeft: () => go(link),
-    F2: () => { if (menu) rename(menu.dataset.id, menu.dataset.title); },
-    Delete: () => { if (menu) remove(menu.dataset.id, menu.dataset.title); },
+    ArrowRight: () => { if (isOpen === 'false') fold(link); else if (menu) openMenu(menu); },
+    ArrowLeft: () => { if (isOpen === 'true' && target === link) fold(link); else go(link); },
+    F2: () => { if (id) rename(id, title); },
+    e: () => { if (id) archive(id, title, !marks.includes('archived')); },
+    Delete: () => { if (id) remove(id, title); },
   }[key];
 }
 
@@ -70,13 +75,20 @@ function sift() {
   if (!text && !sifted?.text) { sifted = { text, top }; return; }
   sifted = { text, top };
   const words = text.split(/\s+/);
+  const fits = (row) => words.every((word) => plain(row.querySelector('a')?.textContent ?? '').includes(word));
+  const left = (group) => group.querySelectorAll(':scope > li:not([hidden])').length;
   let found = 0;
-  for (const group of list().querySelectorAll('ul')) {
-    for (const row of group.children) row.hidden = !words.every((word) => plain(row.firstElementChild.textContent).includes(word));
-    const here = group.querySelectorAll(':scope > li:not([hidden])').length;
-    group.hidden = group.previousElementSibling.hidden = !here;
+  for (const group of list().querySelectorAll('ul:not(.p-folders)')) {
+    for (const row of group.children) row.hidden = !fits(row);
+    const here = left(group);
     found += here;
+    const folder = group.closest('.p-folder');
+    if (!folder) { group.hidden = group.previousElementSibling.hidden = !here; continue; }
+    group.hidden = text ? !here : 'closed' in group.dataset;
+    folder.hidden = Boolean(text) && !here && !fits(folder);
   }
+  const folders = list().querySelector('.p-folders');
+  if (folders) folders.hidden = folders.previousElementSibling.hidden = !left(folders);
   const told = document.querySelector('#house .p-found');
   told.textContent = text ? say(found ? 'find_some' : 'find_none', { n: found }) : '';
   told.classList.toggle('p-sr', found > 0);
@@ -135,6 +147,10 @@ export function start() {
   addEventListener('focusin', hold);
   addEventListener('pointerdown', () => { held = null; }, true);
   addEventListener('keydown', pressed, true);
+  addEventListener('click', ({ target }) => {
+    const button = target.closest?.('#history [data-do="archived"]');
+    if (button) ask({ do: 'archived', on: Boolean(button.dataset.on) });
+  });
   addEventListener('input', (event) => { if (event.target === field()) sift(); });
   // Whoever opens one that was looked for sees the others again.
   addEventListener('click', (event) => { if (event.target.closest?.('#history a[data-open]')) clear(); });

@@ -70,6 +70,25 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
+class History:
+    """Conversations as a list shows them.
+
+    Args:
+        conversations: Pinned ones, those in folders, and the latest of the others; the one used last first.
+        folders: The owner's, in their order.
+        archived: Whether these are the archived ones.
+        has_archive: Whether there are any archived ones.
+        has_more: Whether there are older ones.
+    """
+
+    conversations: tuple[ConversationRecord, ...] = ()
+    folders: tuple[Folder, ...] = ()
+    archived: bool = False
+    has_archive: bool = False
+    has_more: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class QueuedMessage:
     """A message that waits until the reply of its conversation ends; the lowest `position` is the next."""
 

@@ -114,7 +114,7 @@ class ConversationStore:
         query = select(conversations).where(conversations.c.owner_id == self._owner)
         query = query.order_by(conversations.c.updated_at.desc(), conversations.c.id).limit(limit)
         rows = await self._database.read(lambda c: c.execute(query).all())
-        return [_conversation(row) for row in rows]
+        return [conversation_record(row) for row in rows]
 
     async def create(self, title: str = "", *, wanted: str = "") -> ConversationRecord:
         """A new, empty conversation; the owner need not be known yet.
@@ -315,7 +315,7 @@ def conversation_of(connection: Connection, owner: str, conversation_id: str) ->
     row = connection.execute(query).first()
     if row is None:
         raise _missing("conversation")
-    return _conversation(row)
+    return conversation_record(row)
 
 
 def message_of(
@@ -407,7 +407,8 @@ def _is(conversation_id: str) -> Any:
     return conversations.c.id == conversation_id
 
 
-def _conversation(row: Row[Any]) -> ConversationRecord:
+def conversation_record(row: Row[Any]) -> ConversationRecord:
+    """A row of the table `conversations`."""
     return ConversationRecord(**{name: getattr(row, name) for name in ConversationRecord.__slots__})
 
 

@@ -34,6 +34,7 @@ class Workspace:
 
     Attributes:
         conversations: The owner's conversations, with their turns.
+        folders: That they are in, and the list of both.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
@@ -56,6 +57,7 @@ class Workspace:
         self.owner = services.owner
         self.stores = services.stores
         self.conversations = self.stores.conversations
+        self.folders = self.stores.folders
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Asked = dict[str, Any]
 _TITLE = 200
+_MOST_AT_ONCE = 1_000
 
 
 async def act(desk: Desk, view: View, message: str) -> str:
@@ -89,6 +90,60 @@ async def _delete(desk: Desk, view: View, asked: Asked) -> None:
     async with desk.workspace(view) as workspace:
         await workspace.conversation(conversation).delete()
     desk.views.deleted(view.owner, conversation)
+
+
+def _ids(asked: Asked) -> list[str]:
+    """The conversations that are meant: at most as many as a list shows."""
+    found = asked.get("ids")
+    return [text_of(one) for one in cast("list[Any]", found)[:_MOST_AT_ONCE]] if isinstance(found, list) else []
+
+
+async def _pin(desk: Desk, view: View, asked: Asked) -> None:
+    async with desk.workspace(view) as workspace:
+        await workspace.conversations.pin(_ids(asked), on=asked.get("on") is True)
+    desk.views.changed(view.owner, None)
+
+
+async def _archive(desk: Desk, view: View, asked: Asked) -> None:
+    async with desk.workspace(view) as workspace:
+        await workspace.conversations.archive(_ids(asked), on=asked.get("on") is True)
+    desk.views.changed(view.owner, None)
+
+
+async def _archived(desk: Desk, view: View, asked: Asked) -> None:
+    """List the archived conversations, or the others again."""
+    del desk
+    view.archived, view.listed = asked.get("on") is True, LISTED
+    view.poke()
+
+
+async def _move(desk: Desk, view: View, asked: Asked) -> None:
+    """Put conversations into a folder, a new one where it has a name and no id, or into none."""
+    folder, name = _text(asked, "folder"), _text(asked, "name")
+    async with desk.workspace(view) as workspace:
+        if name and not folder:
+            folder = (await workspace.folders.create(name)).id
+        await workspace.folders.put(_ids(asked), folder or None)
+    desk.views.changed(view.owner, None)
+
+
+async def _fold(desk: Desk, view: View, asked: Asked) -> None:
+    """Open a folder, or fold it."""
+    is_open = asked.get("on") is True
+    async with desk.workspace(view) as workspace:
+        await workspace.folders.configure(_text(asked, "id"), lambda kept: {**kept, "open": is_open})
+    desk.views.changed(view.owner, None)
+
+
+async def _folder(desk: Desk, view: View, asked: Asked) -> None:
+    """Rename a folder, or delete it where it has no name any more; its conversations stay."""
+    folder, name = _text(asked, "id"), _text(asked, "name")
+    async with desk.workspace(view) as workspace:
+        if name:
+            await workspace.folders.rename(folder, name)
+        else:
+            await workspace.folders.delete(folder)
+    desk.views.changed(view.owner, None)
 
 
 async def _cite(desk: Desk, view: View, asked: Asked) -> None:
@@ -257,6 +312,12 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "new": _new,
     "rename": _rename,
     "delete": _delete,
+    "pin": _pin,
+    "archive": _archive,
+    "archived": _archived,
+    "move": _move,
+    "fold": _fold,
+    "folder": _folder,
     "cite": _cite,
     "close": _close,
     "page": _page,

@@ -31,7 +31,7 @@ from core.messages.message import Message
 from core.readiness import Readiness
 from core.runs.log import LoggedEvent, RunFinished
 from core.runs.reply import Reply
-from core.storage.base import ConversationRecord, StoredMessage
+from core.storage.base import ConversationRecord, History, StoredMessage
 from tests.webui.screen import agents_scenes, calls_scenes, page_scenes, prose_scenes
 from webui.bundles import assets_folder
 from webui.layout import Handles, build
@@ -217,7 +217,7 @@ class Stage:
         asking = [call for reply in replies.values() for call in reply.asking]
         said, state = announced(asking, words), "running" if running else "idle"
         status = status_html(state, current, lang=words.lang, empty=not thread, asks=said)
-        history = history_html(conversations, current, ["old"], [], words)
+        history = history_html(History(tuple(conversations)), current, ["old"], [], words)
         several = Speakers(cast, brings_model=True, cast=cast, mentions=agents_scenes.MENTIONS) if cast else None
         top = top_html(conversations[0].title if thread else "", readiness, words, speakers=several)
         return chat, top, status, history, ask_html(asking, words), ""

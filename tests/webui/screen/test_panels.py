@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import datetime
 from itertools import pairwise
 from typing import Any
 
@@ -9,7 +11,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
 from core.readiness import Readiness
-from core.storage.base import ConversationRecord
+from core.storage.base import ConversationRecord, Folder, History
 from webui.panels.evidence import Lists, ShownPage, evidence_html
 from webui.panels.history import history_html
 from webui.panels.top import status_html, top_html
@@ -40,13 +42,35 @@ def conversation(name: str, age: float = 0.0, title: str = "") -> ConversationRe
 
 def history(*conversations: ConversationRecord, **options: Any) -> LexborHTMLParser:
     given = {"current": "", "running_ids": (), "unread": (), "words": EN, "now": NOW, **options}
-    return parsed(history_html(conversations, **given))
+    folders = tuple(given.pop("folders", ()))
+    return parsed(history_html(History(conversations, folders), **given))
 
 
-def test_conversations_stand_under_today_and_earlier() -> None:
-    tree = history(conversation("a"), conversation("b", 3600), conversation("c", 3 * DAY))
-    assert [heading.text() for heading in tree.css("h2")] == ["Today", "Earlier"]
-    assert [link.attributes["data-open"] for link in tree.css("a[data-open]")] == ["a", "b", "c"]
+def test_conversations_stand_under_their_day_week_or_month() -> None:
+    ages = {"a": 0, "b": 3600, "c": 1.5 * DAY, "d": 3 * DAY, "e": 40 * DAY, "f": 41 * DAY}
+    tree = history(*(conversation(name, age) for name, age in ages.items()))
+    month = datetime.fromtimestamp(NOW - 40 * DAY).astimezone().strftime("%B %Y")
+    assert [heading.text() for heading in tree.css("h2")] == ["Today", "Yesterday", "Last week", month]
+    assert [link.attributes["data-open"] for link in tree.css("a[data-open]")] == list(ages)
+
+
+def test_a_folded_folder_shows_how_many_are_in_it_and_the_most_urgent_of_their_marks() -> None:
+    inside = [replace(conversation(name), folder_id="f") for name in ("a", "b", "c")]
+    folder = Folder("f", "o", "Papers <b>", 1.0, {}, 0.0)
+    given = {"running_ids": {"a", "b"}, "asking": {"b"}, "unread": {"c"}}
+    tree = history(*inside, folders=[folder], **given)
+    row = one(tree, ".p-folder > div")
+    assert one(tree, "a[data-folder]").text() == "Papers <b>"
+    assert [mark.attributes["aria-label"] for mark in row.css(".p-st")] == ["asks you"]
+    assert one(tree, ".p-many").text() == "3"
+    opened = history(*inside, folders=[replace(folder, settings={"open": True})], **given)
+    assert not one(opened, ".p-folder > div").css(".p-st")
+    assert len(opened.css(".p-folder ul .p-st")) == 3
+
+
+def test_an_empty_folder_says_so() -> None:
+    tree = history(folders=[Folder("f", "o", "Papers", 1.0, {"open": True}, 0.0)])
+    assert one(tree, ".p-folder .p-none").text() == "Nothing in it yet"
 
 
 def test_the_open_one_is_marked_and_the_others_show_what_happens_in_them() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -10,11 +11,12 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from selectolax.lexbor import LexborHTMLParser
 
 from core.engine import Engine
 from core.settings import Settings
-from core.storage.base import LOCAL_OWNER, ConversationRecord
-from core.storage.conversations import ConversationStore
+from core.storage.base import LOCAL_OWNER, History
+from core.storage.folders import FolderStore
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import talk_of
@@ -278,13 +280,13 @@ async def test_the_history_is_read_once_for_all_tabs_and_again_when_it_changes(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
-    real = ConversationStore.list
+    real = FolderStore.history
 
-    async def counted(store: ConversationStore, limit: int | None = None) -> list[ConversationRecord]:
+    async def counted(store: FolderStore, limit: int, *, archived: bool = False) -> History:
         reads.append(OWNER)
-        return await real(store, limit)
+        return await real(store, limit, archived=archived)
 
-    monkeypatch.setattr(ConversationStore, "list", counted)
+    monkeypatch.setattr(FolderStore, "history", counted)
     one, two = house.tab("one"), house.tab("two")
     await house.painted(one)
     await house.painted(two)
@@ -325,6 +327,44 @@ async def test_the_newest_conversations_are_listed_and_older_ones_on_demand(hous
     frame = (await house.painted(view))[-1]
     assert frame.panels["history"].count("data-open=") == LISTED + 5
     assert "Show older conversations" not in frame.panels["history"]
+
+
+async def test_what_is_pinned_filed_or_archived_stands_in_its_place_in_every_tab(house: House) -> None:
+    mine = house.engine.stores.of(OWNER)
+    ids = [(await mine.conversations.create(title)).id for title in ("Herons", "Owls", "Storks", "Terns")]
+    one, two = house.tab("one"), house.tab("two")
+    await act(house.desk, one, json.dumps({"do": "pin", "ids": [ids[0]], "on": True}))
+    await act(house.desk, one, json.dumps({"do": "move", "ids": [ids[1]], "name": "Birds & <b>"}))
+    await act(house.desk, one, json.dumps({"do": "archive", "ids": [ids[2]], "on": True}))
+    for tab in (one, two):
+        tree = LexborHTMLParser((await house.painted(tab))[-1].panels["history"])
+        assert [heading.text() for heading in tree.css("h2")] == ["Pinned", "Folders", "Today"]
+        assert [link.text() for link in tree.css("a[data-open]")] == ["Herons", "Owls", "Terns"]
+        assert tree.css_first("a[data-folder]").text() == "Birds & <b>"
+        assert tree.css_first(".p-folder ul").attributes.keys() >= {"hidden", "data-closed"}
+    (folder,) = await mine.folders.list()
+    await act(house.desk, one, json.dumps({"do": "fold", "id": folder.id, "on": True}))
+    tree = LexborHTMLParser((await house.painted(two))[-1].panels["history"])
+    assert "hidden" not in tree.css_first(".p-folder ul").attributes
+    await act(house.desk, one, '{"do": "archived", "on": true}')
+    tree = LexborHTMLParser((await house.painted(one))[-1].panels["history"])
+    assert [link.text() for link in tree.css("a[data-open]")] == ["Storks"]
+    await act(house.desk, one, json.dumps({"do": "archive", "ids": [ids[2]], "on": False}))
+    await act(house.desk, one, '{"do": "archived", "on": false}')
+    await act(house.desk, one, json.dumps({"do": "folder", "id": folder.id}))
+    tree = LexborHTMLParser((await house.painted(one))[-1].panels["history"])
+    assert {link.text() for link in tree.css("a[data-open]")} == {"Herons", "Owls", "Storks", "Terns"}
+    assert not tree.css("a[data-folder], .p-archive")
+
+
+@pytest.mark.parametrize("ids", ["all", None, 7, [None, 3, {}], ["x" * 10_000]])
+async def test_what_names_no_conversation_moves_none(house: House, ids: Any) -> None:
+    kept = await house.engine.stores.of(OWNER).conversations.create("Kept")
+    view = house.tab()
+    for what in ("pin", "archive", "move"):
+        await act(house.desk, view, json.dumps({"do": what, "ids": ids, "on": True}))
+    record = await house.engine.stores.of(OWNER).conversations.get(kept.id)
+    assert (record.pinned_at, record.archived_at, record.folder_id) == (None, None, None)
 
 
 def test_frames_come_further_apart_from_the_fifth_tab_on_and_never_too_far() -> None:

@@ -24,7 +24,8 @@ class Store:
     def __init__(self) -> None:
         self.held: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    async def list(self, limit: int) -> Any:
+    async def history(self, limit: int, *, archived: bool) -> Any:
+        del archived
         made = Listed([limit])
         self.held.add(cast("Any", _Handle(made)))
         return made
@@ -37,7 +38,7 @@ class _Handle:
 
 async def test_whoever_asks_for_longer_and_longer_lists_fills_no_memory() -> None:
     store = Store()
-    histories, workspace = Histories(), cast("Any", SimpleNamespace(owner="alice", conversations=store))
+    histories, workspace = Histories(), cast("Any", SimpleNamespace(owner="alice", folders=store))
     for pages in range(1, 101):
         assert (await histories.of(workspace, pages * 200))[0] == pages * 200
     gc.collect()
