@@ -72,7 +72,7 @@ def test_what_is_archived_leaves_the_list_and_comes_back_with_undo_or_from_the_a
     row.focus()
     page.keyboard.press("e")
     expect(row).to_have_count(0)
-    expect(page.get_by_role("status").filter(has_text="is archived")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Archived “Put this away”")).to_be_visible()
     page.get_by_role("button", name="Undo").click()
     expect(row).to_be_visible()
     open_menu(page, "Put this away")
