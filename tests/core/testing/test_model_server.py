@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gc
 import json
+import socket
 import subprocess
 import sys
 import time
@@ -278,3 +280,20 @@ def test_a_large_request_is_read_whole():
     with ModelServer(Reply(text="a")) as server:
         assert streamed(server, "x" * 3_000_000)[0] == "a"
         assert len(server.requests[0].messages[0]["content"]) == 3_000_000
+
+
+@pytest.mark.filterwarnings("error::ResourceWarning")
+def test_a_server_that_stops_ends_the_connections_that_came_in_that_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[str] = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda told: left.append(str(told.exc_value)))
+    for many in range(1, 21):
+        server = ModelServer([]).start()
+        lines = [socket.socket() for _ in range(many)]
+        for line in lines:
+            line.setblocking(False)
+            line.connect_ex((server.host, server.port))
+        server.stop()
+        for line in lines:
+            line.close()
+    gc.collect()
+    assert not left
