@@ -88,8 +88,9 @@ def _listed(connection: Connection, conversation_id: str) -> list[QueuedMessage]
 
 
 def _message(row: Row[Any]) -> QueuedMessage:
-    values = {name: getattr(row, name) for name in QueuedMessage.__slots__}
-    return QueuedMessage(**{**values, "file_ids": tuple(row.file_ids)})
+    return QueuedMessage(
+        row.id, row.conversation_id, row.text, tuple(row.file_ids), position=row.position, created_at=row.created_at
+    )
 
 
 def _in(conversation_id: str) -> Any:

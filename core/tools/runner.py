@@ -26,6 +26,7 @@ from core.tools.threads import Told, ToolThreads
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from core.languages import Lang
     from core.messages.message import FunctionCall
     from core.tools.approval import Guard
     from core.tools.base import ToolResult
@@ -284,7 +285,7 @@ class _Turn:
         self.guard = guard
         self.cut_off = cut_off
         self.places = places
-        self.lang = spoken(context.get("lang"))
+        self.lang: Lang = spoken(context.get("lang"))
         self.credentials = Credentials(_THREADS)
         self.events: asyncio.Queue[Event | asyncio.Task[ToolFinished] | ProgramEnd] = asyncio.Queue()
 

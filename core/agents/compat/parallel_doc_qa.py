@@ -220,7 +220,7 @@ class ReadInParts(AskDocuments):
         if read.failed == len(self._parts):
             raise next(reply for reply in replies if isinstance(reply, ParlourError))
         files = [one for one in await self._attached() if one.status != "ready"] if self._attached else []
-        return _result(read, earlier, len(self._parts), spoken, files)
+        return _result(read, earlier, len(self._parts), language, files)
 
     async def _asked(self, question: str, part: Sequence[Passage], lang: Lang) -> Transcript:
         text = f"{numbered(part, lang)}\n\n{question}"
