@@ -95,7 +95,6 @@ class View:
         generation: Counts followers; an older one sees that it is not the last any more, and leaves.
         resting: Nobody looks; it is not painted until somebody does.
         followers: How many paint it: none where the tab was closed, two for a moment where one takes over.
-        sending: A message of this tab is being taken in.
         stopping: Stop was pressed, and the run has not ended yet.
         evidence: The markup of the evidence panel, as it was shown last.
         place: What the evidence panel shows.
@@ -118,7 +117,6 @@ class View:
     generation: int = 0
     resting: bool = False
     followers: int = 0
-    sending: bool = False
     stopping: bool = False
     evidence: str = ""
     place: Place | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -43,6 +44,14 @@ _REMEMBERED = 256
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """Its holder, and nobody else in this process, may begin to answer the conversation."""
+
+    owner: str
+    conversation_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class RunTable:
     """The runs that this process knows.
 
@@ -50,11 +59,13 @@ class RunTable:
         live: Those that live, by their conversations.
         unsettled: Those whose end is still to be stored.
         past: Replies that are over, by owner and message.
+        reserved: Conversations whose next run is being prepared or stored, and how many blocks say so.
     """
 
     live: dict[str, Run] = field(default_factory=dict[str, "Run"])
     unsettled: dict[str, Run] = field(default_factory=dict[str, "Run"])
     past: Recent[tuple[str, str], Reply] = field(default_factory=lambda: Recent[tuple[str, str], Reply](_REMEMBERED))
+    reserved: Counter[Reservation] = field(default_factory=Counter[Reservation])
 
 
 class OwnerRuns:
@@ -72,6 +83,29 @@ class OwnerRuns:
         self._table = every.table
         self._store = store
 
+    @contextmanager
+    def reserve(self, conversation_id: str, held: Reservation | None = None) -> Generator[Reservation]:
+        """Be the one who answers the conversation next, to the end of the block.
+
+        The one place that decides whether a conversation is free, before anything is stored for a reply. Other
+        processes on the same data are refused by the database, which holds one running reply for a conversation.
+
+        Args:
+            conversation_id: The conversation, or a name for one that is not there yet.
+            held: What the caller reserved before; where that is this conversation, it is used.
+
+        Raises:
+            ConflictError: key `busy`: it is being answered, or somebody else has reserved it.
+        """
+        wanted = Reservation(self._owner, conversation_id)
+        if held == wanted:
+            yield held
+            return
+        if self.live(conversation_id) is not None or self._table.reserved[wanted]:
+            raise busy()
+        with self._every.being_stored(wanted):
+            yield wanted
+
     async def start(  # noqa: PLR0913 - what a run is made of
         self,
         conversation_id: str,
@@ -88,7 +122,8 @@ class OwnerRuns:
     ) -> Run:
         """Commit the user's message and the reply's place, then start to answer, as soon as it is the run's turn.
 
-        It either returns the run or has stored nothing: whoever is cancelled too late gets the run all the same.
+        Whoever prepares something for it beforehand does so within `reserve`. It either returns the run or has stored
+        nothing: whoever is cancelled too late gets the run all the same.
 
         Args:
             conversation_id: The conversation.
@@ -108,8 +143,6 @@ class OwnerRuns:
             NoSpaceError: The disk is full; nothing was stored.
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
-        if self.live(conversation_id) is not None:
-            raise busy()
         late = self._table.unsettled.get(conversation_id)
         if late is not None and late.owner == self._owner:
             await late.settle()
@@ -118,7 +151,7 @@ class OwnerRuns:
         slot = self._every.at_once.take(self._owner)
 
         async def begin() -> Run:
-            with self._every.being_stored(conversation_id):
+            with self._every.being_stored(Reservation(self._owner, conversation_id)):
                 try:
                     record, _ = await self._store.create(
                         conversation_id,
@@ -318,7 +351,6 @@ class Runs:
         self.worker = worker or this_worker()
         self.table = RunTable()
         self._callbacks: list[Callable[[str, str], None]] = []
-        self._beginning: set[str] = set()  # conversations whose run is being stored: it is no one else's
         self._renewing = Renewing(stores.runs, self._held, self._lost)
         self._leases = LeaseWatch()
         self._keep_events = keep_events
@@ -344,8 +376,9 @@ class Runs:
             resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
         """
         running = await self._stores.runs.running()
-        here = {conversation for runs in list(Runs._open) for conversation in runs.held_conversations()}
-        mine = [one for one in running if one[1].worker == self.worker and one[0].conversation_id not in here]
+        here = {held for runs in list(Runs._open) for held in runs.held_conversations()}
+        own = [one for one in running if one[1].worker == self.worker]
+        mine = [one for one in own if Reservation(one[0].owner_id, one[0].conversation_id) not in here]
         others = [one for one in running if one[1].worker != self.worker]
         left = [*mine, *self._leases.look(others)]
         for record, lease in left:
@@ -367,10 +400,10 @@ class Runs:
             pruning = prune_daily(self._stores.runs, self._keep_events)
             self._chores.append(asyncio.create_task(pruning, name="prune events"))
 
-    def held_conversations(self) -> set[str]:
+    def held_conversations(self) -> set[Reservation]:
         """The conversations whose run is live here, about to be, or over but not stored yet."""
-        unstored = (conversation for conversation, run in self.table.unsettled.items() if not run.stored)
-        return {*self.table.live, *self._beginning, *unstored}
+        runs = [*self.table.live.values(), *(run for run in self.table.unsettled.values() if not run.stored)]
+        return {*(Reservation(run.owner, run.conversation_id) for run in runs), *self.table.reserved}
 
     async def resume(
         self,
@@ -394,7 +427,7 @@ class Runs:
         """
         record = left.record
         slot = self.at_once.take(record.owner_id)
-        with self.being_stored(record.conversation_id):
+        with self.being_stored(Reservation(record.owner_id, record.conversation_id)):
             try:
                 taken = await self._stores.runs.take_over(record, left.lease, self.worker, rows_of(left.logged))
             except BaseException:
@@ -458,13 +491,16 @@ class Runs:
                 _LOG.exception("Runs of other processes could not be looked at; this is tried again.")
 
     @contextmanager
-    def being_stored(self, conversation_id: str) -> Generator[None]:
-        """While the rows of its run are stored, the conversation is no one else's."""
-        self._beginning.add(conversation_id)
+    def being_stored(self, one: Reservation) -> Generator[None]:
+        """While its next run is prepared or stored, the conversation is no one else's."""
+        reserved = self.table.reserved
+        reserved[one] += 1
         try:
             yield
         finally:
-            self._beginning.discard(conversation_id)
+            reserved[one] -= 1
+            if not reserved[one]:
+                del reserved[one]
 
     def _held(self) -> dict[str, int]:
         """The runs whose leases are renewed: those that live, and those whose end is still to be stored."""

@@ -18,7 +18,7 @@ from core.runs.log import LoggedEvent, spoken
 from core.runs.resume import beginning_of, beginning_with
 from core.runs.rows import events_of
 from core.runs.run import Beginning, Terms
-from core.storage.base import busy, file_ids
+from core.storage.base import file_ids
 from core.storage.conversations import clean
 from core.tools.approval import Decision
 from core.workspace.turn import Turn
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.models.loading import ModelLoader
     from core.rag.document import Passage
+    from core.runs.manager import Reservation
     from core.runs.resume import Left
     from core.runs.run import Run
     from core.storage.base import DocumentRecord, FileRecord, StoredMessage
@@ -57,8 +58,16 @@ class Conversation:
 
     # ---- questions and replies
 
-    async def ask(self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en") -> Run:
+    async def ask(
+        self, text: str, file_ids: Sequence[str] = (), lang: Lang = "en", held: Reservation | None = None
+    ) -> Run:
         """A user's message, and the run that answers it. What it waits for (model, documents) it waits for inside.
+
+        Args:
+            text: What was written.
+            file_ids: The files that come with it.
+            lang: The language of the page.
+            held: The conversation, where the caller has reserved it already.
 
         Raises:
             ParlourError: key `empty_message` or `message_too_long`.
@@ -67,24 +76,24 @@ class Conversation:
             NoSpaceError: The disk is full; nothing was stored.
         """
         plain, removed = _readable(text, len(file_ids))
-        thread = await self.messages()
-        self._refuse_if_busy()
-        files = [await self.stores.files.record(file_id) for file_id in file_ids]
-        pasted: FileRecord | None = None
-        if len(plain) > LONGEST_SHOWN:
-            # A small model cannot cope with so much at once; as a document all of it stays within reach.
-            name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
-            pasted = await self.stores.files.put(name, plain.encode())
-            files.append(pasted)
-            plain = excerpt(plain)
-        message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
-        try:
-            return await self._asked(message, thread, lang)
-        except BaseException:
-            if pasted is not None:  # no message names it
-                with suppress(StorageError):
-                    await self.stores.files.delete(pasted.id)
-            raise
+        with self.runs.reserve(self.id, held):
+            thread = await self.messages()
+            files = [await self.stores.files.record(file_id) for file_id in file_ids]
+            pasted: FileRecord | None = None
+            if len(plain) > LONGEST_SHOWN:
+                # A small model cannot cope with so much at once; as a document all of it stays within reach.
+                name = "pasted text.txt" if lang == "en" else "粘贴的文本.txt"
+                pasted = await self.stores.files.put(name, plain.encode())
+                files.append(pasted)
+                plain = excerpt(plain)
+            message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
+            try:
+                return await self._asked(message, thread, lang)
+            except BaseException:
+                if pasted is not None:  # no message names it
+                    with suppress(StorageError):
+                        await self.stores.files.delete(pasted.id)
+                raise
 
     async def edit(self, message_id: str, text: str, lang: Lang = "en") -> Run:
         """A changed question beside the old one, with its files, and the run that answers it. Raises as `ask`."""
@@ -93,10 +102,10 @@ class Conversation:
             raise NotFoundError("Only a question can be changed.", kind="message")
         files = sum(item.type != "text" for item in old.parts[0].items)
         plain, removed = _readable(text, files)
-        self._refuse_if_busy()
-        thread = await self._thread_to(old.parent_id)
-        made = await self._titles_beside(old) if old.parent_id is None else ()
-        return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made)
+        with self.runs.reserve(self.id):
+            thread = await self._thread_to(old.parent_id)
+            made = await self._titles_beside(old) if old.parent_id is None else ()
+            return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made)
 
     async def regenerate(self, message_id: str, lang: Lang = "en") -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
@@ -106,21 +115,22 @@ class Conversation:
             NotFoundError: There is no such message in this conversation.
         """
         message = await self._message(message_id)
-        return await self._answered(message.id if message.role == "user" else message.parent_id, lang)
+        with self.runs.reserve(self.id):
+            return await self._answered(message.id if message.role == "user" else message.parent_id, lang)
 
     async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
         """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
         broken_off = await self._message(message_id)
         if broken_off.role != "assistant":
             raise NotFoundError("Only a reply can be continued.", kind="message")
-        self._refuse_if_busy()
-        logged = await self._logged(broken_off)
-        earlier = beginning_of(logged)
-        # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
-        after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
-        said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
-        beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
-        return await self._answered(broken_off.parent_id, lang, said, beginning)
+        with self.runs.reserve(self.id):
+            logged = await self._logged(broken_off)
+            earlier = beginning_of(logged)
+            # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
+            after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
+            said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
+            beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
+            return await self._answered(broken_off.parent_id, lang, said, beginning)
 
     async def run_again(self, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en") -> Run:
         """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there.
@@ -130,10 +140,10 @@ class Conversation:
         old = await self._message(message_id)
         if old.role != "assistant":
             raise NotFoundError("Only a reply has calls.", kind="message")
-        self._refuse_if_busy()
-        earlier = beginning_with(await self._logged(old), call_id, arguments)
-        said = Transcript(spoken(earlier)).messages()
-        return await self._answered(old.parent_id, lang, said, Beginning(earlier, begun=frozenset()))
+        with self.runs.reserve(self.id):
+            earlier = beginning_with(await self._logged(old), call_id, arguments)
+            said = Transcript(spoken(earlier)).messages()
+            return await self._answered(old.parent_id, lang, said, Beginning(earlier, begun=frozenset()))
 
     async def resume(self, left: Left) -> Run:
         """Let a reply that a dead process left in the middle of its calls go on. Raises as `Runs.resume`."""
@@ -280,7 +290,6 @@ class Conversation:
         said: Sequence[Message] = (),
         beginning: Beginning = Beginning(),  # noqa: B008 - frozen
     ) -> Run:
-        self._refuse_if_busy()
         thread = await self._thread_to(question_id)
         history = _said(thread)
         loader = await self.services.models.loader()
@@ -325,10 +334,6 @@ class Conversation:
 
     async def _thread_to(self, leaf_id: str | None) -> list[StoredMessage]:
         return await self.stores.conversations.thread(self.id, leaf_id) if leaf_id is not None else []
-
-    def _refuse_if_busy(self) -> None:
-        if self.runs.live(self.id) is not None:
-            raise busy()
 
 
 def _said(thread: Sequence[StoredMessage]) -> list[Message]:

@@ -283,6 +283,51 @@ async def test_while_a_reply_is_written_nothing_else_is_sent(tmp_path: Path) -> 
         assert len(await engine.stores.of("alice").conversations.thread(talk.id)) == 2
 
 
+async def test_of_questions_at_the_same_moment_one_is_answered_and_the_others_leave_nothing(engine: Engine) -> None:
+    mine = engine.stores.of("alice")
+    talk = await mine.conversations.create()
+    stored = 0
+
+    async def ask(number: int) -> Run:
+        return await talk_of(engine, "alice", talk.id).ask(f"{number}: " + "much text " * 5_000)
+
+    put = mine.files.put
+
+    async def counted(*args: Any, **more: Any) -> Any:
+        nonlocal stored
+        stored += 1
+        return await put(*args, **more)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(type(mine.files), "put", lambda _, *args, **more: counted(*args, **more))
+        begun = await asyncio.gather(*(ask(number) for number in range(4)), return_exceptions=True)
+    (run,) = [one for one in begun if isinstance(one, Run)]
+    refused = [one for one in begun if one is not run]
+    assert [error.words_key for error in refused if isinstance(error, ConflictError)] == ["busy"] * 3
+    assert stored == 1
+    assert await run.wait() == "complete"
+    assert len(await mine.conversations.thread(talk.id)) == 2
+
+
+async def test_a_conversation_is_free_again_once_what_was_asked_in_it_is_refused(engine: Engine) -> None:
+    talk = await engine.stores.of("alice").conversations.create()
+    with pytest.raises(NotFoundError):
+        await talk_of(engine, "alice", talk.id).ask("With this?", ["no-such-file"])
+    assert len(await asked(engine, "Without it.", talk.id)) == 2
+
+
+async def test_nobody_elses_conversation_is_busy(tmp_path: Path) -> None:
+    async with opened(tmp_path / "home", ScriptedModel(Say(hang=True))) as engine:
+        talk = await engine.stores.of("alice").conversations.create()
+        run = await talk_of(engine, "alice", talk.id).ask("one")
+        with pytest.raises(NotFoundError):
+            await talk_of(engine, "bob", talk.id).ask("two")
+        await run.stop()
+        with engine.runs.of("bob").reserve(talk.id):  # nor kept from its owner
+            again = await talk_of(engine, "alice", talk.id).ask("three")
+        await again.stop()
+
+
 async def test_deleting_a_conversation_takes_everything_along(engine: Engine, tmp_path: Path) -> None:
     file = await engine.stores.of("alice").files.put("tower.md", FACTS)
     other = await engine.stores.of("alice").files.put("other.md", FACTS + b" And painted red.")

@@ -14,7 +14,6 @@ from starlette.routing import Route
 from core.errors import NotFoundError, QuotaError
 from core.rag.parsers.catalog import HEAD
 from core.reading.attachments import LINK, checked_text, link_name
-from core.storage.base import busy
 from core.storage.files import media_type_of_head
 from webui.context import json_body, text_of
 
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from core.errors import ParlourError
+    from core.runs.manager import Reservation
     from core.storage.base import FileRecord
     from core.workspace.workspace import Workspace
     from webui.context import WebContext
@@ -203,33 +203,23 @@ async def start(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, s
     It is the conversation that the tab shows now: storing takes a while, and the reader may turn to another one.
 
     Raises:
-        ConflictError: A reply is being written, or another message is being sent, in this tab.
+        ConflictError: key `busy`: the conversation is being answered, or another message is on its way into it.
         ParlourError: A file cannot be used, or storing failed; nothing is kept.
     """
-    if view.sending:
-        raise busy()
-    view.sending = True
     into = _Into(view.conversation_id, view.address, view.libraries)
-    try:
-        with into.expected(desk, view.owner):
-            await _send(desk, view, text, files, into)
-    finally:
-        view.sending = False
-
-
-async def _send(desk: Desk, view: View, text: str, files: Sequence[tuple[Path, str]], into: _Into) -> None:
+    # One that is not there yet goes by the name that the page wishes for it, else by its tab.
+    name = into.conversation_id or f"new {into.wanted or id(view)}"
     kept: list[FileRecord] = []
     async with desk.workspace(view) as workspace:
-        if workspace.runs.live(into.conversation_id) is not None:
-            raise busy()
-        try:
-            await _store(workspace, text, files, kept)
-            await _ask(workspace, view, text, kept, into)
-        except BaseException:
-            for file in kept:
-                with suppress(NotFoundError):
-                    await workspace.files.delete(file.id)
-            raise
+        with workspace.runs.reserve(name) as held, into.expected(desk, view.owner):
+            try:
+                await _store(workspace, text, files, kept)
+                await _ask(workspace, view, text, kept, into, held)
+            except BaseException:
+                for file in kept:
+                    with suppress(NotFoundError):
+                        await workspace.files.delete(file.id)
+                raise
 
 
 async def _store(workspace: Workspace, text: str, files: Sequence[tuple[Path, str]], kept: list[FileRecord]) -> None:
@@ -261,7 +251,9 @@ class _Into:
         return desk.views.making(owner, self.wanted) if self.wanted and not self.conversation_id else nullcontext()
 
 
-async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[FileRecord], into: _Into) -> None:
+async def _ask(
+    workspace: Workspace, view: View, text: str, files: Sequence[FileRecord], into: _Into, held: Reservation
+) -> None:
     fresh, wanted = not into.conversation_id, into.conversation_id
     for refused in await workspace.not_taken(files):
         raise refused
@@ -272,7 +264,7 @@ async def _ask(workspace: Workspace, view: View, text: str, files: Sequence[File
         for library in into.libraries if fresh else ():
             with suppress(NotFoundError):  # deleted meanwhile
                 await workspace.libraries.use(wanted, library, on=True)
-        await conversation.ask(text, [file.id for file in files], view.words.spoken)
+        await conversation.ask(text, [file.id for file in files], view.words.spoken, held)
     except BaseException:
         if fresh:
             await conversation.delete()

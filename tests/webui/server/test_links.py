@@ -171,7 +171,6 @@ async def test_a_page_that_is_not_given_out_leaves_a_card_and_is_fetched_when_it
     document = await only_document(engine, view)
     assert (document.status, (document.error or {})["key"]) == ("failed", "fetch_refused")
     assert (run.error or {})["key"] == "fetch_refused"
-    assert not view.sending
     site.refuses = False
     await read_again(desk, view, document.id)
     again = engine.runs.live(view.conversation_id)

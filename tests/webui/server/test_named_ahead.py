@@ -20,6 +20,7 @@ from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from webui.context import WebContext
 from webui.frames import Frame
+from webui.handlers.desk import untouched
 from webui.handlers.wiring import Handlers
 from webui.panels.catalog import PANELS
 from webui.uploads import Uploads
@@ -105,6 +106,21 @@ async def test_a_page_that_is_loaded_again_while_its_question_is_being_stored_wa
         await sending
         while "Here." not in str(frame.chat):
             frame = framed(await anext(frames))
+
+
+@pytest.mark.parametrize("named", [new_id(), ""], ids=["named", "without a name"])
+async def test_what_a_new_room_sends_twice_at_once_makes_one_conversation(
+    engine: Engine, handlers: Handlers, named: str
+) -> None:
+    await handlers.opened(tab("one"))
+    with pytest.warns(UserWarning, match="still being written"):
+        first, second = await asyncio.gather(*(handlers.send(QUESTION, tab("one", named)) for _ in range(2)))
+    assert (first, second) == (None, untouched())  # the one is kept, and the other's draft stays in the composer
+    [made] = await engine.stores.of("alice").conversations.list()
+    assert [turn.role for turn in await engine.stores.of("alice").conversations.thread(made.id)] == [
+        "user",
+        "assistant",
+    ]
 
 
 async def test_an_address_that_nobody_is_sending_to_shows_a_new_conversation(handlers: Handlers) -> None:
