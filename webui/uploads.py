@@ -304,7 +304,7 @@ class Uploads:
                 counted = max(counted, incoming.files)
                 _move(progress, len(piece), incoming.name)
             arrived = await incoming.end()
-            await to_thread.run_sync(_check_kinds, [path for path, _ in arrived])
+            await to_thread.run_sync(self._check_kinds, arrived)
             uploads = [Upload(owner, path, path.name, size, time.monotonic()) for path, size in arrived]
         except BaseException as error:
             await to_thread.run_sync(incoming.discard)
@@ -358,7 +358,9 @@ class Uploads:
         return upload
 
     def refusal(self, name: str, size: int, head: bytes) -> ParlourError | None:
-        """Why such a file would not be taken, judged by its first bytes before it is sent; None where it would be.
+        """Why such a file is not taken, by its first bytes; None where it is.
+
+        The page asks before a file is sent, as advice; `receive` decides by it once the bytes are there.
 
         Args:
             name: What its owner calls it.
@@ -391,6 +393,13 @@ class Uploads:
         size = int(length) if length.isascii() and length.isdigit() else 0
         return max(round(size / _MIB), self.limit // _MIB + 1)
 
+    def _check_kinds(self, arrived: Sequence[tuple[Path, int]]) -> None:
+        """Raises UnsupportedFormatError where none of the files can be read; an empty one is told about when it is."""
+        errors = [self.refusal(path.name, size, _head(path)) for path, size in arrived]
+        unread = [error for error in errors if isinstance(error, UnsupportedFormatError)]
+        if unread and len(unread) == len(arrived):
+            raise unread[0]
+
     def _count(self, owner: str, files: int) -> None:
         if self._rate is not None and owner != LOCAL_OWNER and files > 0:
             self._rate.take(owner, files)
@@ -422,12 +431,6 @@ def size_of(request: Request) -> int:
     """Bytes of a request as it tells them; 0 where it does not, for what arrives is counted all the same."""
     length = request.headers.get("content-length", "")
     return int(length[:20]) if length.isascii() and length.isdigit() else 0
-
-
-def _check_kinds(paths: Sequence[Path]) -> None:
-    unread = [error for path in paths if (error := _unread(path.name, _head(path))) is not None]
-    if unread and len(unread) == len(paths):
-        raise unread[0]
 
 
 def _head(path: Path) -> bytes:

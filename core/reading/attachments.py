@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from core.errors import ModelRefusedError, ParlourError
 from core.messages.content import ContentItem
-from core.messages.invisible import noted, plain_line
+from core.messages.invisible import Cleaned, noted, plain_line, without_invisible
 from core.messages.message import ASSISTANT, USER, Message
 from core.storage.base import FILE_ADDRESS
 
@@ -55,19 +55,21 @@ _NOT_TAKEN: Mapping[Kind, str] = {
 }
 
 
-def checked_text(text: str, file_count: int) -> str:
-    """What is sent, fit to be stored.
+def checked_text(text: str, file_count: int) -> Cleaned:
+    """What is sent, fit to be stored and read: without what no model should read and no page can be sent.
 
     Raises:
         ParlourError: key `empty_message`: neither text nor files; `message_too_long` from 2,000,000 characters on.
     """
     plain = text.encode(errors="replace").decode().replace("\0", "").strip()
-    if not plain and not file_count:
-        raise ParlourError("There is nothing to send.", hint="Write a question, or add a file.", key="empty_message")
     if len(plain) > LONGEST_TEXT:
         hint = "Put the long text into a file and add that."
         raise ParlourError("The message is too long.", hint=hint, key="message_too_long", limit=LONGEST_TEXT)
-    return plain
+    visible, removed = without_invisible(plain)
+    visible = visible.strip()
+    if not visible and not file_count:
+        raise ParlourError("There is nothing to send.", hint="Write a question, or add a file.", key="empty_message")
+    return Cleaned(visible, removed)
 
 
 def excerpt(text: str) -> str:

@@ -10,7 +10,6 @@ from core.errors import ConflictError, NotFoundError, StorageError
 from core.export.exporting import Exporting
 from core.export.redaction import KnownSecrets
 from core.messages.events import ToolFinished
-from core.messages.invisible import Cleaned, without_invisible
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
@@ -19,7 +18,6 @@ from core.runs.resume import beginning_of, beginning_with
 from core.runs.rows import events_of
 from core.runs.run import Beginning, Terms
 from core.storage.base import file_ids
-from core.storage.conversations import clean
 from core.tools.approval import Decision
 from core.workspace.turn import Turn
 
@@ -75,7 +73,7 @@ class Conversation:
             NotFoundError: The conversation or a file is not the owner's.
             NoSpaceError: The disk is full; nothing was stored.
         """
-        plain, removed = _readable(text, len(file_ids))
+        plain, removed = checked_text(text, len(file_ids))
         with self.runs.reserve(self.id, held):
             thread = await self.messages()
             files = [await self.stores.files.record(file_id) for file_id in file_ids]
@@ -88,7 +86,7 @@ class Conversation:
                 plain = excerpt(plain)
             message = user_message(plain, files, "pasted_as_document" if pasted is not None else "", removed)
             try:
-                return await self._asked(message, thread, lang)
+                return await self._asked(message, thread, lang, files=files)
             except BaseException:
                 if pasted is not None:  # no message names it
                     with suppress(StorageError):
@@ -101,11 +99,11 @@ class Conversation:
         if old.role != "user":
             raise NotFoundError("Only a question can be changed.", kind="message")
         files = sum(item.type != "text" for item in old.parts[0].items)
-        plain, removed = _readable(text, files)
+        plain, removed = checked_text(text, files)
         with self.runs.reserve(self.id):
             thread = await self._thread_to(old.parent_id)
             made = await self._titles_beside(old) if old.parent_id is None else ()
-            return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made)
+            return await self._asked(with_text(old.parts[0], plain, removed), thread, lang, made=made)
 
     async def regenerate(self, message_id: str, lang: Lang = "en") -> Run:
         """Another reply beside `message_id` (or to it, where it is a question).
@@ -151,8 +149,7 @@ class Conversation:
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
         loader = await self.services.models.loader()
-        question = history[-1] if history else None
-        turn = await self._turn(thread, question, language_of(history), loader)
+        turn = await self._turn(thread, await self._files_of(*history[-1:]), language_of(history), loader)
         given = [*history, *left.messages()]
         return await self.services.every.runs.resume(left, turn, history=given, terms=await self.terms())
 
@@ -263,12 +260,18 @@ class Conversation:
     # ---- inside
 
     async def _asked(
-        self, message: Message, thread: Sequence[StoredMessage], lang: Lang, made: Sequence[str] = ()
+        self,
+        message: Message,
+        thread: Sequence[StoredMessage],
+        lang: Lang,
+        *,
+        made: Sequence[str] = (),
+        files: Sequence[FileRecord] | None = None,
     ) -> Run:
         loader = await self.services.models.loader()
         return await self.runs.start(
             self.id,
-            await self._turn(thread, message, lang, loader),
+            await self._turn(thread, await self._files_of(message) if files is None else files, lang, loader),
             user=message,
             parent_id=thread[-1].id if thread else None,
             history=[*_said(thread), message],
@@ -295,7 +298,7 @@ class Conversation:
         loader = await self.services.models.loader()
         return await self.runs.start(
             self.id,
-            await self._turn(thread, history[-1] if history else None, lang, loader),
+            await self._turn(thread, await self._files_of(*history[-1:]), lang, loader),
             user=None,
             parent_id=question_id,
             history=[*history, *said],
@@ -305,18 +308,17 @@ class Conversation:
         )
 
     async def _turn(
-        self, thread: Sequence[StoredMessage], question: Message | None, lang: Lang, loader: ModelLoader
+        self, thread: Sequence[StoredMessage], files: Sequence[FileRecord], lang: Lang, loader: ModelLoader
     ) -> Turn:
-        """Who answers; the question's documents are being read from now on."""
-        files = await self._files_of(question) if question is not None else []
+        """Who answers; the documents among the question's files are being read from now on."""
         documents = [file for file in files if kind_of(file) == "document"]
         needed = [(await self.services.intake.add(self.id, file)).id for file in documents]
         return Turn(self.services, self.id, loader=loader, thread=thread, needed=needed, lang=lang)
 
-    async def _files_of(self, message: Message) -> list[FileRecord]:
-        """The files that came with a message and are still here."""
+    async def _files_of(self, *messages: Message) -> list[FileRecord]:
+        """The files that came with messages and are still here."""
         found: list[FileRecord] = []
-        for about in (message.extra or {}).get("files") or ():
+        for about in (one for message in messages for one in (message.extra or {}).get("files") or ()):
             with suppress(NotFoundError):
                 found.append(await self.stores.files.record(str(about["id"])))
         return found
@@ -338,9 +340,3 @@ class Conversation:
 
 def _said(thread: Sequence[StoredMessage]) -> list[Message]:
     return [message for turn in thread for message in turn.parts]
-
-
-def _readable(text: str, files: int) -> Cleaned:
-    """A question without what no model should read and no page can be sent. Raises ParlourError, as `checked_text`."""
-    plain, removed = without_invisible(clean(checked_text(text, files)))
-    return Cleaned(checked_text(plain, files) if removed else plain, removed)

@@ -13,7 +13,7 @@ from starlette.routing import Route
 
 from core.errors import NotFoundError, QuotaError
 from core.rag.parsers.catalog import HEAD
-from core.reading.attachments import LINK, checked_text, link_name
+from core.reading.attachments import LINK, link_name
 from core.storage.files import media_type_of_head
 from webui.context import json_body, text_of
 
@@ -112,9 +112,7 @@ class AttachingRoutes:
         before = self._uploads.size_held(owner)
         async with self._engine.workspaces.open(owner) as workspace:
             for index, file in enumerate(files):
-                error = self._uploads.refusal(file.name, file.size, file.head)
-                error = error or next(iter(await workspace.not_taken([file])), None)
-                error = error or await _no_room(workspace, file, before)
+                error = await self._advice(workspace, file, before)
                 if error is not None:
                     refused[index] = error
                 else:
@@ -122,6 +120,16 @@ class AttachingRoutes:
         words = self._words(request.headers.get("accept-language", ""))
         answer = {"refused": list(refused), "said": said_of(list(refused.values()), words)}
         return JSONResponse(answer, headers=_PRIVATE)
+
+    async def _advice(self, workspace: Workspace, file: _Offered, before: int) -> ParlourError | None:
+        """Why a file would be refused, asked of what decides when its bytes are there.
+
+        Size and kind are decided as it arrives (`Uploads.receive`), the model when it is sent (`_ask`), and the room
+        in the transaction that stores it (`FileStore.put`).
+        """
+        error = self._uploads.refusal(file.name, file.size, file.head)
+        error = error or next(iter(await workspace.not_taken([file])), None)
+        return error or await _no_room(workspace, file, before)
 
 
 async def _no_room(workspace: Workspace, file: _Offered, before: int) -> QuotaError | None:
@@ -190,7 +198,6 @@ async def send(desk: Desk, view: View, draft: Draft | None) -> None:
         ParlourError: The message is refused; nothing of it is kept.
     """
     text, paths = (draft["text"] or "", draft["files"] or []) if draft else ("", [])
-    checked_text(text, len(paths))
     uploads = [desk.uploads.of(view.owner, path) for path in paths]
     await start(desk, view, text, [(upload.path, upload.name) for upload in uploads])
     for upload in uploads:

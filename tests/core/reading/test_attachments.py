@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from core.errors import ParlourError
 from core.messages.content import ContentItem
 from core.messages.message import Message
 from core.reading.attachments import (
+    LONGEST_TEXT,
     checked_text,
     excerpt,
     for_model,
@@ -93,9 +95,22 @@ def test_a_title_fits_whatever_was_said(text: str) -> None:
 
 @given(st.text(max_size=50))
 def test_what_is_sent_can_be_stored(text: str) -> None:
-    checked = checked_text("!" + text + "\ud83d", 0)
+    checked, _ = checked_text("!" + text + "\ud83d", 0)
     assert checked.encode()
     assert "\0" not in checked
+    assert checked_text(checked, 0) == (checked, 0)
+
+
+def test_a_text_that_shrinks_when_what_nobody_sees_is_gone_is_judged_by_what_is_left() -> None:
+    hidden = "\U000e0041"
+    assert checked_text(f" a {hidden}", 0) == ("a", 1)
+    assert checked_text(hidden, 1) == ("", 1)
+    with pytest.raises(ParlourError) as caught:
+        checked_text(f"\0 {hidden}", 0)
+    assert caught.value.words_key == "empty_message"
+    with pytest.raises(ParlourError) as caught:
+        checked_text("x" * LONGEST_TEXT + hidden, 0)
+    assert caught.value.words_key == "message_too_long"
 
 
 def test_the_ends_of_a_long_text_are_shown() -> None:

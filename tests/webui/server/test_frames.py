@@ -14,6 +14,7 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser
 
 from core.engine import Engine
+from core.errors import ParlourError
 from core.settings import Settings
 from core.storage.base import LOCAL_OWNER, History
 from core.storage.folders import FolderStore
@@ -265,6 +266,16 @@ async def test_a_refused_message_leaves_nothing_behind(house: House, monkeypatch
     await send(house.desk, view, {"text": "Look", "files": [str(upload.path)]})
     assert not upload.path.exists()
     assert "p-chip" in said((await house.painted(view))[-1])
+
+
+@pytest.mark.parametrize("text", ["", " \n\0", "\U000e0041" * 3], ids=["nothing", "blanks", "what nobody sees"])
+async def test_a_message_of_nothing_leaves_no_conversation(house: House, text: str) -> None:
+    view = house.tab()
+    with pytest.raises(ParlourError) as caught:
+        await house.ask(view, text)
+    assert caught.value.words_key == "empty_message"
+    assert view.conversation_id == ""
+    assert await house.engine.stores.of(OWNER).conversations.list() == []
 
 
 async def test_the_words_are_the_readers(house: House) -> None:
