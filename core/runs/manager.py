@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.messages.message import Message
     from core.runs.log import ApprovalAsked
     from core.runs.run import Check
-    from core.storage.base import AgentThought, Lease, RunRecord, StoredMessage
+    from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage
     from core.storage.runs import RunStore
     from core.storage.stores import Stores
     from core.tools.approval import Decision
@@ -168,6 +168,40 @@ class OwnerRuns:
                 return self._every.on_its_way(record, agent, history, beginning, terms, slot)
 
         return await kept(begin())
+
+    async def resume(
+        self,
+        left: Left,
+        agent: Answerer,
+        *,
+        history: Sequence[Message],
+        terms: Terms | None = None,
+    ) -> Run:
+        """Let a run of a dead process go on, in the same message, at the calls that have no result.
+
+        Args:
+            left: What the process left.
+            agent: Who answers.
+            history: What the agent is given: the conversation, and the reply so far.
+            terms: As of `start`.
+
+        Raises:
+            ConflictError: key `busy`: another process has taken it.
+            NotFoundError: The run is somebody else's.
+            TooManyRequestsError: Too many replies of the owner wait for their turn already.
+        """
+        record, every = left.record, self._every
+        if record.owner_id != self._owner:
+            raise NotFoundError("There is no such run.", kind="run")
+        slot = every.at_once.take(self._owner)
+        with every.being_stored(Reservation(self._owner, record.conversation_id)):
+            try:
+                taken = await every.take_over(record, left.lease, rows_of(left.logged))
+            except BaseException:
+                slot.release()
+                raise
+            beginning = Beginning(left.logged, begun=left.begun, stored=True)
+            return every.on_its_way(taken, agent, history, beginning, terms, slot)
 
     def live(self, conversation_id: str) -> Run | None:
         """The live run of a conversation of the owner."""
@@ -373,7 +407,7 @@ class Runs:
         calls.
 
         Args:
-            resume: Lets a run go on, by calling `resume` here; without it, all of them are interrupted.
+            resume: Lets a run go on, by calling its owner's `resume`; without it, all of them are interrupted.
         """
         running = await self._stores.runs.running()
         here = {held for runs in list(Runs._open) for held in runs.held_conversations()}
@@ -405,37 +439,6 @@ class Runs:
         runs = [*self.table.live.values(), *(run for run in self.table.unsettled.values() if not run.stored)]
         return {*(Reservation(run.owner, run.conversation_id) for run in runs), *self.table.reserved}
 
-    async def resume(
-        self,
-        left: Left,
-        agent: Answerer,
-        *,
-        history: Sequence[Message],
-        terms: Terms | None = None,
-    ) -> Run:
-        """Let a run of a dead process go on, in the same message, at the calls that have no result.
-
-        Args:
-            left: What the process left.
-            agent: Who answers.
-            history: What the agent is given: the conversation, and the reply so far.
-            terms: As of `start`.
-
-        Raises:
-            ConflictError: key `busy`: another process has taken it.
-            TooManyRequestsError: Too many replies of the owner wait for their turn already.
-        """
-        record = left.record
-        slot = self.at_once.take(record.owner_id)
-        with self.being_stored(Reservation(record.owner_id, record.conversation_id)):
-            try:
-                taken = await self._stores.runs.take_over(record, left.lease, self.worker, rows_of(left.logged))
-            except BaseException:
-                slot.release()
-                raise
-            beginning = Beginning(left.logged, begun=left.begun, stored=True)
-            return self.on_its_way(taken, agent, history, beginning, terms, slot)
-
     async def aclose(self) -> None:
         """End all runs as interrupted, their partial replies kept; those that wait for their user wait on."""
         for chore in self._chores:
@@ -455,6 +458,10 @@ class Runs:
                 self._callbacks.remove(callback)
 
         return leave
+
+    async def take_over(self, record: RunRecord, lease: Lease, rows: Sequence[EventRow] | None = None) -> RunRecord:
+        """A run that a dead process has left, held by this one from now on. Raises as `AllRuns.take_over`."""
+        return await self._stores.runs.take_over(record, lease, self.worker, rows)
 
     def on_its_way(
         self,
@@ -549,7 +556,7 @@ class Runs:
         return True
 
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
-        taken = await self._stores.runs.take_over(record, lease, self.worker)
+        taken = await self.take_over(record, lease)
         logged = await self.of(record.owner_id).events(record.id)  # all of them: the one before can add none any more
         transcript = Transcript(spoken(logged))
         parts = whole(transcript, "interrupted")

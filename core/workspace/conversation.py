@@ -144,14 +144,14 @@ class Conversation:
             return await self._answered(old.parent_id, lang, said, Beginning(earlier, begun=frozenset()))
 
     async def resume(self, left: Left) -> Run:
-        """Let a reply that a dead process left in the middle of its calls go on. Raises as `Runs.resume`."""
+        """Let a reply that a dead process left in the middle of its calls go on. Raises as `OwnerRuns.resume`."""
         place = await self.stores.conversations.message(left.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
         loader = await self.services.models.loader()
         turn = await self._turn(thread, await self._files_of(*history[-1:]), language_of(history), loader)
         given = [*history, *left.messages()]
-        return await self.services.every.runs.resume(left, turn, history=given, terms=await self.terms())
+        return await self.runs.resume(left, turn, history=given, terms=await self.terms())
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""
@@ -180,8 +180,7 @@ class Conversation:
     async def export(self, form: Form, lang: Lang = "en") -> Exported:
         """All of it as a file. Raises as `Exporting.export`."""
         services = self.services
-        every = services.every
-        secrets = KnownSecrets(every.settings, services.models, services.tools, every.agents)
+        secrets = KnownSecrets(services.installation, services.models, services.tools, services.agents)
         return await Exporting(self.stores.whole, self.runs, secrets).export(self.id, form, lang)
 
     # ---- asking first
@@ -193,7 +192,7 @@ class Conversation:
 
     async def terms(self) -> Terms:
         """What a run of the page may do. Raises NotFoundError."""
-        settings = self.services.every.settings
+        settings = self.services.installation
         return Terms(await self.policy(), self.policy, seconds=settings.reply_seconds, cost=settings.reply_cost)
 
     async def allowed(self) -> list[str]:

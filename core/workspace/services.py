@@ -78,38 +78,46 @@ class Services:
 
 
 class OwnerServices:
-    """What one owner's workspace and conversations work with, all of it the owner's. It holds nothing open.
+    """What one owner's workspace and conversations work with; nothing of it can name another owner's.
+
+    It holds nothing open.
 
     Args:
         every: What works for everybody.
         owner: Whose it is.
 
     Attributes:
+        installation: What a reply may take, and what else the installation is set to.
         stores: What is kept of the owner.
         intake: The owner's documents, on their way into the index.
         runs: The owner's replies, as they are made.
         models: Which model answers the owner.
         tools: The owner's tools, and what was chosen about them.
         code: Runs the code of the owner's conversations.
+        remembering: Sums up what a model cannot read any more.
+        agents: Who answers.
     """
 
     def __init__(self, every: Services, owner: str) -> None:
-        self.every = every
+        self._every = every
         self.owner = owner
+        self.installation = every.settings
         self.stores = every.stores.of(owner)
         self.intake = OwnerIntake(every.intake, self.stores)
         self.runs = every.runs.of(owner)
         self.models = every.models.of(owner)
         self.tools = every.toolbox.of(owner)
         self.code = every.code.of(owner)
+        self.remembering = every.remembering
+        self.agents = every.agents
 
     def changed(self, conversation_id: str | None = None) -> None:
         """Tell whoever shows it that something of a conversation changed, or of all that the owner has."""
-        self.every.changed(self.owner, conversation_id)
+        self._every.changed(self.owner, conversation_id)
 
     def index(self) -> AbstractAsyncContextManager[Library]:
         """The index of the owner's documents, open to the end of an `async with` block. Raises StorageError."""
-        return self.every.index(self.owner)
+        return self._every.index(self.owner)
 
     @asynccontextmanager
     async def index_for(self, documents: Sequence[str]) -> AsyncGenerator[Library | None]:

@@ -74,13 +74,13 @@ class Turn:
         await self._read()
         model = await self._loader.ready()
         missing = await self._missing()
-        short, made = await self._services.every.remembering.fitted(
+        short, made = await self._services.remembering.fitted(
             self._services.stores.summaries, self._thread, messages, model, self._lang, holding=self._loader.in_use
         )
         if made is not None:
             yield made
         given = for_model(short, model, await self._here(short), self._lang)
-        inside = self._services.every.agents.inside(self._services, self._conversation_id, model)
+        inside = self._services.agents.inside(self._services, self._conversation_id, model)
         try:
             async with inside as agent, aclosing(agent.stream(given, **kwargs)) as events:
                 async for event in events:

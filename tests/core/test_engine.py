@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -13,9 +14,10 @@ from core.engine import Engine
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.llm.request import ChatRequest
 from core.messages.message import Message
+from core.runs.resume import Left
 from core.runs.run import Run
 from core.settings import Settings
-from core.storage.base import StoredMessage
+from core.storage.base import Lease, RunRecord, StoredMessage
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
 from tests.core.reading.held_reading import index_of
@@ -314,6 +316,41 @@ async def test_a_conversation_is_free_again_once_what_was_asked_in_it_is_refused
     with pytest.raises(NotFoundError):
         await talk_of(engine, "alice", talk.id).ask("With this?", ["no-such-file"])
     assert len(await asked(engine, "Without it.", talk.id)) == 2
+
+
+def within_reach(start: object) -> dict[str, object]:
+    """What the public attributes of an object lead to, of our own classes, by how it is reached."""
+    found, todo = {}, {"": start}
+    known = {id(start)}
+    while todo:
+        way, one = todo.popitem()
+        found[way] = one
+        for name in sorted({*getattr(one, "__dict__", ()), *getattr(type(one), "__slots__", ())}):
+            held = getattr(one, name, None)
+            if not name.startswith("_") and type(held).__module__.startswith("core.") and id(held) not in known:
+                known.add(id(held))
+                todo[f"{way}.{name}"] = held
+    return found
+
+
+def given(function: Any) -> set[str]:
+    return set(signature(function).parameters) if callable(function) else set()
+
+
+async def test_nothing_that_a_workspace_or_a_conversation_gives_out_leads_to_another_owner(engine: Engine) -> None:
+    async with engine.workspaces.open("alice") as workspace:
+        reached = within_reach(workspace)
+        reached |= {f"conversation{way}": one for way, one in within_reach(workspace.conversation("x")).items()}
+    assert {".conversations", ".tools.servers", ".models", "conversation.services.agents"} <= reached.keys(), reached
+    named = [(way, name, one) for way, one in reached.items() for name in vars(type(one)) if name[0] != "_"]
+    assert [(way, name) for way, name, one in named if "owner" in given(getattr(one, name))] == []
+
+
+async def test_a_run_of_somebody_else_cannot_be_resumed(engine: Engine) -> None:
+    record = RunRecord("run", "alice", "talk", "message", "running", None, "", None, 0.0, None)
+    left = Left(record, Lease("gone", None), [], frozenset())
+    with pytest.raises(NotFoundError):
+        await engine.runs.of("bob").resume(left, cast("Any", None), history=[])
 
 
 async def test_nobody_elses_conversation_is_busy(tmp_path: Path) -> None:

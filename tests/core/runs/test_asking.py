@@ -297,7 +297,9 @@ async def test_a_question_waits_on_when_the_process_ends_in_order(talk: Any) -> 
     later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
-        await later.resume(left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()])
+        await later.of(left.record.owner_id).resume(
+            left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()]
+        )
 
     assert await later.recover(resume) == 1
     await later.of("alice").decide(talk.id, call.call_id, YES)
@@ -316,7 +318,9 @@ async def test_a_yes_to_what_a_tool_was_is_none_to_what_it_became(talk: Any, sai
     note.changed = said == "before"
 
     async def resume(left: Left) -> None:
-        await later.resume(left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()])
+        await later.of(left.record.owner_id).resume(
+            left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()]
+        )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)
@@ -341,7 +345,9 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
     async def resume(left: Left) -> None:
         turns = agent_of(other, writes("more", tool="hold_note"), "Done.")
         terms = Terms(Policy("never"), seconds=0.3)
-        await later.resume(left, turns, history=[Message("user", "q"), *left.messages()], terms=terms)
+        await later.of(left.record.owner_id).resume(
+            left, turns, history=[Message("user", "q"), *left.messages()], terms=terms
+        )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)

@@ -66,7 +66,9 @@ async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: An
     later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
-        await later.resume(left, boss(note, "Done."), history=[Message("user", "q"), *left.messages()])
+        await later.of(left.record.owner_id).resume(
+            left, boss(note, "Done."), history=[Message("user", "q"), *left.messages()]
+        )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)

@@ -179,7 +179,7 @@ async def test_what_waits_when_the_house_closes_is_answered_by_the_next_process(
         assert (left.logged, left.begun) == ([], None)
         agent = Held()
         agent.go.set()
-        answered.append(await again.resume(left, agent, history=[Message("user", "Hello?")]))
+        answered.append(await again.of(left.record.owner_id).resume(left, agent, history=[Message("user", "Hello?")]))
 
     assert await again.recover(resume) == 1
     assert [run.conversation_id for run in answered] == [runs[2].conversation_id]
@@ -198,7 +198,7 @@ async def test_what_waited_when_the_process_was_killed_is_answered_by_the_next_o
     agent.go.set()
 
     async def resume(left: Left) -> None:
-        await house.runs.resume(left, agent, history=[Message("user", "Hi")])
+        await house.runs.of(left.record.owner_id).resume(left, agent, history=[Message("user", "Hi")])
 
     assert await house.runs.recover(resume) == 1
     run = house.runs.live(talk.id)

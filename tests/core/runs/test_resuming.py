@@ -155,7 +155,9 @@ class Place:
             assert self.runs is not None
             question = (await talks("alice").thread(talk.id))[0]
             history = [*question.parts, *left.messages()]
-            self.run = await self.runs.resume(left, agent, history=history, terms=Terms(policy or Policy()))
+            self.run = await self.runs.of(left.record.owner_id).resume(
+                left, agent, history=history, terms=Terms(policy or Policy())
+            )
 
         assert await self.runs.recover(resume) == 1
         assert await self.runs.recover(resume) == 0
@@ -288,7 +290,7 @@ async def test_a_second_process_leaves_it_to_the_first(place: Place) -> None:
         await stores_over(place.database).of("alice").runs.get(run.id), Lease("a dead process", 0.0), [], frozenset()
     )
     with pytest.raises(ConflictError):
-        await place.runs.resume(left, FnCallAgent([], ScriptedModel("x")), history=[])
+        await place.runs.of(left.record.owner_id).resume(left, FnCallAgent([], ScriptedModel("x")), history=[])
 
 
 async def test_a_call_that_takes_the_process_with_it_is_not_tried_a_third_time(place: Place) -> None:

@@ -58,6 +58,8 @@ class Rules:
             stores=talk.stores,
             runs=talk.runs,
             intake=None,
+            remembering=None,
+            agents=None,
             models=SimpleNamespace(of=lambda owner: None),
             code=SimpleNamespace(of=lambda owner: None),
         )
@@ -182,7 +184,7 @@ async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run,
 
         async def resume(left: Left) -> None:
             history = [Message("user", "q"), *left.messages()]
-            await runs.resume(left, agent, history=history, terms=await rules.talk.terms())
+            await runs.of(left.record.owner_id).resume(left, agent, history=history, terms=await rules.talk.terms())
 
         assert await runs.recover(resume) == 1
         again = runs.live(talk.id)

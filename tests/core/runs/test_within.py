@@ -155,7 +155,9 @@ async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any
     later = Runs(talk.stores)
 
     async def resume(left: Left) -> None:
-        await later.resume(left, chief(note, "Done."), history=[Message("user", "q"), *left.messages()])
+        await later.of(left.record.owner_id).resume(
+            left, chief(note, "Done."), history=[Message("user", "q"), *left.messages()]
+        )
 
     assert await later.recover(resume) == 1
     again = later.live(talk.id)

@@ -33,7 +33,7 @@ def house(
     tmp_path: Path, indexed: Callable[[Workspace, Library], Awaitable[None]] = ignored
 ) -> AbstractAsyncContextManager[Workspaces]:
     """Workspaces in which nothing but an index is opened, closed at the end of an `async with` block."""
-    others: dict[str, Any] = dict.fromkeys(("intake", "index", "changed"))
+    others: dict[str, Any] = dict.fromkeys(("intake", "index", "changed", "remembering", "agents"))
     nothing: Any = None
     stores = Stores(nothing, tmp_path, nothing)
     bound = SimpleNamespace(of=lambda owner: SimpleNamespace(rules=None))

@@ -51,7 +51,8 @@ async def speaking(own: Engine) -> Speakers:
     nothing: Any = None  # nothing is looked up for a tab without a conversation
     stores = Stores(nothing, Path(), nothing)
     bound = SimpleNamespace(of=lambda owner: None)
-    others = {"runs": Runs(stores), "intake": nothing, "toolbox": bound, "models": bound, "code": bound}
+    others: dict[str, Any] = dict.fromkeys(("intake", "settings", "remembering", "agents"))
+    others |= {"runs": Runs(stores), "toolbox": bound, "models": bound, "code": bound}
     services: Any = SimpleNamespace(stores=stores, **others)
     found = await speakers(own.program, Conversation(OwnerServices(services, "alice"), ""))
     assert found is not None
