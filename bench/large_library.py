@@ -60,7 +60,7 @@ def ask(folder: str, *, quick: bool) -> dict[str, float]:
     costs: list[float] = []
     began = time.process_time()
     with Library.open(folder, CONFIG) as library:
-        if not library.wait_for_words(600) and quick:
+        if not library.retriever.wait_for_words(600) and quick:
             raise RuntimeError("The quick index was not made.")
         ready = time.process_time() - began
         for question in asked:

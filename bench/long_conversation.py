@@ -35,7 +35,7 @@ async def first_word(engine: Engine, conversation_id: str) -> float:
     """Seconds from sending the question to the first text of its reply; the rest is waited for, too."""
     began, first = time.perf_counter(), 0.0
     run = await talk_of(engine, LOCAL_OWNER, conversation_id).ask(LAST)
-    async with aclosing(run.follow()) as news:
+    async with aclosing(run.log.follow()) as news:
         async for _ in news:
             if run.reply().text:
                 first = time.perf_counter() - began

@@ -29,7 +29,7 @@ async def first_word(engine: Engine, owner: str) -> float:
     talk = await engine.stores.of(owner).conversations.create()
     began, first = time.perf_counter(), 0.0
     run = await talk_of(engine, owner, talk.id).ask("hi")
-    async with aclosing(run.follow()) as news:
+    async with aclosing(run.log.follow()) as news:
         async for _ in news:
             if run.reply().text:
                 first = time.perf_counter() - began

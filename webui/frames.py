@@ -336,7 +336,7 @@ class _Watched:
         if self._leave is not None:
             self._leave()
         self._run = run
-        self._leave = run.watch(self._wake) if run is not None else None
+        self._leave = run.log.watch(self._wake) if run is not None else None
 
     def _wake(self, urgent: bool) -> None:  # noqa: FBT001 - the signature that runs call
         self._view.poke(urgent=urgent)

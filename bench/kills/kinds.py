@@ -71,7 +71,7 @@ class Doing:
         """A call that waits for its user, and is answered."""
         talk = await self.talk()
         run = await self.ask(talk, "Use the tool.")
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             if run.reply().asking:
                 break
         (call,) = run.reply().asking

@@ -54,6 +54,11 @@ class Library:
         folder: The library's folder.
         config: How to chunk and search.
         limits: What one file may cost.
+
+    Attributes:
+        pages: The pages of documents, with their words.
+        context: Builds passages by their positions in their documents.
+        retriever: Searches, and knows how far the vectors and the quick indices are.
     """
 
     def __init__(self, folder: Path, config: RAGConfig, limits: Limits | None = None) -> None:
@@ -63,10 +68,10 @@ class Library:
         self._pictures = Pictures(folder / "pictures", config.pdf_reader)
         self._file = open_index(folder / "library.sqlite")
         self.pages = Pages(self._file, self._originals, folder / "pictures", config.pdf_reader, self._limits)
-        self._retriever = Retriever(self._file, config)
+        self.retriever = Retriever(self._file, config)
         self.context = ContextBuilder(self._file)
         self._locks = DocumentLocks(folder / "reading")
-        parts = Parts(self._file, self._originals, self._pictures, self.pages, self._retriever, self._locks)
+        parts = Parts(self._file, self._originals, self._pictures, self.pages, self.retriever, self._locks)
         self._ingestor = Ingestor(parts, config, self._limits)
         self._readers = ThreadPoolExecutor(_AT_ONCE, "library-reader")
         self._finders = ThreadPoolExecutor(4, "library-finder")
@@ -101,7 +106,7 @@ class Library:
         self._locks.close()
         self._readers.shutdown()
         self._finders.shutdown()
-        self._retriever.close()
+        self.retriever.close()
         self._file.close()
 
     def is_intact(self) -> bool:
@@ -238,7 +243,7 @@ class Library:
             StorageError: The library cannot be read.
         """
         most = self._config.top_k if k is None else k
-        scored = self._retriever.scored(question, most, retrieval_type, documents)
+        scored = self.retriever.scored(question, most, retrieval_type, documents)
         with self._file.reading() as db:
             found = records.passages(db, scored)
         return [passage for passage in found if passage.score >= self._config.score_threshold]
@@ -270,35 +275,7 @@ class Library:
         Search by words knows them as soon as `add` returns, and stands in until then. Where the library searches by
         words exclusive there is nothing to wait for.
         """
-        return self._retriever.wait_for_vectors(seconds)
-
-    def vectors_settled(self) -> bool:
-        """Whether no more vectors are being made: all are there, or they cannot be made now, or none are asked for."""
-        return self._retriever.vectors_settled()
-
-    def on_vectors(self, callback: Callable[[], None]) -> Callable[[], None]:
-        """Call `callback` whenever some vectors were made, or no more come; returns what ends this.
-
-        It is called in the thread that makes them, or that closes the library, and must not take long.
-        """
-        return self._retriever.on_vectors(callback)
-
-    def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
-        """How far search by meaning has come: for each of `documents`, the chunks that it knows, and all of them.
-
-        Empty where the library searches by words exclusive; a document that is not here is left out.
-
-        Raises:
-            StorageError: The library cannot be read.
-        """
-        return self._retriever.vectors_made(documents)
-
-    def wait_for_words(self, seconds: float | None = None) -> bool:
-        """Wait until the quick indices of a large library are up to date, `seconds` at most each; whether they are.
-
-        Nothing has to wait for them: search finds the same without, only slower.
-        """
-        return self._retriever.wait_for_words(seconds)
+        return self.retriever.wait_for_vectors(seconds)
 
     # ---- showing
 

@@ -139,7 +139,13 @@ class Retriever:
         return leave
 
     def vectors_made(self, documents: Collection[str]) -> dict[str, tuple[int, int]]:
-        """Of each of these documents, how many chunks every model has a vector for, and how many there are."""
+        """How far search by meaning has come: for each of these documents, the chunks that it knows, and all of them.
+
+        Empty where the library searches by words exclusive; a document that is not here is left out.
+
+        Raises:
+            StorageError: The library cannot be read.
+        """
         found: dict[str, tuple[int, int]] = {}
         for vectors in self._vectors:
             for document, made in (vectors.made(documents) or {}).items():
@@ -147,7 +153,10 @@ class Retriever:
         return found
 
     def wait_for_words(self, seconds: float | None = None) -> bool:
-        """Wait until the quick indices of a large library are up to date; whether they are. True without any."""
+        """Wait until the quick indices of a large library are up to date, `seconds` at most each; whether they are.
+
+        Nothing has to wait for them: search finds the same without, only slower.
+        """
         return all(one.wait(seconds) for one in (self._word_indexer, self._graph_indexer) if one is not None)
 
     def close(self) -> None:

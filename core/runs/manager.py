@@ -98,7 +98,7 @@ class OwnerRuns:
             ConflictError: key `busy`: it is being answered, or somebody else has reserved it.
         """
         wanted = Reservation(self._owner, conversation_id)
-        if held == wanted:
+        if held is not None and held == wanted:
             yield held
             return
         if self.live(conversation_id) is not None or self._table.reserved[wanted]:
@@ -251,7 +251,7 @@ class OwnerRuns:
         """Let the conversation's run ask for a tool that was let run in it."""
         run = self.live(conversation_id)
         if run is not None:
-            run.ask_again(tool)
+            run.questions.ask_again(tool)
 
     async def decide(
         self, conversation_id: str, call_id: str, decision: Decision, *, always: bool = False
@@ -276,7 +276,7 @@ class OwnerRuns:
         if run is None:
             await self.refuse_if_elsewhere(conversation_id)
             raise already_decided()
-        return await run.decide(call_id, decision, always=always)
+        return await run.questions.decide(call_id, decision, always=always)
 
     def give(self, conversation_id: str, input_id: str, values: Mapping[str, Any] | None) -> None:
         """Answer what a server wants to know during a call; the first answer counts.
@@ -293,7 +293,7 @@ class OwnerRuns:
         run = self._mine(conversation_id)
         if run is None:
             raise already_decided()
-        run.give(input_id, values)
+        run.inputs.give(input_id, values)
 
     async def reply(self, message: StoredMessage) -> Reply:
         """What there is of a reply: live, or from the table. Readers share it: do not change it.

@@ -26,13 +26,12 @@ from core.runs.steps import Steps, thoughts_of
 from core.tools.approval import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Sequence
 
     from core.limits import Slot
-    from core.runs.log import ApprovalAsked, Checked, LoggedEvent
+    from core.runs.log import Checked, LoggedEvent
     from core.storage.base import RunRecord, RunStatus
     from core.storage.runs import RunStore
-    from core.tools.approval import Decision
 
 
 Rules: TypeAlias = "Callable[[], Awaitable[Policy]]"
@@ -180,6 +179,11 @@ class Run:
         terms: What it may do, and how long.
         check: Looks at a reply that is complete.
         slot: Its place among the replies that its owner may have at once; given back when it is over.
+
+    Attributes:
+        log: What happened, to be followed.
+        questions: Whether calls may run, to be answered.
+        inputs: What servers want to know during calls, to be answered.
     """
 
     def __init__(
@@ -219,8 +223,8 @@ class Run:
         self._progress = Progress(self.log.append)
         self._length = Length(self._terms.letters)
         self._inside = Inside(self.log.append, self._length.count)
-        self._inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
-        self._questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
+        self.inputs = Inputs(self.log, self._stand, within=self._terms.asked_for)
+        self.questions = Questions(self.log, self._checkpoint.catch_up, self._stand, within=self._terms.asked_for)
         self._asked: RunStatus | None = None
         self._verdict: tuple[RunStatus, dict[str, Any] | None] = ("running", None)  # whether it can be stored or not
         self._left_waiting = False
@@ -237,17 +241,9 @@ class Run:
         """Start the task. `done` is called at the end, when followers have been told."""
         if self._begun is not None:
             open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
-            self._questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
+            self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
         self._note_steps()
         self._task = asyncio.create_task(self._live(agent, list(history), done), name=f"run {self.id}")
-
-    def follow(self, after: int = 0) -> AsyncGenerator[LoggedEvent, None]:
-        """Everything after number `after`, then what happens, until the end."""
-        return self.log.follow(after)
-
-    def watch(self, callback: Callable[[bool], None]) -> Callable[[], None]:
-        """Call back at each event with whether it must be shown at once; returns what ends this."""
-        return self.log.watch(callback)
 
     def reply(self) -> Reply:
         """The reply so far: one object that all readers share, brought up to date here. Do not change it."""
@@ -267,20 +263,8 @@ class Run:
 
     async def put_off(self) -> None:
         """Stop because the process ends. A run that waits for its user or its turn stays so, for the next process."""
-        self._left_waiting = self._asked is None and (self._questions.waiting or self._queued)
+        self._left_waiting = self._asked is None and (self.questions.waiting or self._queued)
         await self.stop("interrupted")
-
-    async def decide(self, call_id: str, decision: Decision, *, always: bool = False) -> ApprovalAsked:
-        """Answer a question to the user, as `Questions.decide` does."""
-        return await self._questions.decide(call_id, decision, always=always)
-
-    def ask_again(self, tool: str) -> None:
-        """Ask for a tool that was let run, as `Questions.ask_again` does."""
-        self._questions.ask_again(tool)
-
-    def give(self, input_id: str, values: Mapping[str, Any] | None) -> None:
-        """Answer what a server wants to know, as `Inputs.give` does."""
-        self._inputs.give(input_id, values)
 
     async def wait(self) -> RunStatus:
         """Wait for the end."""
@@ -307,7 +291,7 @@ class Run:
             await asyncio.wait({self._task})
 
     def _stand(self, still: bool) -> None:  # noqa: FBT001 - the one thing it is told
-        self._clock.stand(still or self._questions.waiting or self._inputs.waiting)
+        self._clock.stand(still or self.questions.waiting or self.inputs.waiting)
 
     def _gone(self, error: NotFoundError) -> None:
         if isinstance(error, LeaseLostError):
@@ -329,8 +313,8 @@ class Run:
         finally:
             if self._slot is not None:
                 self._slot.release()
-            self._questions.close()
-            self._inputs.close()
+            self.questions.close()
+            self.inputs.close()
             self._progress.close()
             self._inside.close()
             self._checkpoint.close()
@@ -375,7 +359,7 @@ class Run:
             stopping.cancel()
 
     async def _outcome(self, agent: Answerer, history: list[Message]) -> tuple[RunStatus, dict[str, Any] | None]:
-        pump = asyncio.create_task(self._pumped(agent, history))
+        pump = asyncio.create_task(self._pump(agent, history))
         ends = [asyncio.create_task(end) for end in (self._stopping.wait(), self._length.over(), self._clock.over())]
         try:
             await asyncio.wait({pump, *ends}, return_when=asyncio.FIRST_COMPLETED)
@@ -417,36 +401,36 @@ class Run:
             stopping.cancel()
             checking.cancel()
 
-    async def _pumped(self, agent: Answerer, history: list[Message]) -> None:
-        with contained():  # an agent's own code
-            await self._pump(agent, history)
-
     async def _pump(self, agent: Answerer, history: list[Message]) -> None:
-        guard = RunGuard(self._terms.policy, self._questions if self._terms.attended else None, self._terms.rules)
+        guard = RunGuard(self._terms.policy, self.questions if self._terms.attended else None, self._terms.rules)
         given: dict[str, Any] = {"approval": guard, "progress": self._progress, "inside": self._inside}
         given["budget"] = Budget(self._terms.cost)
         if self._terms.attended:
-            given["ask_user"] = self._inputs.ask
+            given["ask_user"] = self.inputs.ask
         if self._begun is not None:
             given["begun"] = self._begun
-        async with aclosing(agent.stream(history, **given)) as events:
-            async for event in events:
-                if isinstance(event, TurnsSummarised):
-                    self.log.append(event)
-                    continue
-                if isinstance(event, ToolFinished):
-                    self._progress.end(event.call_id)
-                    self._inside.end(event.call_id)
-                    self._questions.drop(event.call_id)  # its tool may be gone since it was asked about
-                joined = self._joined(event)
-                if joined is not None:
-                    self._length.count(joined)
-                    if self._length.exceeded:
-                        raise _too_long(self._terms.letters)
-                    self._transcript.apply(joined)
-                    self.log.append(joined)
-                    if isinstance(joined, ToolFinished):
-                        self._note_steps()
+        with contained():  # an agent's own code
+            async with aclosing(agent.stream(history, **given)) as events:
+                async for event in events:
+                    self._take(event)
+
+    def _take(self, event: Event | TurnsSummarised) -> None:
+        if isinstance(event, TurnsSummarised):
+            self.log.append(event)
+            return
+        if isinstance(event, ToolFinished):
+            self._progress.end(event.call_id)
+            self._inside.end(event.call_id)
+            self.questions.drop(event.call_id)  # its tool may be gone since it was asked about
+        joined = self._joined(event)
+        if joined is not None:
+            self._length.count(joined)
+            if self._length.exceeded:
+                raise _too_long(self._terms.letters)
+            self._transcript.apply(joined)
+            self.log.append(joined)
+            if isinstance(joined, ToolFinished):
+                self._note_steps()
 
     def _note_steps(self, whole: Sequence[Message] | None = None) -> None:
         """Note in the log which steps are over; with the whole reply, all of them are."""

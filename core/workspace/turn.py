@@ -64,31 +64,29 @@ class Turn:
         Raises:
             ParlourError: The model or a document cannot be had, or the reply failed.
         """
-        with self._loader.in_use():
-            async with aclosing(self._answer(messages, **kwargs)) as events:
-                async for event in events:
-                    yield event
-
-    async def _answer(self, messages: list[Message], **kwargs: Any) -> AsyncGenerator[Event | TurnsSummarised, None]:
-        # The document first: what is wrong with it is known sooner than a model is fetched.
-        await self._read()
-        model = await self._loader.ready()
-        missing = await self._missing()
-        short, made = await self._services.remembering.fitted(
-            self._services.stores.summaries, self._thread, messages, model, self._lang, holding=self._loader.in_use
-        )
-        if made is not None:
-            yield made
-        given = for_model(short, model, await self._here(short), self._lang)
-        inside = self._services.agents.inside(self._services, self._conversation_id, model)
-        try:
-            async with inside as agent, aclosing(agent.stream(given, **kwargs)) as events:
-                async for event in events:
-                    yield await kept(_telling(event, missing), self._services.stores.files)
-        except ModelServiceError as error:
-            self._loader.failed(error)
-            raise
-        self._loader.answered()
+        services, loader = self._services, self._loader
+        with loader.in_use():
+            # The document first: what is wrong with it is known sooner than a model is fetched.
+            await self._read()
+            model = await loader.ready()
+            missing = await self._missing()
+            short, made = await services.remembering.fitted(
+                services.stores.summaries, self._thread, messages, model, self._lang, holding=loader.in_use
+            )
+            if made is not None:
+                yield made
+            given = for_model(short, model, await self._here(short), self._lang)
+            try:
+                async with (
+                    services.agents.inside(services, self._conversation_id, model) as agent,
+                    aclosing(agent.stream(given, **kwargs)) as events,
+                ):
+                    async for event in events:
+                        yield await kept(_telling(event, missing), services.stores.files)
+            except ModelServiceError as error:
+                loader.failed(error)
+                raise
+            loader.answered()
 
     async def _read(self) -> None:
         """Wait for the documents of the question. What cannot be read does not hold up the others."""

@@ -66,7 +66,7 @@ async def read(engine: Engine, document_id: str) -> None:
 
 async def says(run: Run, text: str) -> None:
     """Wait until the reply contains this."""
-    async for _ in run.follow():
+    async for _ in run.log.follow():
         if text in run.reply().text:
             return
 

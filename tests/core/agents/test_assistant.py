@@ -30,7 +30,7 @@ class Shelf:
     def __init__(self, *passages: Passage) -> None:
         self.passages = list(passages)
         self.asked: list[tuple[str, int, Collection[str] | None]] = []
-        self.context = self
+        self.context = self.retriever = self
 
     def full_text(self, documents: Collection[str], most_tokens: int) -> list[Passage] | None:
         return None

@@ -212,7 +212,7 @@ async def test_a_running_reply_is_there_as_far_as_it_got_and_says_so(room: Room)
         room.id, agent, user=Message("user", "Go."), parent_id=None, history=[Message("user", "Go.")]
     )
     with anyio.fail_after(10):
-        async for logged in run.follow():
+        async for logged in run.log.follow():
             if isinstance(logged.event, TextDelta):
                 break
     whole = await room.whole()

@@ -126,7 +126,7 @@ async def test_a_reply_that_is_being_written_keeps_its_model(engine: Engine) -> 
         await models_of(engine, ME).save(draft(old), use=True)
         talk = await engine.stores.of(ME).conversations.create()
         run = await talk_of(engine, ME, talk.id).ask("Hi")
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             break
         await models_of(engine, ME).save(draft(new), use=True)
         assert await run.wait() == "complete"

@@ -376,6 +376,6 @@ def test_a_library_makes_its_graph_in_the_background(tmp_path: Path, monkeypatch
         )
         assert library.add_text(text, name="rivers").chunks > 30
         assert made_now.wait(240)  # a model is loaded and read with, on whatever machine this is
-        assert library.wait_for_words(240)
+        assert library.retriever.wait_for_words(240)
         assert len(library.find("river", 3)) == 3
         assert list((tmp_path / "large").glob("library.near-*"))

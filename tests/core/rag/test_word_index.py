@@ -37,7 +37,7 @@ def _filled(tmp_path_factory: pytest.TempPathFactory, _five_chunks_are_many: Non
     folder = tmp_path_factory.mktemp("filled") / "large"
     with Library.open(folder) as library:
         fill(library)
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
     return folder
 
 
@@ -74,7 +74,7 @@ def names(library: Library, question: str, **how: object) -> list[str]:
 def test_a_small_library_has_none(tmp_path: Path, quick_answers: list[bool]) -> None:
     with Library.open(tmp_path / "small") as library:
         library.add_text("The lamp is green.", name="a.txt")
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "lamp") == ["a.txt"]
     assert not any(quick_answers)
     assert not list(tmp_path.rglob("*.words*"))
@@ -84,14 +84,14 @@ def test_a_large_one_is_answered_at_once_and_soon_quickly(tmp_path: Path, quick_
     with Library.open(tmp_path / "large") as library:
         fill(library)
         assert names(library, "the red one") == ["1.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "the red one") == ["1.txt"]
     assert quick_answers[-1]
 
 
 def test_it_outlives_the_process(folder: Path, quick_answers: list[bool]) -> None:
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
     assert quick_answers == [True]
 
@@ -111,14 +111,14 @@ def test_both_rank_alike(folder: Path) -> None:
 def test_chinese_is_found_in_it(folder: Path, quick_answers: list[bool]) -> None:
     with Library.open(folder) as library:
         library.add_text("绿茶用八十度的水冲泡。", name="tea")
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "绿茶怎么冲泡？") == ["tea"]
     assert quick_answers == [True]
 
 
 def test_only_the_named_documents_are_searched(folder: Path, quick_answers: list[bool]) -> None:
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         wanted = [one.id for one in library.documents() if one.name in {"2.txt", "5.txt"}]
         assert sorted(names(library, "lamp", documents=wanted)) == ["2.txt", "5.txt"]
         assert names(library, "the white lamp", documents=wanted)[0] == "5.txt"
@@ -131,13 +131,13 @@ def test_what_is_new_removed_or_replaced_is_never_answered_from_an_old_state(
     folder: Path, quick_answers: list[bool]
 ) -> None:
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         green = next(one.id for one in library.documents() if one.name == "0.txt")
         library.remove(green)
         assert names(library, "green") == []
         library.add_text("Lamp 0 is purple.", name="0.txt")
         assert names(library, "purple") == ["0.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "green") == []
         assert names(library, "purple") == ["0.txt"]
         assert len(names(library, "lamp", k=20)) == len(COLOURS)
@@ -154,7 +154,7 @@ def test_what_was_changed_without_it_is_caught_up(
             library.add_text("Lamp 99 is purple.", name="99.txt")
             assert names(library, "purple") == ["99.txt"]
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "purple") == ["99.txt"]
         assert names(library, "green") == []
     assert quick_answers[-2:] == [True, True]
@@ -164,9 +164,9 @@ def test_when_most_of_it_is_gone_it_is_made_anew(folder: Path, quick_answers: li
     with Library.open(folder) as library:
         for document in library.documents()[2:]:
             library.remove(document.id)
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         library.add_text("Lamp 9 is purple.", name="9.txt")
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert sorted(names(library, "lamp", k=20)) == ["0.txt", "1.txt", "9.txt"]
     assert quick_answers == [True]
     assert WordFolder(folder / "library.words").waste() < 0.5
@@ -175,7 +175,7 @@ def test_when_most_of_it_is_gone_it_is_made_anew(folder: Path, quick_answers: li
 def test_without_the_package_a_library_works(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tantivy", None)
     with Library.open(folder) as library:
-        assert not library.wait_for_words(WAIT)
+        assert not library.retriever.wait_for_words(WAIT)
         library.add_text("Lamp 9 is purple.", name="9.txt")
         library.remove(library.find("green")[0].document_id)
         assert names(library, "purple") == ["9.txt"]
@@ -186,7 +186,7 @@ def test_a_library_that_grows_without_the_package_works(tmp_path: Path, monkeypa
     monkeypatch.setattr(word_index, "is_installed", lambda: False)
     with Library.open(tmp_path / "large") as library:
         fill(library)
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "red") == ["1.txt"]
     assert not list(tmp_path.rglob("*.words*"))
 
@@ -211,7 +211,7 @@ def test_a_damaged_one_is_made_anew(
             path.write_bytes(damage(data))
     with Library.open(folder) as library:
         assert names(library, "yellow") == ["3.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
         assert len(names(library, "lamp", k=20)) == len(COLOURS)
     assert quick_answers[-2:] == [True, True]
@@ -221,11 +221,11 @@ def test_one_that_breaks_under_a_question_is_made_anew_and_the_question_is_answe
     folder: Path, monkeypatch: pytest.MonkeyPatch, quick_answers: list[bool]
 ) -> None:
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         with monkeypatch.context() as here:
             here.setattr(word_index.Snapshot, "find", broken)
             assert names(library, "yellow") == ["3.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
     assert quick_answers == [False, True]
 
@@ -238,7 +238,7 @@ def test_one_that_breaks_again_and_again_is_left_alone(folder: Path, monkeypatch
     monkeypatch.setattr(word_index.Snapshot, "find", broken)
     with Library.open(folder) as library:
         for _ in range(6):
-            library.wait_for_words(WAIT)
+            library.retriever.wait_for_words(WAIT)
             assert names(library, "yellow") == ["3.txt"]
 
 
@@ -246,7 +246,7 @@ def test_a_disk_that_takes_nothing_costs_the_index_only(folder: Path, monkeypatc
     monkeypatch.setattr(word_index.WordWriter, "commit", broken)
     with Library.open(folder) as library:
         library.add_text("Lamp 9 is purple.", name="9.txt")
-        assert not library.wait_for_words(WAIT)
+        assert not library.retriever.wait_for_words(WAIT)
         assert names(library, "purple") == ["9.txt"]
 
 
@@ -255,7 +255,7 @@ def test_one_of_another_version_is_made_anew(
 ) -> None:
     monkeypatch.setattr(word_index, "_FORMAT", 99)
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "yellow") == ["3.txt"]
     assert quick_answers == [True]
 
@@ -264,11 +264,11 @@ def test_one_of_another_library_is_not_asked(folder: Path, tmp_path: Path, quick
     other = tmp_path / "other"
     with Library.open(other) as library:
         fill(library, start=100)
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
     shutil.rmtree(folder / "library.words")
     shutil.copytree(other / "library.words", folder / "library.words")
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "103") == []
         assert names(library, "3") == ["3.txt"]
     assert quick_answers[-1]
@@ -279,11 +279,11 @@ def test_an_old_copy_of_it_is_made_anew(folder: Path, tmp_path: Path, quick_answ
     shutil.copytree(words, copy)
     with Library.open(folder) as library:
         library.remove(library.find("green")[0].document_id)
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
     shutil.rmtree(words)
     copy.rename(words)
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "green") == []
         assert len(names(library, "lamp", k=20)) == len(COLOURS) - 1
     assert quick_answers[-2:] == [True, True]
@@ -293,19 +293,19 @@ def test_a_lost_library_file_takes_its_index_along(folder: Path, quick_answers: 
     (folder / "library.sqlite").write_bytes(b"rubbish" * 2000)
     with Library.open(folder) as library:
         assert names(library, "yellow") == ["3.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert len(names(library, "lamp", k=20)) == len(COLOURS)
     assert quick_answers[-1]
 
 
 def test_while_another_writes_sqlite_answers(folder: Path, quick_answers: list[bool]) -> None:
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         with FileLock(folder / "library.words.lock"):
             library.add_text("Lamp 9 is purple.", name="9.txt")
-            assert not library.wait_for_words(0.5)
+            assert not library.retriever.wait_for_words(0.5)
             assert names(library, "purple") == ["9.txt"]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "purple") == ["9.txt"]
     assert quick_answers == [False, True]
 
@@ -318,9 +318,9 @@ def test_a_closed_library_does_not_wait_for_the_other(folder: Path) -> None:
 def test_two_libraries_on_one_folder_follow_each_other(folder: Path, quick_answers: list[bool]) -> None:
     with Library.open(folder) as first, Library.open(folder) as second:
         first.add_text("Lamp 9 is purple.", name="9.txt")
-        assert first.wait_for_words(WAIT)
+        assert first.retriever.wait_for_words(WAIT)
         assert names(second, "purple") == ["9.txt"]
-        assert second.wait_for_words(WAIT)
+        assert second.retriever.wait_for_words(WAIT)
         quick_answers.clear()
         assert names(second, "purple") == ["9.txt"]
         assert quick_answers == [True]
@@ -336,7 +336,7 @@ def test_several_processes_read_while_one_writes(folder: Path) -> None:
         "        found = len(library.find('lamp', 100))\n"
         "        assert found >= seen, (found, seen)\n"
         "        seen = found\n"
-        "    assert library.wait_for_words(60)\n"
+        "    assert library.retriever.wait_for_words(60)\n"
         "    assert len(library.find('lamp', 100)) == 48\n"
     )
     readers = [started(reader, folder) for _ in range(2)]
@@ -344,7 +344,7 @@ def test_several_processes_read_while_one_writes(folder: Path) -> None:
         for number in range(100, 140):
             library.add_text(f"Lamp number {number}.", name=f"{number}.txt")
         assert [process.wait(WAIT) for process in readers] == [0, 0]
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert len(library.find("lamp", 100)) == 48
 
 
@@ -357,12 +357,12 @@ def test_two_processes_write_at_once_and_nothing_is_lost(folder: Path, quick_ans
         "        made = library.add_text(f'Lamp {sys.argv[2]} {number}.', name='a.txt')\n"
         "        if number % 5 == 0:\n"
         "            library.remove(made.id)\n"
-        "    assert library.wait_for_words(60)\n"
+        "    assert library.retriever.wait_for_words(60)\n"
     )
     writers = [started(writer, folder, name) for name in "ab"]
     assert [process.wait(WAIT) for process in writers] == [0, 0]
     with Library.open(folder) as library:
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert len(library.find("lamp", 100)) == 40 + len(COLOURS)
     assert quick_answers == [True]
 
@@ -383,16 +383,16 @@ def test_a_process_that_is_killed_in_mid_write_leaves_the_old_state_and_no_lock(
         "with Library.open(sys.argv[1]) as library:\n"
         "    library.remove(library.find('green')[0].document_id)\n"
         "    library.add_text('Lamp 9 is purple.', name='9.txt')\n"
-        "    library.wait_for_words()\n"
+        "    library.retriever.wait_for_words()\n"
     )
     with started(writer, folder, pipes=subprocess.PIPE) as process, Library.open(folder) as library:
         assert process.stdout is not None
         assert process.stdout.readline() == b"writing\n"
         assert WordFolder(folder / "library.words").snapshot().mark.chunks == len(COLOURS)
         assert names(library, "purple") == ["9.txt"]  # the other holds the lock
-        assert not library.wait_for_words(0.3)
+        assert not library.retriever.wait_for_words(0.3)
         process.kill()
-        assert library.wait_for_words(WAIT)
+        assert library.retriever.wait_for_words(WAIT)
         assert names(library, "purple") == ["9.txt"]
         assert names(library, "green") == []
     assert quick_answers == [False, True, True]

@@ -14,6 +14,7 @@ from core.engine import Engine
 from core.errors import BrokenDocumentError, NotFoundError, StorageError
 from core.rag.document import Document
 from core.rag.library import Library
+from core.rag.retriever import Retriever
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import DocumentRecord, folder_name
@@ -368,10 +369,10 @@ async def test_after_a_restart_vectors_go_on_being_made_and_counted_by_themselve
         run, (record,) = await asked(engine, policy_pdf=pdf(CLAUSE))
         assert await run.wait() == "complete", run.error
         text = (await document(engine, record.id)).library_id
-    monkeypatch.setattr(Library, "vectors_made", lambda _, asked: dict.fromkeys(asked, (3, 8)))
+    monkeypatch.setattr(Retriever, "vectors_made", lambda _, asked: dict.fromkeys(asked, (3, 8)))
     told: list[Callable[[], None]] = []
-    monkeypatch.setattr(Library, "vectors_settled", lambda _: over.is_set())
-    monkeypatch.setattr(Library, "on_vectors", lambda _, callback: told.append(callback) or (lambda: None))
+    monkeypatch.setattr(Retriever, "vectors_settled", lambda _: over.is_set())
+    monkeypatch.setattr(Retriever, "on_vectors", lambda _, callback: told.append(callback) or (lambda: None))
     async with house(tmp_path) as engine:
         assert text is not None
 

@@ -23,6 +23,7 @@ class Vectors:
         self.open = True
         self.come: dict[str, tuple[int, int]] = {}
         self.followers: list[Callable[[], None]] = []
+        self.retriever = self
 
     def is_intact(self) -> bool:
         return self.open
@@ -117,7 +118,7 @@ async def test_a_document_that_comes_while_how_far_it_is_was_asked_waits_for_the
     library = Vectors()
     preparing, _, change, _ = watched(alice=library)
     library.come = {"text of one": (2, 2), "text of two": (1, 2)}
-    looked, made = 0, library.vectors_made
+    looked, made = 0, library.retriever.vectors_made
 
     def look(documents: Collection[str]) -> dict[str, tuple[int, int]]:
         nonlocal looked
@@ -131,7 +132,7 @@ async def test_a_document_that_comes_while_how_far_it_is_was_asked_waits_for_the
         library.tell()
 
     loop = asyncio.get_running_loop()
-    library.vectors_made = look  # type: ignore[method-assign]
+    library.retriever.vectors_made = look  # type: ignore[method-assign]
     preparing.watch("alice", "one", "text of one")
     await until(lambda: "one" not in preparing.of("alice"), change)
     assert set(preparing.of("alice")) == {"two"}
@@ -146,7 +147,7 @@ async def test_a_library_that_cannot_say_is_waited_for_no_longer(caplog: pytest.
     def look(_documents: Collection[str]) -> dict[str, tuple[int, int]]:
         raise RuntimeError("closed")
 
-    library.vectors_made = look  # type: ignore[method-assign]
+    library.retriever.vectors_made = look  # type: ignore[method-assign]
     preparing.watch("alice", "one", "text of one")
     await until(lambda: not preparing.of("alice"), change)
     assert "closed" in caplog.text

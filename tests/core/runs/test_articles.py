@@ -59,7 +59,7 @@ async def test_an_article_that_was_stopped_goes_on_in_the_middle_of_its_chapter(
     model = ScriptedModel(PLAN, Reply("Granite.\n\n" + "It lasts. " * 500, pace=0.01), rest)
     agent = ArticleAgent(llm=model, full_article=True)
     run = await talk.ask(agent, "Write about harbours.")
-    async for one in run.follow():
+    async for one in run.log.follow():
         if isinstance(one.event, TextDelta) and "It lasts." in run.reply().text:
             break
     await run.stop()

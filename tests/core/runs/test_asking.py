@@ -32,7 +32,7 @@ YES, NO = Decision(allowed=True), Decision(allowed=False)
 async def seen(run: Run, there: Callable[[Reply], bool]) -> Reply:
     """The reply, as soon as it looks like this."""
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             if there(run.reply()):
                 return run.reply()
     raise AssertionError(run.reply().blocks)
@@ -292,7 +292,7 @@ async def test_a_question_waits_on_when_the_process_ends_in_order(talk: Any) -> 
     run = await talk.ask(agent_of(note, writes("hi"), "never said"))
     (call,) = await questions(run)
     await talk.runs.aclose()
-    assert [one.event.kind async for one in run.follow()][-1] == "run_finished"
+    assert [one.event.kind async for one in run.log.follow()][-1] == "run_finished"
     assert (await talk.last()).status == "running"
     later = Runs(talk.stores)
 

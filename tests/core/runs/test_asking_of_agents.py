@@ -38,7 +38,7 @@ def boss(note: Note, *turns: Any) -> FnCallAgent:
 async def asked(run: Run, since: float = 0.0) -> CallBlock:
     """The call that waits for the user, asked about after `since` (its deadline is later)."""
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             for call in run.reply().asking:
                 if call.asked is not None and call.asked.until > since:
                     return call

@@ -34,7 +34,7 @@ class Boss(Agent):
 
 async def asked(run: Run) -> CallBlock:
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             if run.reply().asking:
                 return run.reply().asking[0]
     raise AssertionError(run.reply().blocks)

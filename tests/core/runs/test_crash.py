@@ -63,7 +63,7 @@ async def main():
     runs = Runs(stores)
     run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
     print(talk.id, flush=True)
-    async for one in run.follow():
+    async for one in run.log.follow():
         print(one.seq, flush=True)
 
 asyncio.run(main())

@@ -53,7 +53,7 @@ def chief(*tools: BaseTool, turns: tuple[Any, ...]) -> FnCallAgent:
 async def until(run: Run, question: str) -> CallBlock:
     """Wait until the user is shown this question."""
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             for call in run.reply().asking:
                 if (call.input.question if call.input else call.asked.name if call.asked else "") == question:
                     return call
@@ -65,7 +65,7 @@ async def test_a_form_that_an_inner_agents_tool_wants_filled_in_is_shown_and_its
     call = await until(run, "Who? one")
     assert (call.name, call.state) == ("Lead", "asked")
     assert call.input is not None
-    run.give(call.input.input_id, {"name": "Lin"})
+    run.inputs.give(call.input.input_id, {"name": "Lin"})
     assert await run.wait() == "complete"
     [block] = [block for block in run.reply().blocks if isinstance(block, CallBlock)]
     assert block.inner is not None
@@ -79,7 +79,7 @@ async def test_two_forms_at_once_under_one_call_are_shown_one_after_the_other(ta
     for name in ("one", "two"):
         call = await until(run, f"Who? {name}")
         assert call.input is not None
-        run.give(call.input.input_id, {"name": name})
+        run.inputs.give(call.input.input_id, {"name": name})
     assert await run.wait() == "complete"
 
 
@@ -89,7 +89,7 @@ async def test_a_form_and_a_question_whether_to_run_at_once_are_both_answered(ta
     run = await talk.ask(chief(Form(), note, turns=(both, "Both.")))
     call = await until(run, "Who? one")
     assert call.input is not None
-    run.give(call.input.input_id, None)
+    run.inputs.give(call.input.input_id, None)
     call = await until(run, note.name)
     await talk.runs.of("alice").decide(talk.id, call.call_id, Decision(allowed=True))
     assert await run.wait() == "complete"
@@ -126,9 +126,9 @@ async def test_a_form_of_a_helper_in_a_thread_is_answered(talk: Any) -> None:
     helper = FnCallAgent([lead], ScriptedModel(Say(calls=[("Lead", QUESTION)]), "Over."), name="Helper")
     run = await talk.ask(Boss(name="Boss"))
     async with asyncio.timeout(20):
-        async for one in run.follow():
+        async for one in run.log.follow():
             if isinstance(one.event, InputAsked):
-                run.give(one.event.input_id, {"name": "Lin"})
+                run.inputs.give(one.event.input_id, {"name": "Lin"})
         assert await run.wait() == "complete"
 
 

@@ -21,7 +21,7 @@ async def test_the_next_speaker_of_a_reply_that_goes_on_has_a_message_of_its_own
     bob = BasicAgent(llm=ScriptedModel("I draw."), name="Bob")
     group = GroupChat([ann, bob], "round_robin")
     run = await talk.ask(group)
-    async for _ in run.follow():
+    async for _ in run.log.follow():
         if "I count." in run.reply().text:
             break
     await run.stop()
@@ -35,7 +35,7 @@ async def test_the_next_speaker_of_a_reply_that_goes_on_has_a_message_of_its_own
         history=[*question.parts, *stopped.parts],
         beginning=Beginning(beginning_of(logged)),
     )
-    async for _ in again.follow():
+    async for _ in again.log.follow():
         if "I draw." in again.reply().text:
             break
     await again.stop()

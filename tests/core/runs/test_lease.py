@@ -248,7 +248,7 @@ async def main():
     runs = manager.Runs(stores)
     run = await runs.of("alice").start(talk.id, Slow(), user=question, parent_id=None, history=[question])
     Renewing(stores.runs, runs._held, runs._lost, beat=0.01).begin()
-    async for one in run.follow():
+    async for one in run.log.follow():
         print(one.seq, flush=True)
 
 asyncio.run(main())

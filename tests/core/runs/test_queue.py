@@ -73,7 +73,7 @@ async def house(tmp_path: Path, anyio_backend: str) -> AsyncIterator[House]:
 
 async def queued(run: Run, *, waiting: bool = True) -> None:
     """Wait until the run says so."""
-    async for one in run.follow():
+    async for one in run.log.follow():
         if isinstance(one.event, Queued) and one.event.waiting == waiting:
             return
 

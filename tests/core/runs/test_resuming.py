@@ -80,7 +80,7 @@ async def main(told):
     runs = Runs(stores)
     terms = Terms(Policy(allow=tuple(told["allow"])))
     run = await runs.of("alice").start(talk.id, agent, user=question, parent_id=None, history=[question], terms=terms)
-    async for one in run.follow():
+    async for one in run.log.follow():
         if one.event.kind == "approval_asked" and told["answer"] is not None:
             decision = Decision(**told["answer"])
             asyncio.create_task(runs.of("alice").decide(talk.id, one.event.call_id, decision))

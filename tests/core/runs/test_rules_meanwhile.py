@@ -32,7 +32,7 @@ pytestmark = pytest.mark.anyio
 async def waiting(run: Run) -> str:
     """The id of the call that waits for the user."""
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             if run.reply().asking:
                 return run.reply().asking[0].call_id
     raise AssertionError(run.reply().blocks)
@@ -41,7 +41,7 @@ async def waiting(run: Run) -> str:
 async def held_up(run: Run, tool: str) -> str:
     """The id of the call of a tool that waits for the user."""
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             if found := [call.call_id for call in run.reply().asking if call.name == tool]:
                 return found[0]
     raise AssertionError(run.reply().blocks)

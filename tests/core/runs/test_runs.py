@@ -35,7 +35,7 @@ pytestmark = pytest.mark.anyio
 
 async def heard(run: Run, text: str) -> None:
     """Wait until the reply contains this."""
-    async for _ in run.follow():
+    async for _ in run.log.follow():
         if text in run.reply().text:
             return
 
@@ -104,11 +104,11 @@ async def test_a_reply_is_stored_whole_and_reads_the_same_afterwards(talk: Any, 
 
 async def test_a_run_goes_on_when_nobody_follows_and_a_late_reader_gets_all_of_it(talk: Any, speaker: Any) -> None:
     run = await talk.ask(speaker(Say(text="one two three four five", pace=0.02)))
-    first = run.follow()
+    first = run.log.follow()
     await anext(first)
     await first.aclose()
     await heard(run, "three")
-    late = Reply([one async for one in run.follow()])
+    late = Reply([one async for one in run.log.follow()])
     assert (late.text, late.status) == ("one two three four five", "complete")
 
 
@@ -270,7 +270,7 @@ async def test_a_call_that_was_cut_off_has_a_result_that_says_so(talk: Any) -> N
             await asyncio.Event().wait()
 
     run = await talk.ask(Calling())
-    async for one in run.follow():
+    async for one in run.log.follow():
         if isinstance(one.event, ToolStarted):
             break
     await run.stop()
@@ -449,7 +449,7 @@ async def test_a_conversation_deleted_in_the_middle_ends_its_run(talk: Any, spea
     await talk.talks.delete(talk.id)
     async with asyncio.timeout(3):
         assert await run.wait() == "stopped"
-    assert [one.event async for one in run.follow()][-1] == RunFinished("stopped")
+    assert [one.event async for one in run.log.follow()][-1] == RunFinished("stopped")
 
 
 async def test_a_turn_that_no_run_wrote_can_be_read_too(talk: Any) -> None:

@@ -117,7 +117,7 @@ async def test_a_reply_that_thinks_in_text_keeps_thought_action_and_observation(
 
 async def test_a_reply_that_is_stopped_in_a_call_keeps_the_step_and_says_so(talk: Any) -> None:
     run = await talk.ask(FnCallAgent([endless], ScriptedModel(Reply("I try.", calls=[("endless", {})]))))
-    async for one in run.follow():
+    async for one in run.log.follow():
         if one.event.kind == "tool_started":
             break
     await run.stop()

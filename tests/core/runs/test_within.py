@@ -68,7 +68,7 @@ def told(reply: Reply | None) -> list[str]:
 
 async def asked(run: Run, since: float = 0.0) -> CallBlock:
     async with asyncio.timeout(20):
-        async for _ in run.follow():
+        async for _ in run.log.follow():
             for call in run.reply().asking:
                 if call.asked is not None and call.asked.until > since:
                     return call

@@ -63,7 +63,7 @@ async def asked(engine: Engine, owner: str, address: str, folder: Path) -> tuple
     await start(desk, view, "When does sodium boil?", [])
     async with asyncio.timeout(30):
         if run := engine.runs.live(view.conversation_id):
-            async for _ in run.follow():
+            async for _ in run.log.follow():
                 pass
     thread = await engine.stores.of(owner).conversations.thread(view.conversation_id)
     return desk, view, thread[-1].id
