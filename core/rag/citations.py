@@ -7,7 +7,7 @@ from collections import Counter
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
-from core.rag.attribution import Support, words_of
+from core.rag.attribution import Support, sentences_of, words_of
 from core.rag.document import numbered_as
 from core.rag.prose import Markup, ends_in_abbreviation, goes_on_after, sentence_spans
 
@@ -291,13 +291,33 @@ def sentence_of(text: str, number: int, occurrence: int = 0) -> str:
         number: What the mark says.
         occurrence: Which of the marks that say so, from 0; the first, if there are not so many.
     """
-    ends = [end for one, end in _marks(text) if one == number]
-    if not ends:
+    at = _place_of(text, number, occurrence)
+    if at is None:
         return ""
-    before = text[: ends[occurrence] if 0 <= occurrence < len(ends) else ends[0]]
+    before = text[:at]
     line = _MARK.sub("", before[before.rfind("\n") + 1 :]).rstrip()
     spans = sentence_spans(line)
     return line[slice(*spans[-1])].strip() if spans else ""
+
+
+def claim_around(text: str, number: int, occurrence: int = 0) -> str:
+    """The whole sentence that a mark stands in, cut as those that are checked; "" where it stands in none.
+
+    Args:
+        text: Markdown with marks such as `[1]`.
+        number: What the mark says.
+        occurrence: Which of the marks that say so, from 0; the first, if there are not so many.
+    """
+    at = _place_of(text, number, occurrence)
+    if at is None:
+        return ""
+    sentence, end = next(((said, end) for said, end in sentences_of(text) if at < end), ("", at))
+    return "" if "\n" in text[at:end] else sentence
+
+
+def _place_of(text: str, number: int, occurrence: int) -> int | None:
+    ends = [end for one, end in _marks(text) if one == number]
+    return None if not ends else ends[occurrence] if 0 <= occurrence < len(ends) else ends[0]
 
 
 def borne_by(sentence: str, text: str) -> list[tuple[int, int]]:

@@ -67,7 +67,7 @@ def marked_texts(reply: Reply) -> dict[int, str]:
     return texts
 
 
-_MOST_SOUGHT = 8  # sentences of a reply that are searched for
+_MOST_SOUGHT = 8  # sentences of a reply that are searched for, for each may cost money; a click does it for others
 
 
 class Checking:
@@ -75,8 +75,9 @@ class Checking:
 
     Args:
         by_meaning: Whether the quick model of meaning that ships in a package decides where words do not.
-        find: Searches the documents of a conversation, given its run and a sentence. Where it is given, a
-            sentence is called unsupported only after all documents were searched for it, as a click on its sign does.
+        find: Searches the documents of a conversation, given its run and a sentence. Where it is given, the first
+            eight doubtful sentences are called so only after all documents were searched for them, as a click on the
+            sign of a later one does.
     """
 
     def __init__(self, *, by_meaning: bool, find: Find | None = None) -> None:
@@ -102,14 +103,13 @@ class Checking:
         self, find: Find, claims: list[Checked], texts: Mapping[int, str], record: RunRecord
     ) -> list[Checked]:
         """The claims, those supported that the reply's own passages do not bear out, but others of its documents do."""
-        from core.rag.attribution import sentences_of
-
+        said = await asyncio.to_thread(_sentences, texts)
         left = _MOST_SOUGHT
         for at, claim in enumerate(claims):
             if claim.verdict == "supported" or left == 0:
                 continue
             left -= 1
-            sentence = next((said for said, end in sentences_of(texts[claim.block]) if end == claim.end), "")
+            sentence = said.get((claim.block, claim.end), "")
             found = await find(record, sentence)
             if await self.proves(sentence, found):
                 claims[at] = Checked(claim.block, claim.end, "supported", ())
@@ -133,6 +133,11 @@ class Checking:
             for index, text in texts
             for claim in claims_of(text, passages, asked=asked, told=told, embed=self._embed)
         ]
+
+
+def _sentences(texts: Mapping[int, str]) -> dict[tuple[int, int], str]:
+    """The sentences of texts, by the index of the text and where they end in it."""
+    return {(index, end): sentence for index, text in texts.items() for sentence, end in sentences_of(text)}
 
 
 def _vectors(texts: Sequence[str]) -> Floats:

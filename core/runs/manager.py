@@ -20,13 +20,13 @@ from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.log import LoggedEvent, RunFinished, spoken
 from core.runs.reply import Reply
 from core.runs.resume import Left
-from core.runs.rows import events_of, is_pruned, logged_of, prune_daily, restored, rows_of
+from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
 from core.runs.run import Answerer, Beginning, Run, Terms, whole
 from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import busy
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Generator, Iterable, Mapping, Sequence
 
     from core.limits import ConcurrencyLimiter, Slot
     from core.messages.message import Message
@@ -313,6 +313,26 @@ class OwnerRuns:
         else:
             self._table.past.move_to_end(key)
         return past
+
+    async def bear_out(self, message: StoredMessage, claims: Collection[int]) -> None:
+        """Note for good that passages were found for sentences of a reply that were doubted; it waits for its end.
+
+        Args:
+            message: The reply.
+            claims: The indices of the sentences in its `claims`.
+
+        Raises:
+            NotFoundError: The reply is gone, or somebody else's.
+            StorageError: It cannot be stored.
+        """
+        run = self._table.live.get(message.conversation_id) or self._table.unsettled.get(message.conversation_id)
+        if message.run_id is None:
+            return
+        if run is not None and run.id == message.run_id and run.owner == self._owner:
+            await run.wait()
+            await run.settle()
+        await self._store.revise(message.run_id, "claims_checked", lambda payload: borne_out(payload, claims))
+        self._table.past.pop((self._owner, message.id), None)
 
     async def thoughts(self, message_id: str) -> list[AgentThought]:
         """The steps of a reply that is over, the first one first. Raises NotFoundError."""

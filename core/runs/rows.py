@@ -43,7 +43,7 @@ from core.runs.log import (
 from core.storage.base import EventRow
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from core.rag.attribution import Verdict
     from core.runs.log import RunEvent, RunLog
@@ -56,6 +56,16 @@ _Piece: TypeAlias = TextDelta | ReasoningDelta | CallDelta
 
 def _claims(claims: list[tuple[int, int, Verdict, list[int]]]) -> ClaimsChecked:
     return ClaimsChecked(tuple(Checked(block, end, said, tuple(numbers)) for block, end, said, numbers in claims))
+
+
+def borne_out(payload: Mapping[str, Any], claims: Collection[int]) -> dict[str, Any]:
+    """The payload of a row of checked sentences, those at some indices supported, whatever was said of them."""
+    return {
+        "claims": [
+            [block, end, "supported" if at in claims else said, numbers]
+            for at, (block, end, said, numbers) in enumerate(payload["claims"])
+        ]
+    }
 
 
 def _within(calls: list[str], event: dict[str, Any]) -> Within:

@@ -20,7 +20,7 @@ from core.storage.conversations import clean, conversation_of, dumped, insert_me
 from core.storage.tables import conversations, message_agent_thoughts, messages, run_events, runs
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from core.messages.message import Message
     from core.storage.base import RunStatus
@@ -342,6 +342,30 @@ class RunStore:
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
 
         await self._database.write(end)
+
+    async def revise(self, run_id: str, kind: str, revised: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
+        """Add an event to a run that is over, made from its last one of that kind; without one, nothing happens.
+
+        Args:
+            run_id: The run.
+            kind: Of the event.
+            revised: The payload of the new event, from that of the last one.
+
+        Raises:
+            ConflictError: key `busy`: the run is not over.
+            NotFoundError: The run is gone, with its conversation, or is not the owner's.
+        """
+
+        def revise(connection: Connection) -> None:
+            if _run_of(connection, self._owner, run_id).status == "running":
+                raise busy()
+            events = _events(connection, run_id, 0)
+            last = next((one for one in reversed(events) if one.kind == kind), None)
+            if last is not None:
+                row = EventRow(events[-1].seq + 1, time.time(), kind, revised(last.payload))
+                _append(connection, self._owner, run_id, [row])
+
+        await self._database.write(revise)
 
     async def holder(self, conversation_id: str) -> str | None:
         """The process that makes the conversation's reply, or did when it died; `None` where none is being made."""

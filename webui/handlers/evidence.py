@@ -9,13 +9,13 @@ from anyio import to_thread
 
 from core.errors import DocumentError, NotFoundError, StorageError
 from core.rag.attribution import words_of
-from core.rag.citations import borne_by, sentence_of
+from core.rag.citations import borne_by, claim_around, sentence_of
 from core.rag.document import Passage
 from core.rag.page_content import kind_of
 from core.rag.places import Places, letters_of, rectangles, units_of
 from webui.panels.evidence import Listing, Lists, ShownPage, ShownText, evidence_html
 from webui.panels.evidence_text import Found
-from webui.render.citations import claimed_sentence, marked_text
+from webui.render.citations import claimed_sentences, marked_text
 from webui.views import Place, ShownReply
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from core.rag.document import Document, Rectangle
     from core.rag.library import Library
+    from core.runs.reply import Reply
     from core.workspace.workspace import Workspace
     from webui.handlers.desk import Desk
     from webui.panels.evidence import Shown
@@ -142,8 +143,8 @@ def _begun(view: View) -> int:
 async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) -> ShownReply:
     """What the marks of a reply lead to. The text of a mark can be forged, so the reply is looked up.
 
-    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply; `try.<library>` what
-    the question found that was tried there last.
+    `<reply>.<n>` is what a search for its n-th claim finds, as if that sentence were the reply: where that bears the
+    sentence out, its sign is gone for good. `try.<library>` is what the question found that was tried there last.
     """
     replied, _, claim = message_id.partition(".")
     if replied == _TRIED:
@@ -156,12 +157,24 @@ async def _reply(desk: Desk, workspace: Workspace, view: View, message_id: str) 
         raise NotFoundError("This reply is in another conversation.")
     reply = await workspace.runs.reply(message)
     if not claim:
-        doubted = (claimed_sentence(reply, at) for at, one in enumerate(reply.claims) if one.verdict == "unsupported")
-        return ShownReply(marked_text(reply), reply.passages, doubted=tuple(doubted))
-    sought = claimed_sentence(reply, int(claim)) if claim.isascii() and claim.isdigit() else ""
-    if not sought:
+        return await to_thread.run_sync(_as_shown, reply.snapshot())
+    said = await to_thread.run_sync(claimed_sentences, reply.snapshot())
+    index = int(claim) if claim.isascii() and claim.isdigit() else len(said)
+    if index >= len(said) or not said[index]:
         raise NotFoundError("There is no such sentence.")
-    return await _sought(desk, workspace, view, sought)
+    found = await _sought(desk, workspace, view, said[index])
+    if not found.doubted and reply.claims[index].verdict != "supported":
+        same = words_of(said[index])
+        await workspace.runs.bear_out(message, {at for at, one in enumerate(said) if words_of(one) == same})
+        desk.views.changed(view.owner, view.conversation_id)
+    return found
+
+
+def _as_shown(reply: Reply) -> ShownReply:
+    """A reply with its marks, and what is not proved of it."""
+    said = zip(claimed_sentences(reply), reply.claims, strict=True)
+    doubted = tuple(sentence for sentence, one in said if one.verdict == "unsupported")
+    return ShownReply(marked_text(reply), reply.passages, doubted=doubted)
 
 
 async def _sought(desk: Desk, workspace: Workspace, view: View, sentence: str) -> ShownReply:
@@ -224,8 +237,7 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
     """What is shown of the page, and what is cited of the open passage; `None` where the document is gone."""
     opened = _opened(library, reply, place)
     said = sentence_of(reply.text, place.number, place.occurrence) if place.number is not None else ""
-    is_proved = bool(said) and words_of(said) not in [words_of(one) for one in reply.doubted]
-    cited_in_text = tuple(borne_by(said, opened.text)) if opened and is_proved else ()
+    cited_in_text = tuple(borne_by(said, opened.text)) if opened and said and not _is_doubted(reply, place) else ()
     try:
         document = library.document(place.document_id)
         if kind_of(document.media_type) == "page":
@@ -233,6 +245,14 @@ def _shown(library: Library, reply: ShownReply, place: Place) -> tuple[Shown | N
         return _text(library, document, reply, place, opened, cited_in_text), cited_in_text
     except _NOWHERE:
         return None, cited_in_text
+
+
+def _is_doubted(reply: ShownReply, place: Place) -> bool:
+    """Whether the sentence that the open passage is shown for is marked as unproved: nothing is its proof then."""
+    if reply.sought or not reply.doubted or place.number is None:
+        return bool(reply.doubted)
+    said = words_of(claim_around(reply.text, place.number, place.occurrence))
+    return any(words_of(one) == said for one in reply.doubted)
 
 
 def _why(reply: ShownReply, place: Place, words: Words) -> str:

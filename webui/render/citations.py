@@ -123,14 +123,15 @@ def marked_text(reply: Reply) -> str:
     return "\n\n".join(marked_texts(reply).values())
 
 
-def claimed_sentence(reply: Reply, index: int) -> str:
-    """The sentence of a reply's claim; "" where there is no such claim."""
-    if index >= len(reply.claims):
-        return ""
-    claim = reply.claims[index]
-    block = reply.blocks[claim.block] if claim.block < len(reply.blocks) else None
-    sentences = sentences_of(block.text) if isinstance(block, TextBlock) else []
-    return next((sentence for sentence, end in sentences if end == claim.end), "")
+def claimed_sentences(reply: Reply) -> list[str]:
+    """The sentences of a reply's claims, in their order; "" for one that is not in the text."""
+    said = {
+        (at, end): sentence
+        for at in {claim.block for claim in reply.claims}
+        if at < len(reply.blocks) and isinstance(block := reply.blocks[at], TextBlock)
+        for sentence, end in sentences_of(block.text)
+    }
+    return [said.get((claim.block, claim.end), "") for claim in reply.claims]
 
 
 def claims_summary(reply: Reply, words: Words) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncGenerator, Sequence
 from typing import Any
 
 import pytest
 
+from core.errors import NotFoundError
 from core.messages.events import (
     CallStarted,
     Event,
@@ -23,6 +25,7 @@ from core.runs.claim_check import Checking
 from core.runs.log import Checked
 from core.runs.manager import Runs
 from core.runs.reply import Reply
+from core.runs.rows import KEPT_KINDS
 from core.runs.run import Terms
 from core.storage.base import RunRecord
 
@@ -152,3 +155,27 @@ async def test_a_sentence_that_no_document_says_stays_unsupported_and_is_not_pro
     assert [claim.verdict for claim in run.reply().claims] == ["supported", "unsupported"]
     assert not await checking.proves("The deductible is 450 dollars for each claim.", [PASSAGE])
     assert await checking.proves("The deductible is 300 dollars for each claim.", [PASSAGE])
+
+
+async def test_a_sentence_that_was_borne_out_later_stays_so_also_when_the_log_was_shortened(talk: Any) -> None:
+    run = await with_check(talk, Checking(by_meaning=False)).ask(Reader(PASSAGE))
+    await run.wait()
+    message = await talk.last()
+    mine = talk.runs.of("alice")
+    assert [claim.verdict for claim in (await mine.reply(message)).claims] == ["supported", "unsupported"]
+    await mine.bear_out(message, {1})
+    assert [claim.verdict for claim in (await mine.reply(message)).claims] == ["supported", "supported"]
+    await talk.stores.runs.prune(time.time() + 1, KEPT_KINDS)
+    kept = await Runs(talk.stores).of("alice").reply(message)
+    assert [(claim.verdict, claim.numbers) for claim in kept.claims] == [("supported", (1,)), ("supported", ())]
+    assert kept.text == SAID
+
+
+async def test_nobody_else_can_bear_out_a_sentence_and_a_reply_that_is_being_made_waits_for_its_end(talk: Any) -> None:
+    run = await with_check(talk, Checking(by_meaning=False)).ask(Reader(PASSAGE))
+    message = await talk.last()
+    await talk.runs.of("alice").bear_out(message, {1})
+    assert run.status == "complete"
+    assert [claim.verdict for claim in (await talk.runs.of("alice").reply(message)).claims] == ["supported"] * 2
+    with pytest.raises(NotFoundError):
+        await talk.runs.of("bob").bear_out(message, {0})

@@ -7,7 +7,7 @@ import html
 import json
 import re
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,8 +85,10 @@ class House:
 
 
 @asynccontextmanager
-async def opened(home: Path, conversation_id: str = "") -> AsyncIterator[House]:
-    model = ScriptedModel(answer)
+async def opened(
+    home: Path, conversation_id: str = "", answering: Callable[[Any], Reply] = answer
+) -> AsyncIterator[House]:
+    model = ScriptedModel(answering)
     settings = Settings.load(home=home, retrieval="keyword")
     async with Engine(settings, model=model) as engine:
         views = Views(Words.of)
@@ -299,7 +301,7 @@ async def test_what_was_searched_for_again_is_looked_at_without_another_search(
         return await find(question, **asked)
 
     monkeypatch.setattr(library, "afind", counted)
-    monkeypatch.setattr("webui.handlers.evidence.claimed_sentence", lambda reply, index: (WATER, FIRE)[index])
+    monkeypatch.setattr("webui.handlers.evidence.claimed_sentences", lambda reply: [WATER, FIRE])
     panel = await house.does(do="cite", message=f"{house.reply}.0", n=1)
     await house.does(do="page", document=panel_document(panel), n=1)
     chunks = (await house.does(do="passages", n=0)).css(".p-chunk button")
