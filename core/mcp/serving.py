@@ -63,18 +63,19 @@ class Serving:
         self._let_in = let_in
         self._running: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
-        self._manager = StreamableHTTPSessionManager(
-            Server(
-                "parlour",
-                version=_VERSION,
-                title="Parlour",
-                instructions="Searches the user's documents, and asks the user's assistant about them.",
-                on_list_tools=self._list,
-                on_call_tool=self._call,
-            ),
-            stateless=True,
-            json_response=True,
-            max_request_body_size=_BODY,
+        server: Server[Any] = Server(
+            "parlour",
+            version=_VERSION,
+            title="Parlour",
+            instructions="Searches the user's documents, and asks the user's assistant about them.",
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+        )
+        # An answer may take minutes. As a stream it has a sign of life every fifteen seconds, before which proxies do
+        # not give up; a client that takes no streams gets it whole.
+        self._streaming, self._whole = (
+            StreamableHTTPSessionManager(server, stateless=True, json_response=whole, max_request_body_size=_BODY)
+            for whole in (False, True)
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -84,7 +85,7 @@ class Serving:
             await _refuse(send)
             return
         await self._ready()
-        handle: ASGIApp = self._manager.handle_request
+        handle: ASGIApp = (self._streaming if _takes_streams(scope) else self._whole).handle_request
         await handle({**scope, _SERVED: served}, receive, send)
 
     async def aclose(self) -> None:
@@ -101,7 +102,7 @@ class Serving:
             ready = asyncio.Event()
 
             async def run() -> None:
-                async with self._manager.run():
+                async with self._streaming.run(), self._whole.run():
                     ready.set()
                     await self._leave.wait()
 
@@ -215,6 +216,10 @@ def _token(scope: Scope) -> str:
     values = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     kind, _, token = values[0].decode("latin-1").partition(" ") if len(values) == 1 else ("", "", "")
     return token.strip() if kind.lower() == "bearer" else ""
+
+
+def _takes_streams(scope: Scope) -> bool:
+    return any(name.lower() == b"accept" and b"text/event-stream" in value.lower() for name, value in scope["headers"])
 
 
 async def _refuse(send: Send) -> None:

@@ -10,6 +10,7 @@
 | markdown | headings, a table, code, formulas, a diagram |
 | fail 500 (400, 401, 404, 429, 503 …) | that refusal |
 | html · cut off · hang | a web page · the connection drops half-way · no answer |
+| be silent for 20 seconds | nothing for so long, then the question, repeated |
 | of your own | what a tool found, and then what it did not |
 | anything else | the question, repeated |
 """
@@ -78,6 +79,8 @@ def behave(request: Request) -> Reply:
             return answer(request, text)
     if failure := re.search(r"\bfail (\d{3})\b", question):
         return refusal(int(failure[1]), retry_after="1" if failure[1] == "429" else "")
+    if silent := re.search(r"\bbe silent for (\d+) seconds\b", question):
+        return Reply(text=f"You said: {text[:400]}", delay=float(silent[1]))
     if passage := _PASSAGE.search("\n".join(text_of(message) for message in messages)):
         words = passage[1].split()[:20]
         return Reply(text=f"The document says: {' '.join(words)} [1].", pace=0.01)

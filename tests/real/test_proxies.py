@@ -10,7 +10,8 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -132,6 +133,9 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+FREE: Mapping[str, str] = {}
+
+
 @contextmanager
 def running(folder: Path, port: int, name: str, *arguments: str) -> Iterator[None]:
     """A proxy, until the block ends."""
@@ -172,9 +176,12 @@ def nginx(folder: Path, port: int, inside: str) -> Iterator[None]:
 
 
 @contextmanager
-def nginx_of_the_page(app: AppProcess, folder: Path, certificate: Path, more: str = "") -> Iterator[Front]:
+def nginx_of_the_page(
+    app: AppProcess, folder: Path, certificate: Path, more: str = "", hurry: Mapping[str, str] = FREE
+) -> Iterator[Front]:
     port = free_port()
     places = {
+        **hurry,
         "listen 443": f"listen 127.0.0.1:{port}",
         "/etc/ssl/chat.example.org.pem": str(certificate / "chat.pem"),
         "/etc/ssl/chat.example.org.key": str(certificate / "chat.key"),
@@ -185,22 +192,24 @@ def nginx_of_the_page(app: AppProcess, folder: Path, certificate: Path, more: st
 
 
 @contextmanager
-def caddy(app: AppProcess, folder: Path, certificate: Path) -> Iterator[Front]:
+def caddy(app: AppProcess, folder: Path, certificate: Path, hurry: Mapping[str, str] = FREE) -> Iterator[Front]:
     del certificate  # it makes its own
     port = free_port()
     around = (
         "{\n\tadmin off\n\tlocal_certs\n\tskip_install_trust\n\tauto_https disable_redirects\n"
         f"\tdefault_bind 127.0.0.1\n\thttps_port {port}\n}}\n"
     )
-    (folder / "Caddyfile").write_text(around + placed(block("caddy"), **{"127.0.0.1:7860": f"127.0.0.1:{app.port}"}))
+    places = {**hurry, "127.0.0.1:7860": f"127.0.0.1:{app.port}"}
+    (folder / "Caddyfile").write_text(around + placed(block("caddy"), **places))
     with running(folder, port, "caddy", "run", "--config", str(folder / "Caddyfile"), "--adapter", "caddyfile"):
         yield Front(app, port)
 
 
 @contextmanager
-def haproxy(app: AppProcess, folder: Path, certificate: Path) -> Iterator[Front]:
+def haproxy(app: AppProcess, folder: Path, certificate: Path, hurry: Mapping[str, str] = FREE) -> Iterator[Front]:
     port = free_port()
     places = {
+        **hurry,
         "bind :443": f"bind 127.0.0.1:{port}",
         "/etc/haproxy/chat.example.org.pem": str(certificate / "chat.pem"),
         "127.0.0.1:7860": f"127.0.0.1:{app.port}",
@@ -228,11 +237,16 @@ def front(
 ) -> Iterator[Front]:
     """The app behind each of the page's configurations."""
     with request.param(app, tmp_path_factory.mktemp("proxy"), certificate) as front:
-        end = time.monotonic() + 60
-        with front.browser() as browser:
-            while browser.get("/healthz").status_code != 200 and time.monotonic() < end:
-                time.sleep(0.1)  # HAProxy asks for health once before it passes anything on
-        yield front
+        yield passing(front)
+
+
+def passing(front: Front) -> Front:
+    """It, once it passes requests on: HAProxy asks for health before it does."""
+    end = time.monotonic() + 60
+    with front.browser() as browser:
+        while browser.get("/healthz").status_code != 200 and time.monotonic() < end:
+            time.sleep(0.1)  # between two questions, not for luck
+    return front
 
 
 def test_the_page_is_there_under_its_name_with_a_cookie_for_https_alone(front: Front) -> None:
@@ -281,6 +295,54 @@ def test_a_visitor_starts_no_program_and_nobody_without_a_cookie_does_anything(f
 def test_a_probe_is_told_that_it_is_ready_and_nothing_else(front: Front) -> None:
     with front.browser() as probe:
         assert probe.get("/readyz").json() == {"ready": True}
+
+
+# Each configuration with time-outs of twenty seconds in place of its own.
+HURRIED: dict[str, tuple[Callable[..., Any], Mapping[str, str]]] = {
+    "nginx": (nginx_of_the_page, {"proxy_read_timeout 10m": "send_timeout 20s; proxy_read_timeout 20s"}),
+    "caddy": (
+        caddy,
+        {
+            "reverse_proxy 127.0.0.1:7860": "reverse_proxy 127.0.0.1:7860 {\n\t\ttransport http {\n"
+            "\t\t\tread_timeout 20s\n\t\t\tresponse_header_timeout 20s\n\t\t}\n\t}"
+        },
+    ),
+    "haproxy": (
+        haproxy,
+        {"timeout client 10m": "timeout client 20s", "timeout server 10m": "timeout server 20s"},
+    ),
+}
+SILENT = "be silent for 40 seconds"
+
+
+@pytest.mark.parametrize("name", HURRIED)
+def test_what_waits_for_a_silent_model_outlives_the_time_outs_of_a_proxy(
+    name: str, app: AppProcess, tmp_path: Path, certificate: Path
+) -> None:
+    made, hurry = HURRIED[name]
+    with (
+        made(app, tmp_path, certificate, hurry=hurry) as front,
+        passing(front).page() as tab,
+        ThreadPoolExecutor() as pool,
+    ):
+        token = tab.client.post(f"{front.url}/tools/token", json={}).json()["token"]
+        answered = pool.submit(asked_by_a_program, front, token)
+        tab.send(SILENT)
+        chat, status = tab.paint(tab.number("composer", "submit"))
+        assert f"You said: {SILENT}" in chat
+        assert 'data-state="idle"' in status
+        assert SILENT in answered.result()
+
+
+def asked_by_a_program(front: Front, token: str) -> str:
+    """What the assistant answers over MCP to whoever has a token."""
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json, text/event-stream"}
+    ask = {"name": "ask", "arguments": {"question": SILENT}}
+    with front.browser() as program:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ask}
+        answer = program.post("/mcp", json=asked, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.text
 
 
 NAIVE = {

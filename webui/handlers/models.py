@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from core.errors import ConflictError, ParlourError
 from core.models.own_models import Draft
-from webui.context import json_body, log_text, text_of
+from webui.context import answered_in_time, json_body, log_text, text_of
 from webui.panels.models import failure, menu_data
 
 if TYPE_CHECKING:
@@ -122,15 +122,18 @@ class ModelRoutes:
             draft = await _draft(request)
             if draft is None:
                 return JSONResponse({}, 400, _PRIVATE)
-            try:
-                async with self._engine.workspaces.open(owner) as workspace:
-                    return JSONResponse(await work(workspace.models, draft, words), headers=_PRIVATE)
-            except ParlourError as error:
-                said = _told(draft, error, words)
-            except Exception as error:
-                _log.error("Choosing a model failed.\n%s", log_text(error))
-                said = failure(ParlourError(), words)
-            return JSONResponse({"failed": said}, 200, _PRIVATE)
+
+            async def done() -> dict[str, Any]:
+                try:
+                    async with self._engine.workspaces.open(owner) as workspace:
+                        return await work(workspace.models, draft, words)
+                except ParlourError as error:
+                    return {"failed": _told(draft, error, words)}
+                except Exception as error:
+                    _log.error("Choosing a model failed.\n%s", log_text(error))
+                    return {"failed": failure(ParlourError(), words)}
+
+            return await answered_in_time(done(), _PRIVATE)
 
         return answer
 

@@ -8,18 +8,22 @@ import tomllib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import httpx2
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
+from mcp.server import _streamable_http_modern as modern
+from sse_starlette import EventSourceResponse
 
 from core.engine import Engine
 from core.settings import Settings
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
 from tests.core.talks import libraries_of
+from tests.webui.server.impatient_proxy import ImpatientProxy
 from tests.webui.server.served_app import Served, served
 
 pytestmark = pytest.mark.anyio
@@ -44,11 +48,13 @@ async def shelve(engine: Engine, owner: str, library: str, name: str, text: str)
 
 
 @contextlib.asynccontextmanager
-async def client(house: Served, token: str) -> AsyncGenerator[Client]:
-    headers = {"Authorization": f"Bearer {token}"}
+async def client(house: Served, token: str, *, through: int = 0, mode: str = "auto") -> AsyncGenerator[Client]:
+    """The SDK's own, straight or through a proxy at a port."""
+    address = f"http://127.0.0.1:{through}" if through else house.address
+    headers = {"Authorization": f"Bearer {token}", **({"Connection": "close"} if through else {})}
     async with (
-        httpx2.AsyncClient(headers=headers) as http,
-        Client(streamable_http_client(f"{house.address}/mcp", http_client=http)) as opened,
+        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        Client(streamable_http_client(f"{address}/mcp", http_client=http), mode=mode) as opened,
     ):
         yield opened
 
@@ -83,6 +89,40 @@ async def test_the_assistant_answers_and_names_its_sources(house: Served):
     async with client(house, token) as asked:
         answer = await asked.call_tool("ask", {"question": "With which word does the vault open?"})
     assert answer.content[0].text == "The vault opens with heliotrope [1].\n\n[1] vault.md"  # type: ignore[union-attr]
+
+
+@pytest.fixture
+async def slow_house(tmp_path: Path) -> AsyncGenerator[Served]:
+    model = ScriptedModel(Reply(text="At last.", delay=4))
+    settings = Settings(home=tmp_path / "home", retrieval="keyword", check_claims=False)
+    async with Engine(settings, model=model) as engine, served(engine, settings) as house:
+        yield house
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_an_answer_comes_through_a_proxy_that_gives_up_sooner_than_the_model_answers(
+    slow_house: Served, mode: str, monkeypatch: pytest.MonkeyPatch
+):
+    for where, name in ((EventSourceResponse, "DEFAULT_PING_INTERVAL"), (modern, "_SSE_PING_INTERVAL")):
+        assert getattr(where, name) <= 15
+        monkeypatch.setattr(where, name, 0.3)
+    token = await slow_house.engine.outward.of(ADMIN).renew_token()
+    with ImpatientProxy(urlsplit(slow_house.address).port or 0, 2.0) as proxy:
+        async with client(slow_house, token, through=proxy.port, mode=mode) as asked:
+            answer = await asked.call_tool("ask", {"question": "Why?"})
+    assert answer.content[0].text == "At last."  # type: ignore[union-attr]
+    assert proxy.gave_up == 0
+
+
+async def test_a_program_that_takes_no_streams_gets_its_answer_whole(house: Served):
+    token = await house.engine.outward.of(ADMIN).renew_token()
+    ask = {"name": "ask", "arguments": {"question": "With which word?"}}
+    headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
+    async with httpx.AsyncClient(headers=headers, timeout=60) as http:
+        asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": ask}
+        answer = await http.post(f"{house.address}/mcp", json=asked)
+    assert answer.headers["content-type"] == "application/json"
+    assert "heliotrope" in answer.json()["result"]["content"][0]["text"]
 
 
 async def test_what_a_person_would_have_to_agree_to_is_refused(house: Served):
