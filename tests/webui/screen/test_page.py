@@ -350,6 +350,49 @@ def test_a_question_waits_for_a_file_that_is_still_being_asked_about(show: Show,
     assert [(sent["text"], len(sent["files"])) for sent in stage.sent] == [("What sings?", 1)]
 
 
+@pytest.mark.parametrize("removed", ["first.txt", "second.txt"])
+def test_files_that_arrive_in_another_order_with_a_refusal_between_keep_their_own_chips(
+    show: Show, stage: Stage, tmp_path: Path, removed: str
+) -> None:
+    for name in ("first.txt", "refused.zip", "second.txt"):
+        (tmp_path / name).write_text(f"This is {name}.", "utf-8")
+    page, sent_before = show(), len(stage.sent)
+    held: list[Route] = []
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    def checked(route: Route) -> None:
+        is_refused = "refused.zip" in (route.request.post_data or "")
+        route.fulfill(json={"refused": [0], "said": "No archives."} if is_refused else {"refused": [], "said": ""})
+
+    def choose(name: str) -> None:
+        page.locator("#composer input[type=file]").first.set_input_files(tmp_path / name)
+
+    page.route("**/uploads/check", checked)
+    page.route("**/gradio_api/upload?*", hold)
+    chips = page.locator("#composer .p-chip")
+    choose("first.txt")
+    expect(chips).to_have_text(["first.txtuploading"])
+    choose("refused.zip")
+    expect(page.locator(".p-left-out")).to_have_text("No archives.")
+    choose("second.txt")
+    expect(chips).to_have_text(["first.txtuploading", "second.txtuploading"])
+    first, second = held
+    second.continue_()
+    expect(chips).to_have_text(["second.txtTXT", "first.txtuploading"])
+    first.continue_()
+    expect(chips).to_have_text(["second.txtTXT", "first.txtTXT"])
+    page.get_by_role("button", name=f"Remove {removed}").click()
+    (kept,) = {"first.txt", "second.txt"} - {removed}
+    expect(chips).to_have_text([f"{kept}TXT"])
+    field = page.locator("#composer textarea")
+    field.fill("What is it?")
+    field.press("Enter")
+    stage.until(lambda: len(stage.sent) > sent_before)
+    assert [Path(path).read_text("utf-8") for path in stage.sent[-1]["files"]] == [f"This is {kept}."]
+
+
 def test_a_file_that_was_refused_can_be_chosen_again(show: Show, tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("", "utf-8")
     page = show()
