@@ -85,7 +85,7 @@ def test_a_sentence_that_the_document_does_not_say_is_marked_and_searched_for_ag
 
 
 def test_a_starter_brings_its_document_along(page: Page) -> None:
-    page.get_by_role("button", name="How soon must damage be reported").click()
+    page.get_by_role("button", name="Within how many days must damage be reported").click()
     expect(chat(page)).to_contain_text("policy.pdf")
     expect(chat(page).locator("a.cite").first).to_be_visible()
     wait_for_state(page, "idle")
