@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from webui.words import Words
 
 _LONGEST = 32 * 1024
-_ALIVE = 15.0  # seconds
+ALIVE = 15.0  # seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ async def answered_in_time(work: Coroutine[Any, Any, dict[str, Any]], headers: M
     """
     task = asyncio.create_task(work)
     try:
-        done, _ = await asyncio.wait({task}, timeout=_ALIVE)
+        done, _ = await asyncio.wait({task}, timeout=ALIVE)
     except asyncio.CancelledError:
         task.cancel()
         raise
@@ -91,7 +91,7 @@ async def answered_in_time(work: Coroutine[Any, Any, dict[str, Any]], headers: M
         try:
             while not task.done():
                 yield b" "
-                await asyncio.wait({task}, timeout=_ALIVE)
+                await asyncio.wait({task}, timeout=ALIVE)
             yield bytes(JSONResponse(task.result()).body)
         finally:
             task.cancel()
