@@ -12,6 +12,7 @@ import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
 import { questionText, replyText } from './source.js';
+import { speak } from './speech.js';
 import { csv } from './tables.js';
 import { openTools } from './tools.js';
 import { unlock } from './unlock.js';
@@ -59,6 +60,8 @@ const LINKS = {
   earlier: () => { keepPlace(); ask({ do: 'earlier' }); },
   regenerate: (id) => { ask({ do: 'regenerate', id }); toEnd(); },
   continue: (id) => { ask({ do: 'continue', id }); toEnd(); },
+  fork: (id) => { ask({ do: 'fork', id }); document.querySelector('#composer textarea')?.focus(); },
+  speak: (_, link) => speak(replyText(link.closest('.message-row')), link),
   version: (id, link) => {
     const there = `#chat .p-v-${CSS.escape(id)}`;
     const way = link.classList.contains('p-older') ? 'older' : 'newer';

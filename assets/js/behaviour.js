@@ -14,11 +14,12 @@ import { start as places } from './places.js';
 import { start as reading } from './reading.js';
 import { start as rows } from './rows.js';
 import { start as scrolling } from './scroll.js';
+import { start as speech } from './speech.js';
 import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, tables, tabs]) {
+for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

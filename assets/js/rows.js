@@ -7,7 +7,9 @@ const lengths = new WeakMap();
 const OTHERS = [['zh-CN', /\p{Script=Han}/gu, 0.2], ['ar', /\p{Script=Arabic}/gu, 0.5], ['he', /\p{Script=Hebrew}/gu, 0.5]];
 
 function speakRow(row) {
-  const text = row.textContent.slice(0, 600);
+  // What it says, without the names of what can be done with it: those are the page's own words.
+  const text = [...row.querySelectorAll('[data-testid="user"], [data-testid="bot"]')].filter((one) => !one.querySelector('.p-acts'))
+    .map((one) => one.textContent).join(' ').slice(0, 600) || row.textContent.slice(0, 600);
   if (lengths.get(row) === text.length) return;
   lengths.set(row, text.length);
   const letters = (text.match(/\p{L}/gu) ?? []).length;

@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Table, insert, select
 
-from core.storage.base import EventRow, Lease
-from core.storage.conversations import conversation_of, stored, tree_of
+from core.storage.base import EventRow, Lease, busy, new_id
+from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
 from core.storage.documents import documents_where
 from core.storage.files import file_record
 from core.storage.runs import run_record, thoughts_where
-from core.storage.tables import documents, file_uses, files, messages, run_events, runs
+from core.storage.tables import (
+    conversation_libraries,
+    conversations,
+    documents,
+    file_uses,
+    files,
+    message_agent_thoughts,
+    messages,
+    run_events,
+    runs,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+
+    from sqlalchemy import ColumnElement, Select
 
     from core.storage.base import AgentThought, ConversationRecord, DocumentRecord, FileRecord, RunRecord, StoredMessage
     from core.storage.database import Database
@@ -111,6 +124,76 @@ class WholeConversations:
             ]
 
         return await self._database.read(load)
+
+    async def fork(self, conversation_id: str, message_id: str) -> ConversationRecord:
+        """A conversation of its own that begins with all turns up to one of them, as they are.
+
+        Files and what was read of documents are shared, events and steps of replies are copied; a document that is
+        still being read is left out of the copy's search until somebody reads it there.
+
+        Raises:
+            ConflictError: key `busy`: the turn is a reply that is being written.
+            NotFoundError: There is no such turn in this conversation.
+        """
+
+        def copy(connection: Connection) -> ConversationRecord:
+            source, thread = thread_of(connection, self._owner, conversation_id, message_id)
+            if any(turn.status == "running" for turn in thread):
+                raise busy()
+            fresh, now = new_id(), time.time()
+            ids = {turn.id: new_id() for turn in thread}
+            works = {turn.run_id: new_id() for turn in thread if turn.run_id is not None}
+            copying = _Copying(connection, self._owner, conversation_id, fresh)
+            names = {"title": source.title, "titled_by": source.titled_by, "folder_id": source.folder_id}
+            record = {"id": fresh, "owner_id": self._owner, "created_at": now, "updated_at": now, **names}
+            connection.execute(insert(conversations).values(**record, leaf_id=ids[message_id]))
+            for turn in thread:
+                parent = ids.get(turn.parent_id or "")
+                changed = {"id": ids[turn.id], "parent_id": parent, "run_id": works.get(turn.run_id or "")}
+                copying.rows(messages, messages.c.id == turn.id, {"conversation_id": fresh, **changed})
+                steps = message_agent_thoughts.c.message_id == turn.id
+                copying.rows(message_agent_thoughts, steps, {"message_id": ids[turn.id]}, fresh_id=True)
+                if turn.run_id is not None:
+                    work = {"id": works[turn.run_id], "conversation_id": fresh, "message_id": ids[turn.id]}
+                    copying.rows(runs, runs.c.id == turn.run_id, work)
+                    copying.rows(run_events, run_events.c.run_id == turn.run_id, {"run_id": works[turn.run_id]})
+            copying.surroundings()
+            return conversation_record(connection.execute(_one(conversations, fresh)).one())
+
+        return await self._database.write(copy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copying:
+    """Rows of a conversation on their way into another one, inside a transaction."""
+
+    connection: Connection
+    owner: str
+    source: str
+    target: str
+
+    def rows(
+        self, table: Table, these: ColumnElement[bool], changed: Mapping[str, Any], *, fresh_id: bool = False
+    ) -> None:
+        """Insert rows again with other values in some columns."""
+        for row in self.connection.execute(select(table).where(these, table.c.owner_id == self.owner)).mappings().all():
+            new = {"id": new_id()} if fresh_id else {}
+            self.connection.execute(insert(table).values({**row, **new, **changed}))
+
+    def surroundings(self) -> None:
+        """The files it needs, the libraries it uses, and its documents."""
+        to = {"conversation_id": self.target}
+        self.rows(file_uses, file_uses.c.conversation_id == self.source, to)
+        self.rows(conversation_libraries, conversation_libraries.c.conversation_id == self.source, to)
+        mine = documents.c.conversation_id == self.source
+        self.rows(documents, mine & (documents.c.status != "reading"), to, fresh_id=True)
+        # Another conversation's reading tells nobody here when it ends.
+        unread = {"status": "cancelled", "library_id": None, "facts": None}
+        self.rows(documents, mine & (documents.c.status == "reading"), {**to, **unread}, fresh_id=True)
+
+
+def _one(table: Table, row_id: str) -> Select[Any]:
+    return select(table).where(table.c.id == row_id)
 
 
 def _rows(connection: Connection, run_ids: Sequence[str], kind: str) -> dict[str, list[EventRow]]:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from core.runs.manager import Reservation
     from core.runs.resume import Left
     from core.runs.run import Run
-    from core.storage.base import DocumentRecord, FileRecord, StoredMessage
+    from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, StoredMessage
     from core.tools.approval import Policy
     from core.workspace.services import OwnerServices
 
@@ -129,6 +129,15 @@ class Conversation:
             said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
             beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
             return await self._answered(broken_off.parent_id, lang, said, beginning)
+
+    async def fork(self, message_id: str) -> ConversationRecord:
+        """A conversation of its own that begins with everything up to this message.
+
+        Raises:
+            ConflictError: key `busy`: the message is a reply that is being written.
+            NotFoundError: There is no such message in this conversation.
+        """
+        return await self.stores.whole.fork(self.id, (await self._message(message_id)).id)
 
     async def run_again(self, message_id: str, call_id: str, arguments: Mapping[str, Any], lang: Lang = "en") -> Run:
         """A reply beside `message_id` that makes one of its calls with other arguments, and goes on from there.

@@ -66,6 +66,20 @@ def test_a_conversation_is_pinned_filed_and_found_there(page: Page) -> None:
     expect(row).to_be_visible()
 
 
+def test_a_conversation_branches_off_at_any_reply(page: Page) -> None:
+    ask_and_wait(page, "The first way", "You said: The first way")
+    ask_and_wait(page, "The second way", "You said: The second way")
+    chat(page).get_by_role("button", name="Branch off").first.click()
+    expect(chat(page)).not_to_contain_text("The second way")
+    expect(chat(page)).to_contain_text("You said: The first way")
+    ask_and_wait(page, "Another way", "You said: Another way")
+    rows = page.locator("#history a[data-open]", has_text="The first way")
+    expect(rows).to_have_count(2)
+    rows.last.click()
+    expect(chat(page)).to_contain_text("You said: The second way")
+    expect(chat(page)).not_to_contain_text("Another way")
+
+
 def test_what_is_archived_leaves_the_list_and_comes_back_with_undo_or_from_the_archive(page: Page) -> None:
     ask_and_wait(page, "Put this away", "You said: Put this away")
     row = page.locator("#history a[data-open]", has_text="Put this away")

@@ -206,6 +206,14 @@ async def _regenerate(desk: Desk, view: View, asked: Asked) -> None:
         await conversation.regenerate(_text(asked, "id"), view.words.spoken)
 
 
+async def _fork(desk: Desk, view: View, asked: Asked) -> None:
+    """Go on from a message in a conversation of its own, which this tab shows then."""
+    async with desk.conversation(view) as conversation:
+        fresh = await conversation.fork(_text(asked, "id"))
+    view.show(fresh.id)
+    desk.views.changed(view.owner, None)
+
+
 async def _continue(desk: Desk, view: View, asked: Asked) -> None:
     _attended(view)
     async with desk.conversation(view) as conversation:
@@ -330,6 +338,7 @@ _ACTIONS: dict[str, Callable[[Desk, View, Asked], Awaitable[None]]] = {
     "edit": _edit,
     "regenerate": _regenerate,
     "continue": _continue,
+    "fork": _fork,
     "version": _version,
     "earlier": _earlier,
     "older": _older,

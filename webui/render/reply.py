@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, cast
 
 from core.agents.compat.outline import how_far
@@ -66,7 +67,7 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
         message: The turn it is stored as.
         reply: The reply, where there is one; else the stored text is shown.
         words: The reader's.
-        last: Whether it is the last turn: only that one can be continued or regenerated.
+        last: Whether it is the last turn: only that one can be continued.
         waiting: The documents that it waits for, if any.
         versions: Markup of the links to its other versions.
         cast: The names of all who may speak in the conversation.
@@ -89,7 +90,11 @@ def reply_entries(  # noqa: PLR0913 - each is a part of the page, by name
         entries.append(message_entry("assistant", f'<p class="p-none">{escaped(words("reply.empty"))}</p>'))
     hopeless = reply.error is not None and reply.error.get("key") in _FOR_GOOD
     if not hopeless:
-        by, checked, begun = _by(reply.model, words), claims_summary(reply, words), _has_begun(reply)
+        by, checked, begun = (
+            _by(reply.model, message.created_at, words),
+            claims_summary(reply, words),
+            _has_begun(reply),
+        )
         foot = _foot(message, reply.status, words, last=last, begun=begun, versions=versions, after=checked + by)
         entries.append(foot)
     elif versions:
@@ -170,21 +175,24 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
     """The last line: how the reply ended, its actions, and the notes after them."""
     note = words(f"reply.{status}") if status in {"stopped", "interrupted"} else ""
     cut = status in {"stopped", "interrupted", "error"}
-    acts = [act for act, offered in (("continue", last and cut and begun), ("regenerate", last)) if offered]
+    acts = ["continue", "regenerate"] if last and cut and begun else ["regenerate"]
     acts = [*acts, "copy"] if cut else ["copy", *acts]
+    acts += ["fork", "speak"] if begun else ["fork"]
     links = " ".join(_act(act, message.id, words, worded=cut) for act in acts)
     said_first = f'<span class="p-note">{escaped(note)}</span> ' if note else ""
     return message_entry("assistant", f'<p class="p-acts">{said_first}{versions}{links}{after}</p>')
 
 
-def _by(model: str, words: Words) -> str:
-    return f' <span class="p-by">{escaped(words.model(model))}</span>' if model else ""
+def _by(model: str, at: float, words: Words) -> str:
+    """When it was written, which the page tells in the reader's own time, and by whom."""
+    written = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
+    return f' <span class="p-by"><span class="p-time" title="{written}"></span>{escaped(words.model(model))}</span>'
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:
     label = escaped(words(f"reply.{act}"))
     form, text = f"p-do p-{act}", f'<span class="p-sr">{label}</span>'
-    if worded and act != "copy":
+    if worded and act in {"continue", "regenerate"}:
         form, text = f"{form} p-word", label
     return f'<a class="{form}" role="button" href="#do-{act}-{escaped(message_id)}" title="{label}">{text}</a>'
 

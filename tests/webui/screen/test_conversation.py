@@ -268,13 +268,13 @@ def test_where_nothing_of_a_reply_came_there_is_nothing_to_continue() -> None:
     assert "#do-continue-" in foot
 
 
-def test_only_the_last_reply_can_be_written_anew() -> None:
+def test_every_reply_can_be_written_anew_and_begin_a_conversation_of_its_own() -> None:
     thread = [question(), turn("r1", "assistant"), question(message_id="q2"), turn("r2", "assistant")]
     replies = {name: reply_of((0, START), (0.1, TextDelta("x")), (0.3, OVER)) for name in ("r1", "r2")}
     entries, owners = conversation_entries(thread, replies, words=EN)
     by_owner = {owner: text_of(entry) for entry, owner in zip(entries, owners, strict=True)}
-    assert "regenerate" not in by_owner["r1"]
-    assert "regenerate" in by_owner["r2"]
+    for act in ("regenerate", "fork", "speak"):
+        assert [f"#do-{act}-{one}" in by_owner[one] for one in ("r1", "r2")] == [True, True]
 
 
 def test_a_reply_that_has_not_begun_shows_that_it_is_on_its_way() -> None:

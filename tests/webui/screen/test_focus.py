@@ -20,10 +20,9 @@ def test_a_menu_that_closes_gives_the_keyboard_back_to_its_button(show: Show) ->
         focus(button)
         page.keyboard.press("Enter")
         expect(page.get_by_role("menuitem", name="Rename")).to_be_focused()
-        page.keyboard.press("ArrowDown")
-        expect(page.get_by_role("menuitem", name="Export…")).to_be_focused()
-        page.keyboard.press("ArrowDown")
-        expect(page.get_by_role("menuitem", name="Delete")).to_be_focused()
+        for item in ("Pin", "Move to…", "Export…", "Archive", "Delete"):
+            page.keyboard.press("ArrowDown")
+            expect(page.get_by_role("menuitem", name=item, exact=True)).to_be_focused()
         page.keyboard.press(key)
         expect(page.get_by_role("menu")).to_have_count(0)
         if key == "Escape":
@@ -35,7 +34,7 @@ def test_a_conversation_is_exported_from_its_menu_with_the_keyboard_alone(show: 
     page = show("answered")
     button = page.locator("#history .p-menu").first
     focus(button)
-    for key, item in (("Enter", "Rename"), ("ArrowDown", "Export…")):
+    for key, item in (("Enter", "Rename"), ("ArrowDown", "Pin"), ("ArrowDown", "Move to…"), ("ArrowDown", "Export…")):
         page.keyboard.press(key)
         expect(page.get_by_role("menuitem", name=item)).to_be_focused()
     page.keyboard.press("Enter")

@@ -211,7 +211,7 @@ def test_the_list_names_every_key_in_the_readers_language(show: Show, lang: str)
     press(page, "Control+/")
     words = Words(lang)  # pyright: ignore[reportArgumentType]
     dialog = page.get_by_role("dialog", name=words("js.keys_title"))
-    expect(dialog.locator("dd")).to_have_count(14)
+    expect(dialog.locator("dd")).to_have_count(15)
     expect(dialog.locator("dt", has_text="K")).to_have_text("Ctrl+K")
     expect(dialog).to_contain_text(words("js.keys_find"))
     assert "keys_" not in dialog.inner_text()

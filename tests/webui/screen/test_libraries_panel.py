@@ -35,7 +35,7 @@ def test_a_conversation_without_libraries_has_no_chip() -> None:
     assert uses_html([], Words("en")) == ""
 
 
-@pytest.mark.parametrize(("lang", "label"), [("en", "Acts + 2"), ("zh", "Acts 等 3 个")])
+@pytest.mark.parametrize(("lang", "label"), [("en", "Acts + 2"), ("zh", "Acts 及另外 2 个")])
 def test_the_chip_names_the_first_library_and_counts_the_others(lang: str, label: str) -> None:
     markup = unescape(uses_html([library("Acts"), library("Bills"), library("Costs")], Words(lang)))
     assert f">{label}</span>" in markup

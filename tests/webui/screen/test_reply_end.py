@@ -10,7 +10,7 @@ from core.runs.log import LoggedEvent, RunFinished, TurnsSummarised
 from core.runs.reply import Reply
 from core.storage.base import StoredMessage
 from webui.render.reply import reply_entries
-from webui.words import Lang, Words
+from webui.words import Words
 
 
 def offered(key: str) -> str:
@@ -50,7 +50,7 @@ def test_a_reply_says_which_model_wrote_it() -> None:
 
 
 @pytest.mark.parametrize(("lang", "line"), [("en", "Earlier turns were summarised"), ("zh", "较早的对话已作摘要")])
-def test_what_was_summed_up_is_a_quiet_line_before_the_reply_that_opens_to_it(lang: Lang, line: str) -> None:
+def test_what_was_summed_up_is_a_quiet_line_before_the_reply_that_opens_to_it(lang: str, line: str) -> None:
     events = [TurnsSummarised("They spoke of the **harbour** <script>.", 6), MessageStarted(), TextDelta("So it is.")]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate([*events, RunFinished("complete")], 1))
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
@@ -63,7 +63,7 @@ def test_what_was_summed_up_is_a_quiet_line_before_the_reply_that_opens_to_it(la
 
 
 @pytest.mark.parametrize(("lang", "line"), [("en", "It is &#60;Ann&#62;’s turn"), ("zh", "轮到 &#60;Ann&#62; 了")])
-def test_where_a_group_waits_for_a_person_a_sentence_says_so(lang: Lang, line: str) -> None:
+def test_where_a_group_waits_for_a_person_a_sentence_says_so(lang: str, line: str) -> None:
     events = [MessageStarted("<Ann>"), TextDelta(PENDING_USER_INPUT), RunFinished("complete")]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, 1))
     turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)

@@ -1,0 +1,52 @@
+// Reads a reply aloud, by the browser's own voice; and says when each was written, in the reader's own time.
+import { onChange } from './state.js';
+import { lang, say } from './words.js';
+
+const SCRIPTS = [['zh-CN', /\p{Script=Han}/u], ['ja-JP', /[\p{Script=Hiragana}\p{Script=Katakana}]/u], ['ko-KR', /\p{Script=Hangul}/u], ['ru-RU', /\p{Script=Cyrillic}/u]];
+const voice = window.speechSynthesis;
+let speaking = null;  // the link whose reply is being read
+
+// What a voice would spell: marks of citations, fences, signs of emphasis.
+const spoken = (text) => text
+  .replace(/```[\s\S]*?(```|$)/g, ' ').replace(/\s*\[\d+\]/g, '')
+  .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[*_`#>|]+/g, ' ').trim();
+
+function named(link, key) {
+  if (!link) return;
+  link.classList.toggle('p-speaking', key === 'quiet');
+  link.title = say(key);
+  link.setAttribute('aria-label', say(key));
+}
+
+function quiet() {
+  named(speaking, 'speak');
+  speaking = null;
+  voice.cancel();
+}
+
+export function speak(text, link) {
+  const again = speaking === link;
+  quiet();
+  if (again || !spoken(text)) return;
+  const words = new SpeechSynthesisUtterance(spoken(text));
+  words.lang = SCRIPTS.find(([, script]) => script.test(words.text))?.[0] ?? (lang().startsWith('zh') ? 'en-US' : lang());
+  words.onend = words.onerror = () => { if (speaking === link) { named(link, 'speak'); speaking = null; } };
+  named(link, 'quiet');
+  speaking = link;
+  voice.speak(words);
+}
+
+function tellTimes() {
+  for (const element of document.querySelectorAll('#chat .p-time[title]:empty')) {
+    const at = new Date(element.title);
+    const today = at.toDateString() === new Date().toDateString();
+    element.textContent = at.toLocaleString(navigator.languages, today ? { timeStyle: 'short' } : { dateStyle: 'medium', timeStyle: 'short' });
+    element.title = at.toLocaleString(navigator.languages, { dateStyle: 'full', timeStyle: 'medium' });
+  }
+}
+
+export function start() {
+  document.documentElement.toggleAttribute('data-mute', !voice);
+  addEventListener('pagehide', () => voice?.cancel());
+  onChange(tellTimes);
+}
