@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from core.llm.base import BaseChatModel
     from core.rag.document import Passage
     from core.rag.library import Library
-    from core.runs.resume import Left
+    from core.runs.resumable import ResumableRun
     from core.runs.run import Run
     from core.settings import Settings
     from core.storage.base import RunRecord
@@ -195,9 +195,9 @@ class Engine:
         async with self.workspaces.open(run.owner_id) as workspace:
             return await workspace.conversation(run.conversation_id).find(sentence)
 
-    async def _resume(self, left: Left) -> Run:
-        async with self.workspaces.open(left.record.owner_id) as workspace:
-            return await workspace.conversation(left.record.conversation_id).resume(left)
+    async def _resume(self, resumable: ResumableRun) -> Run:
+        async with self.workspaces.open(resumable.record.owner_id) as workspace:
+            return await workspace.conversation(resumable.record.conversation_id).resume(resumable)
 
     def _make_model(self) -> BaseChatModel:
         from core.llm.open_model import get_chat_model

@@ -260,7 +260,7 @@ class Assistant(FnCallAgent):
 
 def is_resumed(context: Mapping[str, Any]) -> bool:
     """Whether an interrupted reply is resumed: it has searched already."""
-    return context.get("begun") is not None
+    return context.get("may_have_run") is not None
 
 
 def resumed_messages(messages: list[Message], context: Mapping[str, Any]) -> int:

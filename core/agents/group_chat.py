@@ -198,15 +198,15 @@ class GroupChat(Agent, MultiAgentHub):
         return _State(messages, lang, random, last, called, bool(called) or self.agent_selection_method == "manual")
 
     async def _rounds(self, talk: _State, most: int, context: dict[str, Any]) -> Stream:
-        begun = context.pop("begun", None)
+        may_have_run = context.pop("may_have_run", None)
         context.setdefault("evidence", [])  # the numbers of passages go on from member to member
-        interrupted = unanswered_calls(talk.messages) if begun is not None else []
+        interrupted = unanswered_calls(talk.messages) if may_have_run is not None else []
         budget: Budget = context.get("budget") or Budget()
         for _ in range(most):
             if talk.turns:
                 budget.check_cost()
             if interrupted and interrupted[-1].name in self.agent_names:
-                member, also = self._named(interrupted[-1].name), {"begun": begun}
+                member, also = self._named(interrupted[-1].name), {"may_have_run": may_have_run}
             else:
                 member, also = await self._next(talk), {}
             interrupted = []

@@ -195,7 +195,7 @@ class Router(Assistant, MultiAgentHub):
 
     def _stream_reply(self, messages: list[Message], *, lang: Lang, **kwargs: Any) -> Stream:
         kwargs = self._with_guard(kwargs)
-        if kwargs.get("begun") is not None and (agent := self._interrupted(messages)) is not None:
+        if kwargs.get("may_have_run") is not None and (agent := self._interrupted(messages)) is not None:
             return member_events(agent, messages, lang, **kwargs)
         return self._routed(messages, lang, kwargs)
 
@@ -212,7 +212,7 @@ class Router(Assistant, MultiAgentHub):
                     break
         if line.name is None:
             return
-        context.pop("begun", None)
+        context.pop("may_have_run", None)
         picked = chosen_name(line.name, self.agent_names)
         agent = self._agents[self.agent_names.index(picked) if picked is not None else 0]
         if picked is None:

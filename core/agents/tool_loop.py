@@ -161,7 +161,7 @@ class ToolLoop:
         opening: OpeningCall | None = None,
         approval: Guard | Policy | Ask | None = None,
         budget: Budget | None = None,
-        begun: Collection[str] | None = None,
+        may_have_run: Collection[str] | None = None,
         evidence: list[Passage] | None = None,
         **context: Any,
     ) -> Stream:
@@ -174,8 +174,8 @@ class ToolLoop:
             approval: Decides about every call; without it the tools run as they are called. Within a guarded reply its
                 guard decides as well.
             budget: Lets the reply pause where it would otherwise end.
-            begun: Given where an interrupted reply is resumed: calls without a result are run first. Those with these
-                ids may have started before the interruption; they run again only if their tool is idempotent.
+            may_have_run: Given where an interrupted reply is resumed: calls without a result are run first. Those with
+                these ids may have run before the interruption; they run again only if their tool is idempotent.
             evidence: Passages that other agents found in the same reply: numbering continues, and this reply's are
                 added.
             context: For the tools that take it; `progress` follows their progress.
@@ -187,7 +187,7 @@ class ToolLoop:
         state = _State(list(messages), lang, context, budget or Budget(), [] if evidence is None else evidence)
         guard = guard_for(approval)
         runner = ToolRunner(self.tools, guard=guard)
-        async with aclosing(self._before_model(opening, begun, runner, guard, state)) as events:
+        async with aclosing(self._before_model(opening, may_have_run, runner, guard, state)) as events:
             async for event in events:
                 if isinstance(event, ToolFinished):
                     state.budget.pay(spent(event.message))
@@ -216,14 +216,14 @@ class ToolLoop:
     async def _before_model(
         self,
         opening: OpeningCall | None,
-        begun: Collection[str] | None,
+        may_have_run: Collection[str] | None,
         runner: ToolRunner,
         guard: Guard | None,
         state: _State,
     ) -> Stream:
         """Resumed calls and the opening call."""
-        if begun is not None:
-            async with aclosing(self._resume_calls(begun, runner, state)) as events:
+        if may_have_run is not None:
+            async with aclosing(self._resume_calls(may_have_run, runner, state)) as events:
                 async for event in events:
                     yield event
         if opening is not None:
@@ -233,13 +233,13 @@ class ToolLoop:
                 async for event in events:
                     yield event
 
-    async def _resume_calls(self, begun: Collection[str], runner: ToolRunner, state: _State) -> Stream:
+    async def _resume_calls(self, may_have_run: Collection[str], runner: ToolRunner, state: _State) -> Stream:
         """Run the unanswered calls of an interrupted reply."""
         state.evidence += passages_found(state.history)
         calls = unanswered_calls(state.history)
         state.called = has_called(state.history)
         state.repeats.take(calls)
-        spent = [call for call in calls if call_id(call) in begun and not self._may_run_twice(call)]
+        spent = [call for call in calls if call_id(call) in may_have_run and not self._may_run_twice(call)]
         results: list[Message] = []
         for event in _failed_results(spent, lambda _: CUT_OFF[state.lang], "interrupted"):
             results += [event.message] if isinstance(event, ToolFinished) else []

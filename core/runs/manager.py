@@ -19,7 +19,7 @@ from core.runs.approvals import already_decided
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
 from core.runs.log import LoggedEvent, RunFinished, spoken
 from core.runs.reply import Reply
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
 from core.runs.run import Answerer, Beginning, Run, Terms, whole
 from core.runs.steps import ended_steps, thoughts_of
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from core.storage.stores import Stores
     from core.tools.approval import Decision
 
-Resume: TypeAlias = "Callable[[Left], Awaitable[object]]"
+Resume: TypeAlias = "Callable[[ResumableRun], Awaitable[object]]"
 
 _LOG = logging.getLogger(__name__)
 _REMEMBERED = 256
@@ -171,7 +171,7 @@ class OwnerRuns:
 
     async def resume(
         self,
-        left: Left,
+        resumable: ResumableRun,
         agent: Answerer,
         *,
         history: Sequence[Message],
@@ -180,7 +180,7 @@ class OwnerRuns:
         """Let a run of a dead process go on, in the same message, at the calls that have no result.
 
         Args:
-            left: What the process left.
+            resumable: What the process left.
             agent: Who answers.
             history: What the agent is given: the conversation, and the reply so far.
             terms: As of `start`.
@@ -190,17 +190,17 @@ class OwnerRuns:
             NotFoundError: The run is somebody else's.
             TooManyRequestsError: Too many replies of the owner wait for their turn already.
         """
-        record, every = left.record, self._every
+        record, every = resumable.record, self._every
         if record.owner_id != self._owner:
             raise NotFoundError("There is no such run.", kind="run")
         slot = every.at_once.take(self._owner)
         with every.being_stored(Reservation(self._owner, record.conversation_id)):
             try:
-                taken = await every.take_over(record, left.lease, rows_of(left.logged))
+                taken = await every.take_over(record, resumable.lease, rows_of(resumable.logged))
             except BaseException:
                 slot.release()
                 raise
-            beginning = Beginning(left.logged, begun=left.begun, stored=True)
+            beginning = Beginning(resumable.logged, may_have_run=resumable.may_have_run, stored=True)
             return every.on_its_way(taken, agent, history, beginning, terms, slot)
 
     def live(self, conversation_id: str) -> Run | None:
@@ -553,9 +553,9 @@ class Runs:
 
     async def _pick_up(self, record: RunRecord, lease: Lease, resume: Resume | None) -> None:
         logged = await self.of(record.owner_id).events(record.id)
-        left = Left.of(record, lease, logged) if resume is not None else None
+        resumable = ResumableRun.of(record, lease, logged) if resume is not None else None
         try:
-            if resume is not None and left is not None and await self._goes_on(resume, left):
+            if resume is not None and resumable is not None and await self._goes_on(resume, resumable):
                 return
             await self._interrupt(record, lease)
         except ConflictError:
@@ -563,16 +563,16 @@ class Runs:
         except NotFoundError:
             _LOG.info("Run %s was deleted with its conversation.", record.id)
 
-    async def _goes_on(self, resume: Resume, left: Left) -> bool:
+    async def _goes_on(self, resume: Resume, resumable: ResumableRun) -> bool:
         """Let a run go on; whether it does. Raises ConflictError."""
         try:
-            await resume(left)
+            await resume(resumable)
         except ConflictError:
             raise
         except ParlourError as error:
-            _LOG.warning("Run %s cannot go on: %s", left.record.id, error)
+            _LOG.warning("Run %s cannot go on: %s", resumable.record.id, error)
             return False
-        _LOG.info("Run %s goes on where it was.", left.record.id)
+        _LOG.info("Run %s goes on where it was.", resumable.record.id)
         return True
 
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:

@@ -69,13 +69,13 @@ class Beginning:
 
     Args:
         logged: What the reply has already, in the order in which it happened.
-        begun: The calls without a result that may have begun all the same: what cannot be done twice is not. `None`
-            where no call waits for its turn.
+        may_have_run: The calls without a result that may have run all the same: of those, the ones that are not
+            idempotent are not run again. `None` where no call is to be made before the model is asked.
         stored: Whether the events are in the run's table already.
     """
 
     logged: Sequence[LoggedEvent] = ()
-    begun: frozenset[str] | None = None
+    may_have_run: frozenset[str] | None = None
     stored: bool = False
 
 
@@ -208,7 +208,7 @@ class Run:
         self._store = store
         self._record = record
         self._terms = terms or Terms()
-        self._begun = beginning.begun
+        self._may_have_run = beginning.may_have_run
         self._check = check
         self._slot = slot
         self._reply = Reply()
@@ -239,7 +239,7 @@ class Run:
 
     def begin(self, agent: Answerer, history: Sequence[Message], done: Callable[[Run], None]) -> None:
         """Start the task. `done` is called at the end, when followers have been told."""
-        if self._begun is not None:
+        if self._may_have_run is not None:
             open_calls = [str((call.extra or {})["function_id"]) for call in self._transcript.unanswered()]
             self.questions.restore(self.log.since(), open_calls, lasting=self._terms.rules is None)
         self._note_steps()
@@ -407,8 +407,8 @@ class Run:
         given["budget"] = Budget(self._terms.cost)
         if self._terms.attended:
             given["ask_user"] = self.inputs.ask
-        if self._begun is not None:
-            given["begun"] = self._begun
+        if self._may_have_run is not None:
+            given["may_have_run"] = self._may_have_run
         with contained():  # an agent's own code
             async with aclosing(agent.stream(history, **given)) as events:
                 async for event in events:

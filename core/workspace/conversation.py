@@ -14,7 +14,7 @@ from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
 from core.runs.log import LoggedEvent, spoken
-from core.runs.resume import beginning_of, beginning_with
+from core.runs.resume import events_to_continue, events_to_rerun_call
 from core.runs.rows import events_of
 from core.runs.run import Beginning, Terms
 from core.storage.base import file_ids
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from core.models.loading import ModelLoader
     from core.rag.document import Passage
     from core.runs.manager import Reservation
-    from core.runs.resume import Left
+    from core.runs.resumable import ResumableRun
     from core.runs.run import Run
     from core.storage.base import ConversationRecord, DocumentRecord, FileRecord, StoredMessage
     from core.tools.approval import Policy
@@ -117,17 +117,21 @@ class Conversation:
             return await self._answered(message.id if message.role == "user" else message.parent_id, lang)
 
     async def continue_(self, message_id: str, lang: Lang = "en") -> Run:
-        """A reply beside `message_id` that begins with all there is of it and goes on. Raises as `regenerate`."""
+        """A reply beside `message_id` that begins with all there is of it and goes on: the button *Continue*.
+
+        A run that a dead process left in the middle of its calls goes on by itself (`resume`), and comes here only
+        where it could not. Raises as `regenerate`.
+        """
         broken_off = await self._message(message_id)
         if broken_off.role != "assistant":
             raise NotFoundError("Only a reply can be continued.", kind="message")
         with self.runs.reserve(self.id):
             logged = await self._logged(broken_off)
-            earlier = beginning_of(logged)
+            earlier = events_to_continue(logged)
             # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
             after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
             said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
-            beginning = Beginning(earlier, begun=frozenset() if after_calls else None)
+            beginning = Beginning(earlier, may_have_run=frozenset() if after_calls else None)
             return await self._answered(broken_off.parent_id, lang, said, beginning)
 
     async def fork(self, message_id: str) -> ConversationRecord:
@@ -148,19 +152,19 @@ class Conversation:
         if old.role != "assistant":
             raise NotFoundError("Only a reply has calls.", kind="message")
         with self.runs.reserve(self.id):
-            earlier = beginning_with(await self._logged(old), call_id, arguments)
+            earlier = events_to_rerun_call(await self._logged(old), call_id, arguments)
             said = Transcript(spoken(earlier)).messages()
-            return await self._answered(old.parent_id, lang, said, Beginning(earlier, begun=frozenset()))
+            return await self._answered(old.parent_id, lang, said, Beginning(earlier, may_have_run=frozenset()))
 
-    async def resume(self, left: Left) -> Run:
+    async def resume(self, resumable: ResumableRun) -> Run:
         """Let a reply that a dead process left in the middle of its calls go on. Raises as `OwnerRuns.resume`."""
-        place = await self.stores.conversations.message(left.record.message_id)
+        place = await self.stores.conversations.message(resumable.record.message_id)
         thread = await self._thread_to(place.parent_id)
         history = _said(thread)
         loader = await self.services.models.loader()
         turn = await self._turn(thread, await self._files_of(*history[-1:]), language_of(history), loader)
-        given = [*history, *left.messages()]
-        return await self.runs.resume(left, turn, history=given, terms=await self.terms())
+        given = [*history, *resumable.messages()]
+        return await self.runs.resume(resumable, turn, history=given, terms=await self.terms())
 
     async def stop(self) -> None:
         """Stop the conversation's run, if one lives; what there is of the reply stays. Raises as `OwnerRuns.stop`."""

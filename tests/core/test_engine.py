@@ -14,7 +14,7 @@ from core.engine import Engine
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.llm.request import ChatRequest
 from core.messages.message import Message
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.base import Lease, RunRecord, StoredMessage
@@ -348,9 +348,9 @@ async def test_nothing_that_a_workspace_or_a_conversation_gives_out_leads_to_ano
 
 async def test_a_run_of_somebody_else_cannot_be_resumed(engine: Engine) -> None:
     record = RunRecord("run", "alice", "talk", "message", "running", None, "", None, 0.0, None)
-    left = Left(record, Lease("gone", None), [], frozenset())
+    resumable = ResumableRun(record, Lease("gone", None), [], frozenset())
     with pytest.raises(NotFoundError):
-        await engine.runs.of("bob").resume(left, cast("Any", None), history=[])
+        await engine.runs.of("bob").resume(resumable, cast("Any", None), history=[])
 
 
 async def test_nobody_elses_conversation_is_busy(tmp_path: Path) -> None:

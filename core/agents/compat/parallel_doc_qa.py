@@ -104,7 +104,7 @@ class ParallelDocQA(Assistant):
         library, documents = await self._open_library(messages)
         question = await self._query(messages, lang)
         passages: list[Passage] | None = None
-        if documents and question and not is_small_talk(question) and context.get("begun") is None:
+        if documents and question and not is_small_talk(question) and context.get("may_have_run") is None:
             passages = await asyncio.to_thread(library.context.full_text, documents, _MOST_TOKENS)
         if not passages:
             events = super()._from_documents(messages, lang, context)

@@ -125,7 +125,9 @@ async def test_a_reply_that_goes_on_in_the_middle_of_its_calls_keeps_what_it_fou
     said = Transcript(events).messages()
     assert [message.role for message in said] == ["assistant", "function", "assistant"]
     model = ScriptedModel("The heron eats 17 fish a day.")
-    rest = [event async for event in Assistant(llm=model, library=library).stream([*first, *said], begun=frozenset())]
+    rest = [
+        event async for event in Assistant(llm=model, library=library).stream([*first, *said], may_have_run=frozenset())
+    ]
     (second,) = results(rest)
     found = len(texts(said[1]))
     assert (second.extra or {})["passages"][0]["number"] == found + 1

@@ -38,7 +38,7 @@ def failures(events: list[Event]) -> list[str | None]:
 
 async def test_calls_without_a_result_are_made_before_the_model_is_asked() -> None:
     note, model = Note(), ScriptedModel("Done.")
-    events = await events_of(model, in_the_middle("b"), note, begun=())
+    events = await events_of(model, in_the_middle("b"), note, may_have_run=())
     assert note.written == ["a", "c"]
     assert [event.call_id for event in events if isinstance(event, ToolFinished)] == ["a", "c"]
     roles = [(m.role, m.get_text_content()) for m in model.requests[0].messages[4:]]
@@ -47,16 +47,16 @@ async def test_calls_without_a_result_are_made_before_the_model_is_asked() -> No
 
 async def test_what_may_have_begun_and_cannot_be_done_twice_is_not() -> None:
     note, model = Note(), ScriptedModel("Done.")
-    events = await events_of(model, in_the_middle("b"), note, begun={"a"})
+    events = await events_of(model, in_the_middle("b"), note, may_have_run={"a"})
     assert (note.written, failures(events)) == (["c"], ["interrupted", None])
     note.idempotent = True
-    await events_of(ScriptedModel("Done."), in_the_middle("b", "c"), note, begun={"a"})
+    await events_of(ScriptedModel("Done."), in_the_middle("b", "c"), note, may_have_run={"a"})
     assert note.written == ["c", "a"]
 
 
 async def test_calls_that_go_on_are_decided_about_like_others() -> None:  # P4
     note = Note()
-    events = await events_of(ScriptedModel("Done."), in_the_middle(), note, begun=(), approval=Policy())
+    events = await events_of(ScriptedModel("Done."), in_the_middle(), note, may_have_run=(), approval=Policy())
     assert (note.written, failures(events)) == ([], ["refused_unattended"] * 3)
 
 

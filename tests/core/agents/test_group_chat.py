@@ -352,6 +352,6 @@ def test_a_reply_that_was_broken_off_goes_on_with_the_member_in_the_middle_of_it
     call = Message("assistant", "", "Counter", {"name": "double", "arguments": '{"n": 21}'}, extra={"function_id": "7"})
     said = [Message("assistant", "I am Ada.", "Ada"), call]
     group = GroupChat([member("Ada"), counter], "round_robin")
-    reply = group.run_nonstream([*ASKED, *said], max_round=1, begun=())
+    reply = group.run_nonstream([*ASKED, *said], max_round=1, may_have_run=())
     assert [(m.name, m.get_text_content()) for m in reply] == [("double", "42"), ("Counter", "It is 42.")]
     assert [m.role for m in counting.requests[0].messages[1:]] == ["user", "user", "assistant", "function"]

@@ -232,6 +232,6 @@ def test_the_line_is_found_however_the_text_is_cut(pieces: list[str]):
 def test_a_reply_that_was_broken_off_goes_on_with_the_agent_in_the_middle_of_its_call():
     desk = router("never asked", agents=[painter(), counter("It is 42.")])
     call = Message("assistant", "", "Counter", {"name": "double", "arguments": '{"n": 21}'}, extra={"function_id": "7"})
-    reply = desk.run_nonstream([*ASKED, call], begun=())
+    reply = desk.run_nonstream([*ASKED, call], may_have_run=())
     assert texts(reply) == [("double", "42"), ("Counter", "It is 42.")]
     assert desk.llm.requests == []  # type: ignore[union-attr]

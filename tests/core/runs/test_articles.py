@@ -9,7 +9,7 @@ import pytest
 from core.agents.compat.articles import ArticleAgent
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
 from core.messages.message import Message, Usage
-from core.runs.resume import beginning_of
+from core.runs.resume import events_to_continue
 from core.runs.run import Beginning, Terms
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -34,7 +34,7 @@ async def gone_on(talk: Any, agent: ArticleAgent, terms: Terms) -> Any:
         user=None,
         parent_id=question.id,
         history=[*question.parts, *paused.parts],
-        beginning=Beginning(beginning_of(logged)),
+        beginning=Beginning(events_to_continue(logged)),
         terms=terms,
     )
 

@@ -17,7 +17,7 @@ from core.runs.approvals import Questions
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunLog
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock, Reply
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run, Terms
 from core.storage.runs import RunStore
 from core.testing.script import Reply as Say
@@ -296,9 +296,9 @@ async def test_a_question_waits_on_when_the_process_ends_in_order(talk: Any) -> 
     assert (await talk.last()).status == "running"
     later = Runs(talk.stores)
 
-    async def resume(left: Left) -> None:
-        await later.of(left.record.owner_id).resume(
-            left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()]
+    async def resume(resumable: ResumableRun) -> None:
+        await later.of(resumable.record.owner_id).resume(
+            resumable, agent_of(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
         )
 
     assert await later.recover(resume) == 1
@@ -317,9 +317,9 @@ async def test_a_yes_to_what_a_tool_was_is_none_to_what_it_became(talk: Any, sai
     note, later = Changing(), Runs(talk.stores)
     note.changed = said == "before"
 
-    async def resume(left: Left) -> None:
-        await later.of(left.record.owner_id).resume(
-            left, agent_of(note, "Done."), history=[Message("user", "q"), *left.messages()]
+    async def resume(resumable: ResumableRun) -> None:
+        await later.of(resumable.record.owner_id).resume(
+            resumable, agent_of(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
         )
 
     assert await later.recover(resume) == 1
@@ -342,11 +342,11 @@ async def test_a_question_about_a_tool_that_is_gone_after_a_restart_waits_for_no
     await talk.runs.aclose()
     later, other = Runs(talk.stores), Held()
 
-    async def resume(left: Left) -> None:
+    async def resume(resumable: ResumableRun) -> None:
         turns = agent_of(other, writes("more", tool="hold_note"), "Done.")
         terms = Terms(Policy("never"), seconds=0.3)
-        await later.of(left.record.owner_id).resume(
-            left, turns, history=[Message("user", "q"), *left.messages()], terms=terms
+        await later.of(resumable.record.owner_id).resume(
+            resumable, turns, history=[Message("user", "q"), *resumable.messages()], terms=terms
         )
 
     assert await later.recover(resume) == 1

@@ -11,7 +11,7 @@ from core.agents.basic import FnCallAgent
 from core.messages.message import Message
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run
 from core.testing.script import Reply as Say
 from core.testing.scripted_model import ScriptedModel
@@ -65,9 +65,9 @@ async def test_after_a_restart_what_the_agent_calls_is_asked_about_anew(talk: An
     await talk.runs.aclose()
     later = Runs(talk.stores)
 
-    async def resume(left: Left) -> None:
-        await later.of(left.record.owner_id).resume(
-            left, boss(note, "Done."), history=[Message("user", "q"), *left.messages()]
+    async def resume(resumable: ResumableRun) -> None:
+        await later.of(resumable.record.owner_id).resume(
+            resumable, boss(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
         )
 
     assert await later.recover(resume) == 1

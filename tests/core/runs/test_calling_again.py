@@ -21,7 +21,7 @@ from core.messages.events import (
 from core.messages.message import Message
 from core.messages.transcript import Transcript
 from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunEvent, RunFinished, ToolProgress, spoken
-from core.runs.resume import beginning_with
+from core.runs.resume import events_to_rerun_call
 from core.runs.rows import events_of
 
 
@@ -55,7 +55,7 @@ def messages(kept: list[LoggedEvent]) -> list[tuple[str, str]]:
 
 
 def test_what_came_before_and_beside_the_call_stays_and_what_came_after_goes() -> None:
-    kept = beginning_with(logged(*TWO_TURNS), "b", {"n": "new"})
+    kept = events_to_rerun_call(logged(*TWO_TURNS), "b", {"n": "new"})
     assert messages(kept) == [
         ("assistant", '{"n": "a"}'),
         ("function", "was a"),
@@ -70,7 +70,7 @@ def test_what_came_before_and_beside_the_call_stays_and_what_came_after_goes() -
 
 def test_another_call_that_never_had_a_result_gets_one_that_says_so() -> None:
     events: list[RunEvent] = [MessageStarted(), *call("a"), *call("b"), MessageFinished("calls"), *done("a")]
-    kept = beginning_with(logged(*events, RunFinished("stopped")), "a", {})
+    kept = events_to_rerun_call(logged(*events, RunFinished("stopped")), "a", {})
     (result,) = [one.event.message for one in kept if isinstance(one.event, ToolFinished)]
     assert (result.extra or {}) == {"function_id": "b", "failed": "interrupted"}
 
@@ -79,13 +79,13 @@ def test_a_reply_that_no_run_wrote_is_begun_in_the_same_way() -> None:
     parts = Transcript(spoken(logged(*TWO_TURNS))).messages()
     events = logged(*events_of(parts))
     for call_id in ("a", "b", "c", "d"):
-        there = messages(beginning_with(logged(*TWO_TURNS), call_id, {"n": "new"}))
-        kept = beginning_with(events, call_id, {"n": "new"})
+        there = messages(events_to_rerun_call(logged(*TWO_TURNS), call_id, {"n": "new"}))
+        kept = events_to_rerun_call(events, call_id, {"n": "new"})
         assert messages(kept) == there
         assert len(Transcript(spoken(kept)).unanswered()) == 1
 
 
 @pytest.mark.parametrize("events", [[], TWO_TURNS, [MessageStarted(), CallStarted("x", "f"), CallDelta("x", '{"n')]])
-def test_a_call_that_is_not_there_or_never_was_whole_cannot_be_made_again(events: Any) -> None:
+def test_a_call_that_is_not_there_or_was_never_complete_cannot_be_made_again(events: Any) -> None:
     with pytest.raises(NotFoundError):
-        beginning_with(logged(*events), "x", {})
+        events_to_rerun_call(logged(*events), "x", {})

@@ -16,20 +16,9 @@ from typing import Any
 
 import pytest
 
-from core.messages.events import (
-    CallDelta,
-    CallStarted,
-    MessageFinished,
-    MessageStarted,
-    TextDelta,
-    ToolFinished,
-    ToolStarted,
-)
-from core.messages.transcript import Transcript
 from core.runs.lease import standing, this_worker, worker_of
-from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
 from core.runs.manager import Runs
-from core.runs.resume import beginning_of
+from core.runs.resume import events_to_continue
 from core.runs.run import Beginning
 from core.storage.base import EventRow
 from core.storage.conversations import ConversationStore
@@ -111,7 +100,7 @@ async def test_after_a_kill_the_question_and_the_partial_reply_are_there(
         user=None,
         parent_id=question.id,
         history=[*question.parts, *reply.parts],
-        beginning=Beginning(beginning_of(await runs.of("alice").events(again_id(reply.run_id)))),
+        beginning=Beginning(events_to_continue(await runs.of("alice").events(again_id(reply.run_id)))),
     )
     assert await again.wait() == "complete"
     assert again.reply().text == said + "and on."
@@ -169,32 +158,3 @@ def test_a_process_that_ended_but_was_not_waited_for_is_dead() -> None:
 @pytest.mark.parametrize("worker", ["", "nobody", "1@0.00", "999999999@1.00", "another-machine/999999999@1", "/1@"])
 def test_of_a_process_of_elsewhere_nothing_is_proved(worker: str) -> None:
     assert standing(worker) == "unknown"
-
-
-def logged(*events: RunEvent) -> list[LoggedEvent]:
-    return [LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events, start=1)]
-
-
-def test_text_that_broke_off_goes_on_in_the_same_message() -> None:
-    kept = beginning_of(logged(MessageStarted(), TextDelta("half"), MessageFinished("length"), RunFinished("complete")))
-    assert [one.event for one in kept] == [MessageStarted(), TextDelta("half")]
-
-
-def test_a_call_whose_arguments_never_were_whole_is_left_out() -> None:
-    kept = beginning_of(logged(MessageStarted(), TextDelta("so"), CallStarted("a", "f"), CallDelta("a", '{"x"')))
-    assert [one.event for one in kept] == [MessageStarted(), TextDelta("so")]
-
-
-def test_a_call_that_never_had_a_result_gets_one_that_says_so() -> None:
-    called = [MessageStarted(), CallStarted("a", "f"), CallDelta("a", "{}"), MessageFinished("calls"), ToolStarted("a")]
-    kept = beginning_of(logged(*called))
-    last = kept[-1].event
-    assert isinstance(last, ToolFinished)
-    assert (last.message.name, last.message.extra) == ("f", {"function_id": "a", "failed": "interrupted"})
-    transcript = Transcript(spoken(kept))
-    assert transcript.unanswered() == []
-
-
-def test_nothing_begins_with_nothing() -> None:
-    assert beginning_of([]) == []
-    assert beginning_of(logged(RunFinished("stopped"))) == []

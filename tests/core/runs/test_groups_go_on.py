@@ -8,7 +8,7 @@ import pytest
 
 from core.agents.basic import BasicAgent
 from core.agents.group_chat import GroupChat
-from core.runs.resume import beginning_of
+from core.runs.resume import events_to_continue
 from core.runs.run import Beginning
 from core.testing.script import Reply
 from core.testing.scripted_model import ScriptedModel
@@ -33,7 +33,7 @@ async def test_the_next_speaker_of_a_reply_that_goes_on_has_a_message_of_its_own
         user=None,
         parent_id=question.id,
         history=[*question.parts, *stopped.parts],
-        beginning=Beginning(beginning_of(logged)),
+        beginning=Beginning(events_to_continue(logged)),
     )
     async for _ in again.log.follow():
         if "I draw." in again.reply().text:

@@ -17,7 +17,7 @@ from core.messages.message import Message
 from core.runs.lease import this_worker
 from core.runs.log import LoggedEvent, Queued
 from core.runs.manager import Runs
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.rows import rows_of
 from core.runs.run import Run
 from core.storage.conversations import ConversationStore
@@ -175,11 +175,13 @@ async def test_what_waits_when_the_house_closes_is_answered_by_the_next_process(
     await house.runs.aclose()
     again, answered = house.fresh(), list[Run]()
 
-    async def resume(left: Left) -> None:
-        assert (left.logged, left.begun) == ([], None)
+    async def resume(resumable: ResumableRun) -> None:
+        assert (resumable.logged, resumable.may_have_run) == ([], None)
         agent = Held()
         agent.go.set()
-        answered.append(await again.of(left.record.owner_id).resume(left, agent, history=[Message("user", "Hello?")]))
+        answered.append(
+            await again.of(resumable.record.owner_id).resume(resumable, agent, history=[Message("user", "Hello?")])
+        )
 
     assert await again.recover(resume) == 1
     assert [run.conversation_id for run in answered] == [runs[2].conversation_id]
@@ -197,8 +199,8 @@ async def test_what_waited_when_the_process_was_killed_is_answered_by_the_next_o
     agent = Held()
     agent.go.set()
 
-    async def resume(left: Left) -> None:
-        await house.runs.of(left.record.owner_id).resume(left, agent, history=[Message("user", "Hi")])
+    async def resume(resumable: ResumableRun) -> None:
+        await house.runs.of(resumable.record.owner_id).resume(resumable, agent, history=[Message("user", "Hi")])
 
     assert await house.runs.recover(resume) == 1
     run = house.runs.live(talk.id)

@@ -24,7 +24,7 @@ from core.errors import ConflictError
 from core.runs.log import ApprovalAsked, ApprovalGiven
 from core.runs.manager import Runs
 from core.runs.reply import CallBlock
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run, Terms
 from core.storage.base import Lease
 from core.storage.conversations import ConversationStore
@@ -151,12 +151,12 @@ class Place:
         (talk,) = await talks("alice").list()
         self.talk_id = talk.id
 
-        async def resume(left: Left) -> None:
+        async def resume(resumable: ResumableRun) -> None:
             assert self.runs is not None
             question = (await talks("alice").thread(talk.id))[0]
-            history = [*question.parts, *left.messages()]
-            self.run = await self.runs.of(left.record.owner_id).resume(
-                left, agent, history=history, terms=Terms(policy or Policy())
+            history = [*question.parts, *resumable.messages()]
+            self.run = await self.runs.of(resumable.record.owner_id).resume(
+                resumable, agent, history=history, terms=Terms(policy or Policy())
             )
 
         assert await self.runs.recover(resume) == 1
@@ -286,11 +286,13 @@ async def test_a_second_process_leaves_it_to_the_first(place: Place) -> None:
     run = await place.go_on("Done.")
     assert place.runs is not None
     assert place.database is not None
-    left = Left(
+    resumable = ResumableRun(
         await stores_over(place.database).of("alice").runs.get(run.id), Lease("a dead process", 0.0), [], frozenset()
     )
     with pytest.raises(ConflictError):
-        await place.runs.of(left.record.owner_id).resume(left, FnCallAgent([], ScriptedModel("x")), history=[])
+        await place.runs.of(resumable.record.owner_id).resume(
+            resumable, FnCallAgent([], ScriptedModel("x")), history=[]
+        )
 
 
 async def test_a_call_that_takes_the_process_with_it_is_not_tried_a_third_time(place: Place) -> None:
@@ -298,11 +300,11 @@ async def test_a_call_that_takes_the_process_with_it_is_not_tried_a_third_time(p
     database = await Database.open(place.folder / "a.db")
     ((record, worker),) = await AllRuns(database).running()
     logged = await Runs(stores_over(database)).of("alice").events(record.id)
-    first = Left.of(record, worker, logged)
+    first = ResumableRun.of(record, worker, logged)
     assert first is not None
     assert len([one for one in first.logged if one.event.kind == "tool_finished"]) == 0
     started = [one for one in logged if one.event.kind == "tool_started"]
-    second = Left.of(record, worker, [*logged, *started])
+    second = ResumableRun.of(record, worker, [*logged, *started])
     assert second is not None
     assert [one.event.kind for one in second.logged][-1] == "tool_finished"
     await database.aclose()

@@ -15,7 +15,7 @@ from core.messages.message import Message
 from core.runs.approvals import Questions
 from core.runs.log import RunLog
 from core.runs.manager import Runs
-from core.runs.resume import Left
+from core.runs.resumable import ResumableRun
 from core.runs.run import Run
 from core.settings import Settings
 from core.storage.owner_settings import OwnerSettings
@@ -182,9 +182,11 @@ async def after_restart(talk: Any, rules: Rules) -> AsyncIterator[Callable[[Run,
         rules.services.runs = runs
         rules.talk = Conversation(OwnerServices(rules.services, "alice"), talk.id)
 
-        async def resume(left: Left) -> None:
-            history = [Message("user", "q"), *left.messages()]
-            await runs.of(left.record.owner_id).resume(left, agent, history=history, terms=await rules.talk.terms())
+        async def resume(resumable: ResumableRun) -> None:
+            history = [Message("user", "q"), *resumable.messages()]
+            await runs.of(resumable.record.owner_id).resume(
+                resumable, agent, history=history, terms=await rules.talk.terms()
+            )
 
         assert await runs.recover(resume) == 1
         again = runs.live(talk.id)

@@ -28,7 +28,7 @@ from core.messages.message import Message
 from core.messages.transcript import Transcript
 from core.runs.log import StepRecorded, spoken
 from core.runs.reply import CallBlock
-from core.runs.resume import beginning_of, beginning_with
+from core.runs.resume import events_to_continue, events_to_rerun_call
 from core.runs.run import Beginning, Run
 from core.runs.steps import Steps, steps_of
 from core.storage.base import AgentThought
@@ -171,7 +171,7 @@ async def test_a_reply_that_is_gone_on_with_has_all_its_steps_from_1(talk: Any) 
         user=None,
         parent_id=question.id,
         history=list(question.parts),
-        beginning=Beginning(beginning_of(logged)),
+        beginning=Beginning(events_to_continue(logged)),
     )
     assert await run.wait() == "complete"
     assert [(one.position, one.tool_name, one.thought) for one in await kept(talk, run)] == [
@@ -189,14 +189,14 @@ async def test_a_call_that_is_made_anew_is_counted_anew(talk: Any) -> None:
     logged = await talk.runs.of("alice").events(first.id)
     (call_id,) = [call for position, call in noted(first) if position == 1]
     question = (await talk.thread())[0]
-    logged = beginning_with(logged, str(call_id), {"city": "Bonn"})
+    logged = events_to_rerun_call(logged, str(call_id), {"city": "Bonn"})
     run = await talk.runs.of("alice").start(
         talk.id,
         FnCallAgent([weather], ScriptedModel("Still sunny.")),
         user=None,
         parent_id=question.id,
         history=[*question.parts, *Transcript(spoken(logged)).messages()],
-        beginning=Beginning(logged, begun=frozenset()),
+        beginning=Beginning(logged, may_have_run=frozenset()),
     )
     assert await run.wait() == "complete"
     assert [(one.tool_input, one.observation) for one in await kept(talk, run)] == [

@@ -15,7 +15,8 @@ from core.runs.log import ApprovalAsked, LoggedEvent, RunEvent, RunFinished, Run
 from core.runs.manager import Runs
 from core.runs.nested_events import Inside
 from core.runs.reply import CallBlock, Reply, TextBlock
-from core.runs.resume import Left, beginning_with
+from core.runs.resumable import ResumableRun
+from core.runs.resume import events_to_rerun_call
 from core.runs.rows import logged_of, rows_of
 from core.runs.run import Run, Terms
 from core.storage.base import EventRow
@@ -154,9 +155,9 @@ async def test_an_agent_that_begins_again_after_a_restart_is_told_once(talk: Any
     await talk.runs.aclose()
     later = Runs(talk.stores)
 
-    async def resume(left: Left) -> None:
-        await later.of(left.record.owner_id).resume(
-            left, chief(note, "Done."), history=[Message("user", "q"), *left.messages()]
+    async def resume(resumable: ResumableRun) -> None:
+        await later.of(resumable.record.owner_id).resume(
+            resumable, chief(note, "Done."), history=[Message("user", "q"), *resumable.messages()]
         )
 
     assert await later.recover(resume) == 1
@@ -235,7 +236,7 @@ def test_a_call_made_anew_with_other_words_forgets_what_its_agent_had_done() -> 
         ToolFinished("a", Message("function", "x", name="Lead", extra={"function_id": "a"})),
         RunFinished("complete"),
     )
-    assert not any(isinstance(one.event, Within) for one in beginning_with(events, "a", {"question": "other"}))
+    assert not any(isinstance(one.event, Within) for one in events_to_rerun_call(events, "a", {"question": "other"}))
 
 
 def test_passages_found_inside_are_numbered_before_the_call_is_over() -> None:

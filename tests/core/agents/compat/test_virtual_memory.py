@@ -151,7 +151,7 @@ async def test_a_reply_that_was_broken_off_in_its_search_goes_on_with_it(files: 
     model = ScriptedModel("Of granite.")
     broken_off = [*ASKED, call_message("c1", "ask_documents", '{"query": "harbour granite"}')]
     reply = Transcript()
-    async with aclosing(kind(llm=model, files=files).stream(broken_off, begun=())) as events:
+    async with aclosing(kind(llm=model, files=files).stream(broken_off, may_have_run=())) as events:
         async for event in events:
             reply.apply(event)
     assert len(model.requests) == 1
