@@ -11,7 +11,7 @@ import secrets
 import tomllib
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast, get_args
 from urllib.parse import urlsplit
 
 from platformdirs import user_cache_path
@@ -29,6 +29,8 @@ from core.vendor_hosts import is_dashscope
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
+
+    from pydantic.fields import FieldInfo
 
     from core.languages import Lang
 
@@ -451,6 +453,7 @@ _MUST_BE = {
     "list": "must be a list",
     "dict": "must be a section of names and values",
 }
+_BOUNDS = {"ge": "{} or more", "gt": "above {}", "le": "{} or less"}
 _PLACE = re.compile(r"(?P<what>.*?) \(at (?P<where>[^()]+)\)")
 
 
@@ -472,17 +475,17 @@ def check_address(address: str | None) -> str | None:
     return address
 
 
-def complaint(error: Exception, file: Path | None, names: Collection[str]) -> str:
+def complaint(error: Exception, file: Path | None, fields: Mapping[str, FieldInfo]) -> str:
     """The sentence.
 
     Args:
         error: As it came from reading or checking the settings.
         file: The settings file.
-        names: Of all settings, to find out which one was meant.
+        fields: All settings by their names, to find out which one was meant and what it may be.
     """
     if isinstance(error, ValidationError):
         first = error.errors(include_url=False, include_input=False)[0]
-        return _wrong(cast("Mapping[str, Any]", first), names)
+        return _wrong(cast("Mapping[str, Any]", first), fields)
     if isinstance(error, tomllib.TOMLDecodeError):
         place = _PLACE.fullmatch(str(error))
         where, what = (f" at {place['where']}", place["what"]) if place else ("", str(error))
@@ -493,22 +496,32 @@ def complaint(error: Exception, file: Path | None, names: Collection[str]) -> st
     return f"The settings file {file} cannot be read: {error}."
 
 
-def _wrong(first: Mapping[str, Any], names: Collection[str]) -> str:
+def _wrong(first: Mapping[str, Any], fields: Mapping[str, FieldInfo]) -> str:
     loc: tuple[int | str, ...] = first["loc"]
     name, kind = ".".join(str(part) for part in loc).lower(), str(first["type"])
     if kind == "extra_forbidden":
-        near = get_close_matches(name, names, n=2)
+        near = get_close_matches(name, fields, n=2)
         return f"There is no setting {name!r}." + (f" Did you mean {' or '.join(map(repr, near))}?" if near else "")
-    return f"The setting {name!r} {_demand(name, kind, first.get('ctx', {}))}."
+    return f"The setting {name!r} {_demand(fields.get(name), kind, first.get('ctx', {}))}."
 
 
-def _demand(name: str, kind: str, context: Mapping[str, Any]) -> str:
-    if name == "port":
-        return "must be a whole number from 0 to 65535"
+def _demand(field: FieldInfo | None, kind: str, context: Mapping[str, Any]) -> str:
     if kind == "value_error":
         return str(context["error"])
-    if kind == "greater_than_equal":
-        return f"must be {context['ge']} or more"
     if kind == "literal_error":
         return f"must be {context['expected']}"
+    if field is not None and (bounds := _bounds(field)):
+        return _number_within(field, bounds)
     return _MUST_BE.get(kind.partition("_")[0], "is of the wrong kind")
+
+
+def _bounds(field: FieldInfo) -> dict[str, Any]:
+    """What a number may be: its `ge`, `gt` and `le`, as far as it has them."""
+    return {name: getattr(one, name) for one in field.metadata for name in _BOUNDS if hasattr(one, name)}
+
+
+def _number_within(field: FieldInfo, bounds: Mapping[str, Any]) -> str:
+    demand = _MUST_BE["int" if int in (field.annotation, *get_args(field.annotation)) else "float"]
+    if bounds.keys() == {"ge", "le"}:
+        return f"{demand} from {bounds['ge']} to {bounds['le']}"
+    return f"{demand}, {' and '.join(_BOUNDS[name].format(bound) for name, bound in bounds.items())}"

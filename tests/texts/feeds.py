@@ -140,7 +140,7 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
     "core.agents.arguments:check_keywords()": lambda: {"tools": []},
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
-    "core.settings:complaint()": lambda: {"file": None},
+    "core.settings:complaint()": lambda: {"file": None, "fields": {}},
     "core.mcp.journal:Journal": lambda: Journal(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},

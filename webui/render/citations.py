@@ -80,6 +80,10 @@ def _row(line: str) -> str:
 def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Words) -> Cite | None:
     """A function that turns `[1]` into a link to passage 1; numbers without a passage vanish.
 
+    Scripts of the page know this markup: `assets/js/source.js` turns it back into `[1]` where a reply is copied,
+    `tables.js` takes it out of a table that is copied, and `actions.js` and `paper.js` open the passage. Its look is in
+    `assets/css/prose.css`.
+
     Returns None where a reply has no passages: there `[1]` is just text.
     """
     if not passages:
@@ -98,7 +102,7 @@ def cite_marks(passages: Sequence[Mapping[str, Any]], message_id: str, words: Wo
     return cite
 
 
-_SIGNS = {"weak": "≈", "unsupported": "?"}
+_SIGNS = {"weak": "≈", "unsupported": "?"}  # `assets/js/source.js` leaves them out where a reply is copied
 
 
 def claim_notes(

@@ -34,10 +34,20 @@ def marks() -> Scene:
     return _marks(40, 60)
 
 
-def _marks(english_ones: int, chinese_ones: int) -> Scene:
-    passage = {"text": "…", "document": "policy.pdf", "document_id": "doc", "page": 2, "chunk_id": 1}
+def web_marks() -> Scene:
+    """The same in a reply from the web, whose signs lead nowhere."""
+    return _marks(40, 60, url="https://example.org/policy")
+
+
+def english_with_marks(sentences: int) -> str:
+    """Sentences as a model writes them that cites its passages."""
+    return " ".join(f"{'The deductible is x' + 'y' * (at % 7)} [{at % 12 + 1}]." for at in range(sentences))
+
+
+def _marks(english_ones: int, chinese_ones: int, **more: str) -> Scene:
+    passage = {"text": "…", "document": "policy.pdf", "document_id": "doc", "page": 2, "chunk_id": 1, **more}
     passages = [{**passage, "chunk_id": number} for number in range(1, 13)]
-    english = " ".join(f"{'The deductible is x' + 'y' * (at % 7)} [{at % 12 + 1}]." for at in range(english_ones))
+    english = english_with_marks(english_ones)
     chinese = "".join(
         f"虫声新透绿窗纱{'，' * (at % 2)}{'今' * (at % 5)}[{at % 12 + 1}]。" for at in range(chinese_ones)
     )
@@ -79,4 +89,4 @@ def everything() -> Scene:
     return thread, replies
 
 
-SCENES = {"long": long, "marks": marks, "table": table, "everything": everything}
+SCENES = {"long": long, "marks": marks, "web_marks": web_marks, "table": table, "everything": everything}
