@@ -29,8 +29,8 @@ class Addition(NamedTuple):
 
 TOOL = Addition(
     "core/tools/catalog.py",
-    '"calculator": Entry(',
-    '        "shout": Entry("core.tools.builtin.shout:Shout"),',
+    '"calculator": ToolEntry(',
+    '        "shout": ToolEntry("core.tools.builtin.shout:Shout", page="on", small=True),',
     "core/tools/builtin/shout.py",
     '''
 from core.tools.base import BaseTool
@@ -47,6 +47,7 @@ class Shout(BaseTool):
         "required": ["text"],
     }
     labels = {"en": "Shouting", "zh": "大声说"}
+    about = {"en": "Says it louder.", "zh": "说得更响。"}
     wishes = {"en": "say it louder", "zh": "大声说出来"}
 
     def call(self, params, **kwargs):
@@ -161,12 +162,47 @@ assert "hello" in speaker.run_nonstream([{"role": "user", "content": "hello"}])[
 """
 
 
+_ON_THE_PAGE = """
+import asyncio
+from pathlib import Path
+
+from core.settings import Settings
+from core.storage.database import Database
+from core.storage.sealing import Sealer
+from core.storage.stores import Stores
+from core.toolbox.code_interpreter import Interpreter
+from core.toolbox.toolbox import Toolbox
+from webui.panels.tools import tools_data
+from webui.render.tool_words import label_of
+from webui.words import Words
+
+
+async def main():
+    database = await Database.open(Path("parlour.db"))
+    sealer = Sealer("secret")
+    tools = Toolbox(Stores(database, Path("files"), sealer), sealer, Settings.load(home=Path("home"))).of("alice")
+    for lang, label, about in (("en", "Shouting", "Says it louder."), ("zh", "大声说", "说得更响。")):
+        words = Words(lang)
+        shown = {one["name"]: one for one in tools_data(await tools.offered(), Interpreter(), words)}["shout"]
+        assert (shown["label"], shown["about"], shown["on"], shown["available"]) == (label, about, True, True), shown
+        assert label_of("shout", words) == label
+    for small in (False, True):
+        assert "shout" in [tool.name for tool in await tools.for_model("talk", small=small)]
+    await tools.switch("shout", on=False)
+    assert "shout" not in [tool.name for tool in await tools.for_model("talk")]
+    await database.aclose()
+
+
+asyncio.run(main())
+"""
+
+
 @pytest.fixture(scope="module")
 def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The source with one of each added."""
     root = tmp_path_factory.mktemp("house")
-    for folder in ("core", "tests/contract"):
-        shutil.copytree(ROOT / folder, root / folder)
+    for folder in ("core", "webui", "tests/contract"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("pyproject.toml", "tests/conftest.py"):
         shutil.copy2(ROOT / file, root / file)
     for one in ADDITIONS:
@@ -192,6 +228,12 @@ def _in(root: Path, *arguments: str) -> str:
 
 def test_one_file_and_one_line_make_each_of_them_usable(copy: Path) -> None:
     _in(copy, "-c", _USED)
+
+
+def test_a_tool_that_its_line_offers_on_the_page_is_there_with_its_own_words_and_can_be_switched_off(
+    copy: Path,
+) -> None:
+    _in(copy, "-c", _ON_THE_PAGE)
 
 
 def test_the_contract_tests_run_on_what_was_added_by_themselves(copy: Path) -> None:

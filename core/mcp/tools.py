@@ -85,7 +85,7 @@ class MCPTool(BaseTool):
         self.writes = not (trusted and says is not None and says.read_only_hint is True and not self.destructive)
         self.reaches_out = not (trusted and says is not None and says.open_world_hint is False)
         self.idempotent = trusted and says is not None and bool(says.read_only_hint or says.idempotent_hint)
-        self.steady = trusted and says is not None and bool(says.read_only_hint and says.idempotent_hint)
+        self.deduplicate = trusted and says is not None and bool(says.read_only_hint and says.idempotent_hint)
         seconds = session.settings.timeout + (PATIENCE if session.asks else _GRACE)
         super().__init__({"timeout": seconds, "name_for_human": one_line(tool.title or tool.name)})
 

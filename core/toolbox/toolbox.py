@@ -22,7 +22,7 @@ from core.tools.catalog import TOOL_REGISTRY
 from core.tools.notes import OwnerNotes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from core.settings import Settings
     from core.storage.sealing import Sealer
@@ -37,35 +37,6 @@ MOST_FOR_SMALL = 6
 """So many tools a small model is offered: its context is small, and each more makes it choose worse."""
 _LONGEST_NAME = 64  # what model services accept
 _ROOM_FOR_SMALL = 4_000  # characters of their descriptions as JSON, about a thousand tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Builtin:
-    """A tool that Parlour brings.
-
-    Args:
-        name: Its name in the registry.
-        on: Whether it is offered unless it is switched off. What goes online is for the owner to switch on.
-        small: Whether small models are offered it as well.
-    """
-
-    name: str
-    on: bool = False
-    small: bool = False
-
-
-BUILTINS = (
-    Builtin("calculator", on=True, small=True),
-    Builtin("current_time", on=True, small=True),
-    Builtin(CODE, on=True, small=True),
-    Builtin(SEARCH),
-    Builtin("web_extractor"),
-    Builtin("image_search"),
-    Builtin("storage"),
-    Builtin("image_zoom_in_tool"),
-    Builtin("image_gen"),
-    Builtin("amap_weather"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +60,7 @@ class Toolbox:
     Args:
         stores: What owners chose and set up.
         sealer: Seals their keys.
-        settings: Whether the page is for this machine alone, and where the data folder is.
+        settings: Whether the page is for this machine alone, where the data folder is, and what tools are told.
         interpreter: How code is run for an owner; not at all if left out.
     """
 
@@ -102,7 +73,7 @@ class Toolbox:
     ) -> None:
         self._stores = stores
         self._sealer = sealer
-        self._notes = settings.home / "notes"
+        self._settings = settings
         self._interpreter = interpreter
         self._servers = AllMcpServers(settings, stores)
         self._known = KnownServices()
@@ -111,6 +82,7 @@ class Toolbox:
         """The tools of one owner."""
         servers, stores = self._servers.of(owner), self._stores.of(owner)
         choices, own = stores.settings, servers.may_start_programs
+        notes = OwnerNotes(self._settings.home / "notes" / folder_name(owner))
         return OwnerTools(
             rules=Rules(choices),
             choices=ToolChoices(owner, choices, self._sealer),
@@ -119,9 +91,17 @@ class Toolbox:
             openapi=OwnerOpenApi(
                 owner, choices, self._sealer, known=self._known, at_home=own, given=GivenFiles(stores)
             ),
-            notes=OwnerNotes(self._notes / folder_name(owner)),
+            notes=notes,
+            installed=self._installed(notes, own_network=own),
             interpreter=partial(self._interpreter, owner) if self._interpreter is not None else Interpreter,
         )
+
+    def _installed(self, notes: OwnerNotes, *, own_network: bool) -> dict[str, dict[str, Any]]:
+        """The options of tools that nobody chooses on the page, by tool: here a setting of the administrator's goes."""
+        return {
+            "storage": {"storage_root_path": str(notes.folder)},
+            **{name: {"own_network": own_network} for name in (*SEARCHING, *TOOL_SERVICES)},
+        }
 
     async def wake(self) -> None:
         """Begin to start the servers of the owner of the machine, so that the first question need not wait for them."""
@@ -143,6 +123,7 @@ class OwnerTools:
         servers: MCP servers.
         openapi: Services with an OpenAPI document.
         notes: What the tool `storage` keeps.
+        installed: Options that nobody chooses on the page, by tool.
         interpreter: How code is run now.
     """
 
@@ -152,6 +133,7 @@ class OwnerTools:
     servers: OwnerMcpServers
     openapi: OwnerOpenApi
     notes: OwnerNotes
+    installed: Mapping[str, Mapping[str, Any]]
     interpreter: Callable[[], Interpreter]
 
     async def for_model(self, conversation_id: str, *, small: bool = False) -> list[BaseTool]:
@@ -167,9 +149,9 @@ class OwnerTools:
             StorageError: The database failed.
         """
         off, on = await self.choices.switched()
-        names = [one.name for one in _listed() if one.name not in off and (one.name in on or one.on)]
+        names = [one.name for one in TOOL_REGISTRY.on_page() if one.name not in off and (one.name in on or one.on)]
         if small:
-            usual = {one.name for one in BUILTINS if one.small}
+            usual = {one.name for one in TOOL_REGISTRY.on_page() if one.small}
             names = [name for name in names if name in usual or name in on]
         own = [await self._made(conversation_id, name) for name in names]
         brought = await self.servers.tools()
@@ -183,11 +165,9 @@ class OwnerTools:
         """The tools that Parlour brings, as the owner has them. Raises StorageError."""
         off, on = await self.choices.switched()
         found: list[Offered] = []
-        for one in _listed():
-            if one.name != CODE and one.name not in TOOL_REGISTRY:
-                continue
+        for one in TOOL_REGISTRY.on_page():
             is_on = one.name not in off and (one.name in on or one.on)
-            found.append(Offered(await self._made("", one.name, bare=True), one.name, is_on))
+            found.append(Offered(await self._made("", one.name, to_show=True), one.name, is_on))
         return found
 
     async def switch(self, name: str, *, on: bool) -> None:
@@ -197,7 +177,7 @@ class OwnerTools:
             NotFoundError: key `tool_unknown`: Parlour brings no such tool.
             StorageError: The database failed.
         """
-        if name not in {one.name for one in _listed()}:
+        if name not in {one.name for one in TOOL_REGISTRY.on_page()}:
             raise NotFoundError("There is no such tool.", key="tool_unknown")
         await self.choices.switch(name, on=on)
 
@@ -210,18 +190,16 @@ class OwnerTools:
 
     # ---- inside
 
-    async def _made(self, conversation_id: str, name: str, *, bare: bool = False) -> BaseTool | None:
-        """A tool of ours with what it needs; `bare` is to look at it alone."""
+    async def _made(self, conversation_id: str, name: str, *, to_show: bool = False) -> BaseTool | None:
+        """A tool with its options; `to_show` leaves out what the owner chose, such as a key that may not be there."""
         try:
             if name == CODE:
                 make = self.interpreter().make
                 return make(conversation_id) if make is not None else None
-            if name not in TOOL_REGISTRY:
+            chosen = {} if to_show else await self._chosen(name)
+            if chosen is None:
                 return None
-            cfg = {} if bare else await self._cfg(name)
-            if cfg is None:
-                return None
-            return await asyncio.to_thread(_of_registry, name, cfg)
+            return await asyncio.to_thread(TOOL_REGISTRY.made, name, {**self.installed.get(name, {}), **chosen})
         except StorageError as error:
             if error.words_key != "key_unreadable":
                 raise
@@ -230,40 +208,16 @@ class OwnerTools:
             _LOG.warning("The tool %s is left out: %s", name, error)
         return None
 
-    async def _cfg(self, name: str) -> dict[str, Any] | None:
-        """The options of a tool; `None` where it needs an account, and the owner has none."""
+    async def _chosen(self, name: str) -> dict[str, Any] | None:
+        """The options of a tool that the owner chose; `None` where it needs an account, and the owner has none."""
         if name in TOOL_SERVICES:
-            return await self._account(name)
+            account = await self.accounts.of(name)
+            known = {"api_key": account.key, "base_url": account.address}
+            return {**known, "model": account.model, "service": account.service} if account.usable else None
         if name in SEARCHING:
             engine = await self.choices.engine()
-            own = self.servers.may_start_programs
-            return {
-                "provider": engine.provider,
-                "api_key": engine.key,
-                "base_url": engine.address,
-                "own_network": own,
-            }
-        if name == "storage":
-            return {"storage_root_path": str(self.notes.folder)}
+            return {"provider": engine.provider, "api_key": engine.key, "base_url": engine.address}
         return {}
-
-    async def _account(self, name: str) -> dict[str, Any] | None:
-        account = await self.accounts.of(name)
-        if not account.usable:
-            return None
-        own = self.servers.may_start_programs
-        known = {"api_key": account.key, "base_url": account.address, "own_network": own}
-        return {**known, "model": account.model, "service": account.service}
-
-
-def _listed() -> tuple[Builtin, ...]:
-    """What Parlour brings, and what installed packages do: of theirs each is for the owner to switch on."""
-    ours = {one.name for one in BUILTINS}
-    return (*BUILTINS, *(Builtin(name) for name in TOOL_REGISTRY.plug_ins if name not in ours))
-
-
-def _of_registry(name: str, cfg: dict[str, Any]) -> BaseTool:
-    return TOOL_REGISTRY.made(name, cfg)
 
 
 def _apart(tools: Iterable[BaseTool]) -> list[BaseTool]:

@@ -56,13 +56,20 @@ Returned: TypeAlias = str | list[ContentItem] | dict[str, Any] | ToolResult | No
 class BaseTool:
     """A tool. Subclasses set `name`, `description` and `parameters`, and write `call`.
 
-    `parameters` is a JSON Schema of an object, or the old list of `{"name", "type", "description", "required"}`.
-    `reads`, `writes`, `runs_code`, `reaches_out` and `idempotent` say what a call may do; `destructive` that what it
-    changes may be lost, so that no permission is given beyond the one call; `steady` that the same arguments bring the
-    same result, so that of calls of one turn which are the same only one is made (unless it would change something);
-    `trusted` that the user believes what a
-    tool of somebody else's says of itself; `changed` that it no longer says what the user agreed to. `wishes` completes
-    "Parlour wants to …" in each language. `timeout` is in seconds.
+    `parameters` is a JSON Schema of an object, or the old list of `{"name", "type", "description", "required"}`;
+    `timeout` is in seconds. A person who reads `en` or `zh` sees `labels` (the tool's name) and `about` (a sentence on
+    what it does) unless the page has words of its own, and `wishes` (completes "Parlour wants to …"). A call:
+
+    - `reads`, `writes`, `runs_code`, `reaches_out`: may do so; rules decide by that whether the user is asked.
+    - `destructive`: what it changes may be lost, so no permission is given beyond the one call.
+    - `idempotent`: a call that may have run before a crash may run again after it.
+    - `deduplicate`: equal calls of one turn are made once (unless they would change something): a clock, a search.
+    - `safe_output`: its results hold nothing private, and no words that a stranger may have chosen: a conversation with
+      them may still reach any address unasked. It counts for tools of the registry.
+    - `trusted`: the user believes what a tool of somebody else's says of itself.
+    - `changed`: it no longer says what the user agreed to.
+
+    The same call with the same arguments is refused when a model makes it in a third turn in a row.
 
     Args:
         cfg: Options; kept in `self.cfg`. `name_for_human`, `args_format`, `timeout` and `credentials` are understood by
@@ -76,6 +83,7 @@ class BaseTool:
     description: str = ""
     parameters: Parameters = _NOTHING
     labels: ClassVar[Mapping[str, str]] = _NOTHING
+    about: ClassVar[Mapping[str, str]] = _NOTHING
     wishes: ClassVar[Mapping[str, str]] = _NOTHING
 
     reads: bool = True
@@ -83,7 +91,8 @@ class BaseTool:
     runs_code: bool = False
     reaches_out: bool = False
     idempotent: bool = True
-    steady: bool = False
+    deduplicate: bool = False
+    safe_output: bool = False
     destructive: bool = False
     trusted: bool = False
     changed: bool = False

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from core.errors import ParlourError, SettingsError
 from core.registry import Entry, Registry
@@ -17,6 +18,35 @@ if TYPE_CHECKING:
 GROUP = "parlour.tools"
 
 _log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEntry(Entry):
+    """Where the class of a tool lives that the page offers.
+
+    Args:
+        page: Whether it is `on` until an owner switches it off, or `off` until one switches it on. What goes online is
+            for the owner to switch on.
+        small: Whether small models are offered it as well.
+    """
+
+    page: Literal["on", "off"] = "off"
+    small: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class PageTool:
+    """A tool that the page offers.
+
+    Args:
+        name: Its name in the registry.
+        on: Whether it is offered unless it is switched off.
+        small: Whether small models are offered it as well.
+    """
+
+    name: str
+    on: bool = False
+    small: bool = False
 
 
 class ToolRegistry(Registry[type[BaseTool]]):
@@ -59,6 +89,15 @@ class ToolRegistry(Registry[type[BaseTool]]):
             return True
         self._look()
         return super().__contains__(name)
+
+    def on_page(self) -> tuple[PageTool, ...]:
+        """What the page offers, in its order: Parlour's own, and those of plug-ins, each of which is off at first."""
+        ours = [
+            PageTool(name, on=entry.page == "on", small=entry.small)
+            for name, entry in self._entries.items()
+            if isinstance(entry, ToolEntry)
+        ]
+        return (*ours, *(PageTool(name) for name in self.plug_ins))
 
     def made(self, name: str, cfg: Mapping[str, Any] | None = None) -> BaseTool:
         """A tool by its name.
@@ -117,25 +156,27 @@ T = TypeVar("T", bound=type[BaseTool])
 TOOL_REGISTRY = ToolRegistry(
     "tool",
     {
-        "amap_weather": Entry("core.tools.builtin.amap_weather:AmapWeather"),
-        "calculator": Entry("core.tools.builtin.calculator:Calculator"),
-        "code_interpreter": Entry("core.tools.builtin.code_interpreter:CodeInterpreter"),
-        "current_time": Entry("core.tools.builtin.current_time:CurrentTime"),
+        # Those that the page offers, in its order.
+        "calculator": ToolEntry("core.tools.builtin.calculator:Calculator", page="on", small=True),
+        "current_time": ToolEntry("core.tools.builtin.current_time:CurrentTime", page="on", small=True),
+        "code_interpreter": ToolEntry("core.tools.builtin.code_interpreter:CodeInterpreter", page="on", small=True),
+        "web_search": ToolEntry("core.tools.builtin.web_search:WebSearch", page="off"),
+        "web_extractor": ToolEntry("core.tools.builtin.web_extractor:WebExtractor", page="off"),
+        "image_search": ToolEntry("core.tools.builtin.web_search:ImageSearch", page="off"),
+        "storage": ToolEntry("core.tools.builtin.storage:Storage", page="off"),
+        "image_zoom_in_tool": ToolEntry("core.tools.builtin.image_zoom_in_tool:ImageZoomInTool", page="off"),
+        "image_gen": ToolEntry("core.tools.builtin.image_gen:ImageGen", page="off"),
+        "amap_weather": ToolEntry("core.tools.builtin.amap_weather:AmapWeather", page="off"),
+        # For programs alone.
         "doc_parser": Entry("core.tools.builtin.doc_parser:DocParser"),
         "extract_doc_vocabulary": Entry("core.tools.builtin.doc_parser:ExtractDocVocabulary"),
         "front_page_search": Entry("core.tools.builtin.document_search:FrontPageSearch"),
         "hybrid_search": Entry("core.tools.builtin.document_search:HybridSearch"),
-        "image_gen": Entry("core.tools.builtin.image_gen:ImageGen"),
-        "image_search": Entry("core.tools.builtin.web_search:ImageSearch"),
-        "image_zoom_in_tool": Entry("core.tools.builtin.image_zoom_in_tool:ImageZoomInTool"),
         "python_executor": Entry("core.tools.builtin.code_interpreter:PythonExecutor"),
         "keyword_search": Entry("core.tools.builtin.document_search:KeywordSearch"),
         "retrieval": Entry("core.tools.builtin.document_search:Retrieval"),
         "simple_doc_parser": Entry("core.tools.builtin.doc_parser:SimpleDocParser"),
-        "storage": Entry("core.tools.builtin.storage:Storage"),
         "vector_search": Entry("core.tools.builtin.document_search:VectorSearch"),
-        "web_extractor": Entry("core.tools.builtin.web_extractor:WebExtractor"),
-        "web_search": Entry("core.tools.builtin.web_search:WebSearch"),
     },
 )
 """The tools, by name: a mapping. Naming them imports nothing; `register_tool` adds one."""

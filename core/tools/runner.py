@@ -21,6 +21,7 @@ from core.tools.approval import ApprovalFailedError, Decision, Guarded, OneQuest
 from core.tools.arguments import ArgumentText, read_arguments
 from core.tools.base import BaseTool
 from core.tools.results import as_message, as_result, failure, refusal, tried_to_end, with_note
+from core.tools.taint import mark_of_stranger
 from core.tools.threads import Told, ToolThreads
 
 if TYPE_CHECKING:
@@ -35,11 +36,11 @@ if TYPE_CHECKING:
 def what_it_asks(call: Message, tools: Mapping[str, BaseTool]) -> str:
     """The same text for calls that are the same, whatever the order of their arguments; "" where each is made.
 
-    Only a tool that says so itself (`steady`) is asked once for many, and never where it would change something.
+    Only a tool that says so itself (`deduplicate`) is asked once for many, and never where it would change something.
     """
     requested = call.function_call
     tool = tools.get(requested.name) if requested is not None else None
-    if requested is None or tool is None or not tool.steady or tool.runs_code:
+    if requested is None or tool is None or not tool.deduplicate or tool.runs_code:
         return ""
     try:
         arguments = read_arguments(requested.arguments)
@@ -145,7 +146,7 @@ class ToolRunner:
         """Run the calls. A `ToolStarted` comes when a tool really starts, a `ToolFinished` as each call is done.
 
         A call that is refused, or cannot be made, is finished without having started; so is one whose result another
-        of the same turn brings, where both ask the same of a tool that is `steady`. Leaving early cancels what still
+        of the same turn brings, where both ask the same of a tool with `deduplicate`. Leaving early cancels what still
         works or waits to be allowed.
 
         Args:
@@ -190,7 +191,7 @@ class ToolRunner:
         requested = call.function_call
         if requested is None:
             raise ValueError("A message without a function call cannot be run.")
-        about: dict[str, Any] = {"function_id": _call_id(call)}
+        about: dict[str, Any] = {"function_id": _call_id(call), **mark_of_stranger(self._tools.get(requested.name))}
         try:
             with contained():
                 result = await self._result(call, requested, turn, about)

@@ -8,12 +8,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import quote, urlsplit
 
+from core.errors import ParlourError
 from core.messages.message import FUNCTION, USER
+from core.tools.catalog import TOOL_REGISTRY
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from core.messages.message import Message
+    from core.tools.base import BaseTool
 
 
 # Neither goes back over what it has read: a message may be two million letters long.
@@ -26,8 +29,7 @@ _LONGEST = 20_000  # characters; nothing that long is an address
 _AFTER = ".,;:!?)]}*_"
 _KEPT = "/%:@!$&'()*+,;=~-._"
 _PORTS = {"http": 80, "https": 443}
-# What these say is Parlour's own: nobody can have put words into it. Whose name it is, the runner's catalog decides.
-_OWN_WORDS = frozenset({"calculator", "current_time"})
+_STRANGER = "stranger"  # in a result's `extra`: a tool made it that only has the name of one with `safe_output`
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +64,27 @@ def _is_private(message: Message) -> bool:
     if extra.get("passages") or extra.get("files") or message.is_multimodal():
         return True
     if message.role == FUNCTION:
-        return message.name not in _OWN_WORDS and not str(extra.get("failed", "")).startswith("refused")
+        is_safe = _has_safe_output(message.name or "") and not extra.get(_STRANGER)
+        return not is_safe and not str(extra.get("failed", "")).startswith("refused")
     return False
+
+
+def mark_of_stranger(tool: BaseTool | None) -> dict[str, Any]:
+    """What the `extra` of a tool's result says where only its name is that of a registered one with `safe_output`.
+
+    Empty for every other tool. A program's own function or an operation of a web service may have any name.
+    """
+    if tool is None or tool.safe_output or not _has_safe_output(tool.name):
+        return {}
+    return {_STRANGER: True}
+
+
+def _has_safe_output(name: str) -> bool:
+    """Whether the registered tool of this name says so; one that cannot be imported here says nothing."""
+    try:
+        return name in TOOL_REGISTRY and TOOL_REGISTRY[name].safe_output
+    except ParlourError:
+        return False
 
 
 def _addresses(message: Message) -> Iterator[str]:

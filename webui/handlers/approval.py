@@ -16,8 +16,8 @@ from starlette.routing import Route
 from core.errors import ConflictError, NotFoundError, ParlourError
 from core.mcp.forms import answers, form_of
 from webui.panels.approval import approval_mark, argument_fields, edited_arguments
-from webui.render.calls import label_of
 from webui.render.documents import file_id
+from webui.render.tool_words import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -12,7 +12,7 @@ from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.code_interpreter import Interpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
-from core.tools.catalog import TOOL_REGISTRY
+from webui.render.tool_words import about_of, label_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -59,10 +59,8 @@ def _builtin(offered: Offered, interpreter: Interpreter, words: Words) -> dict[s
         noted = words("tools.runs_in", driver=interpreter.driver) if tool else _no_sandbox(interpreter, words)
     return {
         "name": name,
-        "label": tool.label(words.spoken) if tool is not None else words("tools.code") if name == CODE else name,
-        "about": tool.description
-        if tool is not None and name in TOOL_REGISTRY.plug_ins
-        else words(f"tools.about.{name}"),
+        "label": label_of(name, words) or (tool.label(words.spoken) if tool is not None else name),
+        "about": about_of(name, words) or (tool.description if tool is not None else ""),
         "may": may(tool, words) if tool is not None else "",
         "noted": noted,
         "available": tool is not None,
@@ -77,9 +75,8 @@ def _no_sandbox(interpreter: Interpreter, words: Words) -> str:
 
 
 def _documents(words: Words) -> dict[str, Any]:
-    label = AskDocuments.labels[words.spoken]
-    about, always = words("tools.about.ask_documents"), words("tools.always")
-    told = {"name": AskDocuments.name, "label": label, "about": about, "may": always, "noted": ""}
+    name, always = AskDocuments.name, words("tools.always")
+    told = {"name": name, "label": label_of(name, words), "about": about_of(name, words), "may": always, "noted": ""}
     return {**told, "available": True, "always": True, "on": True}
 
 
@@ -170,12 +167,9 @@ def allowed_data(
     words: Words,
 ) -> list[dict[str, str]]:
     """The tools that run without approval in a conversation: names in rules, and labels."""
-    known: dict[str, BaseTool] = {one.name: one.tool for one in offered if one.tool is not None}
-    known |= {tool.full_name: tool for tool in _brought(servers, services)}
-    return [
-        {"id": name, "label": known[name].label(words.spoken) if name in known else name.rsplit(":", 1)[-1]}
-        for name in allowed
-    ]
+    labels = {one.name: label_of(one.name, words) or one.name for one in offered}
+    labels |= {tool.full_name: tool.label(words.spoken) for tool in _brought(servers, services)}
+    return [{"id": name, "label": labels.get(name, name.rsplit(":", 1)[-1])} for name in allowed]
 
 
 def _brought(servers: Sequence[OwnServer], services: Sequence[OwnService]) -> Iterable[BaseTool]:

@@ -10,6 +10,7 @@ from core.runs.reply import CallBlock, ReasoningBlock, TextBlock
 from webui.render.call_body import DRAWING, address_of, agent_outcome, agent_question, answer_things, call_body
 from webui.render.entries import bubble, face, inside_bubble, message_entry
 from webui.render.markup import escaped
+from webui.render.tool_words import label_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -206,11 +207,6 @@ def _title(call: CallBlock, words: Words, agent: str = "") -> str:
     return f'<span class="p-st {_SHAPES[call.state]}"></span>{name}{told}{spent}{heard}{_decided(call, words)}' + (
         f' <span class="p-sum">{escaped(summary)}</span>' if summary else ""
     )
-
-
-def label_of(name: str, words: Words) -> str:
-    """The label of a built-in tool; "" for any other, which is known by its name."""
-    return words(f"tool.{name}") if f"tool.{name}" in words else ""
 
 
 def _same(label: str, name: str) -> bool:

@@ -54,7 +54,7 @@ class AmapWeather(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Weather in China", "zh": "天气查询"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "ask for the weather", "zh": "查询天气"}
-    steady = True
+    deduplicate = True
     reaches_out = True
     idempotent = False
     timeout = 30.0

@@ -76,7 +76,7 @@ class AskDocuments(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Search the documents", "zh": "查阅文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "look something up in your documents", "zh": "在文档中查找"}
-    steady = True
+    deduplicate = True
 
     def __init__(
         self,

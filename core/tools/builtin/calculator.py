@@ -46,7 +46,8 @@ class Calculator(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Calculator", "zh": "计算器"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "calculate something", "zh": "做计算"}
-    steady = True
+    deduplicate = True
+    safe_output = True
     timeout = 5.0
 
     def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:

@@ -51,7 +51,7 @@ class CodeInterpreter(BaseToolWithFileAccess):
         "Show plots with plt.show()."
     )
     parameters = _PARAMETERS
-    labels: ClassVar[Mapping[str, str]] = {"en": "Code interpreter", "zh": "代码解释器"}
+    labels: ClassVar[Mapping[str, str]] = {"en": "Run Python", "zh": "运行 Python"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "run Python code", "zh": "运行 Python 代码"}
     runs_code = True
     idempotent = False

@@ -63,7 +63,8 @@ class CurrentTime(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Current time", "zh": "当前时间"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "look at the clock", "zh": "查看时间"}
-    steady = True
+    deduplicate = True
+    safe_output = True
     idempotent = False
     timeout = 5.0
 

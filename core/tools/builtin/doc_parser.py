@@ -42,7 +42,7 @@ class SimpleDocParser(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Read a document", "zh": "读取文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read a document", "zh": "读取文档"}
-    steady = True
+    deduplicate = True
     reaches_out = True
     timeout = 300.0
 
@@ -80,7 +80,7 @@ class DocParser(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Read a document in chunks", "zh": "分段读取文档"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read a document", "zh": "读取文档"}
-    steady = True
+    deduplicate = True
     reaches_out = True
     timeout = 300.0
 
@@ -132,7 +132,7 @@ class ExtractDocVocabulary(BaseTool):
     parameters = _OF_VOCABULARY
     labels: ClassVar[Mapping[str, str]] = {"en": "Words of documents", "zh": "提取文档词汇"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "list the words of documents", "zh": "列出文档的词汇"}
-    steady = True
+    deduplicate = True
     reaches_out = True
     timeout = 300.0
 

@@ -50,7 +50,7 @@ class ImageZoomInTool(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Zoom into a picture", "zh": "放大图片局部"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "look closer at a picture", "zh": "放大查看图片"}
-    steady = True
+    deduplicate = True
     reaches_out = True  # where a picture of the conversation is an address
     timeout = 45.0
 

@@ -59,7 +59,7 @@ class Storage(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Notes", "zh": "记事存储"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read your notes", "zh": "读取记事"}
-    steady = True
+    deduplicate = True
     writes = True
     timeout = 20.0
 

@@ -69,7 +69,7 @@ class WebExtractor(BaseTool):
     parameters = _PARAMETERS
     labels: ClassVar[Mapping[str, str]] = {"en": "Read a web page", "zh": "阅读网页"}
     wishes: ClassVar[Mapping[str, str]] = {"en": "read a page on the web", "zh": "阅读网页"}
-    steady = True
+    deduplicate = True
     reaches_out = True
     timeout = 75.0
 

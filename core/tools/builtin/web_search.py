@@ -29,7 +29,7 @@ MOST = 20  # results
 class AsksSearchService(BaseTool):
     """A tool that asks a search service."""
 
-    steady = True
+    deduplicate = True
     reaches_out = True
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:

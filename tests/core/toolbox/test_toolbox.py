@@ -17,11 +17,12 @@ from core.storage.database import Database
 from core.storage.sealing import Sealer
 from core.toolbox.accounts import ToolAccounts
 from core.toolbox.code_interpreter import Interpreter
-from core.toolbox.toolbox import BUILTINS, MOST_FOR_SMALL, Toolbox
+from core.toolbox.toolbox import MOST_FOR_SMALL, Toolbox
 from core.toolbox.user_mcp_servers import OwnerMcpServers
 from core.tools import catalog as plugins
 from core.tools.base import BaseTool
 from core.tools.builtin.calculator import Calculator
+from core.tools.builtin.storage import Storage
 from tests.core.stores import stores_over
 
 pytestmark = pytest.mark.anyio
@@ -116,7 +117,7 @@ async def test_a_small_model_is_offered_what_it_was_before(toolbox: Toolbox) -> 
 
 
 async def test_a_small_model_gets_what_was_switched_on_by_name_but_never_too_much(toolbox: Toolbox) -> None:
-    for one in BUILTINS:
+    for one in plugins.TOOL_REGISTRY.on_page():
         await toolbox.of("alice").switch(one.name, on=True)
     small = await toolbox.of("alice").for_model("talk", small=True)
     assert 2 < len(small) <= MOST_FOR_SMALL
@@ -133,6 +134,15 @@ async def test_notes_of_owners_are_apart(toolbox: Toolbox) -> None:
     of_alice.call({"operate": "put", "key": "secret", "value": "alice's"})
     assert "alice's" in str(of_alice.call({"operate": "get", "key": "secret"}))
     assert "alice's" not in str(of_bob.call({"operate": "scan", "key": "/"}))
+
+
+async def test_what_the_installation_says_to_a_tool_holds_where_it_is_shown_too(toolbox: Toolbox) -> None:
+    await toolbox.of("alice").switch("storage", on=True)
+    shown = next(one.tool for one in await toolbox.of("alice").offered() if one.name == "storage")
+    used = next(tool for tool in await toolbox.of("alice").for_model("talk") if tool.name == "storage")
+    assert isinstance(shown, Storage)
+    assert isinstance(used, Storage)
+    assert shown.storage_root_path == used.storage_root_path
 
 
 async def test_an_owner_sees_changes_and_deletes_what_was_noted_and_nobody_elses(toolbox: Toolbox) -> None:

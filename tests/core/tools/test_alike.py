@@ -27,14 +27,14 @@ class Look(Note):
     name = "look"
     writes = False
     idempotent = True
-    steady = True
+    deduplicate = True
 
 
 class Dice(Look):
     """Only reads, but may find something else each time."""
 
     name = "dice"
-    steady = False
+    deduplicate = False
 
 
 async def done(tool: BaseTool, *arguments: str, guard: Guard | None = None) -> tuple[dict[str, str], int]:
@@ -104,6 +104,6 @@ async def test_a_note_is_kept_as_often_as_it_is_asked_for_and_read_once(tmp_path
 
 def test_whatever_changes_something_or_asks_an_agent_is_never_done_once_for_many() -> None:
     tools: Mapping[str, Any] = TOOL_REGISTRY
-    steady = {name for name in tools if tools[name].steady}
-    assert {"calculator", "current_time", "web_search", "web_extractor", "retrieval"} <= steady
-    assert not steady & {"code_interpreter", "python_executor", "image_gen"}
+    once = {name for name in tools if tools[name].deduplicate}
+    assert {"calculator", "current_time", "web_search", "web_extractor", "retrieval"} <= once
+    assert not once & {"code_interpreter", "python_executor", "image_gen"}

@@ -16,7 +16,9 @@ from core.messages.message import FUNCTION, USER, Message
 from core.messages.transcript import call_message
 from core.tools.approval import Asking, Decision, Guard, Policy
 from core.tools.base import BaseTool
+from core.tools.builtin.calculator import Calculator
 from core.tools.builtin.storage import Storage
+from core.tools.catalog import TOOL_REGISTRY, register_tool
 from core.tools.runner import ToolRunner
 from core.tools.taint import Seen
 
@@ -158,6 +160,33 @@ async def test_p3_before_anything_private_is_there_addresses_are_free():
     sum_of_two = Message(FUNCTION, "1 + 1 = 2", name="calculator", extra={"function_id": "c0"})
     await called(tool, f'{{"url": "{EVIL}"}}', [QUESTION, sum_of_two], Guard(Policy(), user))
     assert (tool.reached, user.asked) == ([EVIL], [])
+
+
+async def test_p3_a_stranger_under_the_name_of_a_harmless_tool_gains_nothing():
+    stranger, tool, user = Act("calculator"), Reach(), User(allows=False)
+    brought = await called(stranger, "{}", [QUESTION], Guard(Policy()))
+    assert (stranger.done, Seen.of([QUESTION, brought]).private) == (1, True)
+    await called(tool, f'{{"url": "{EVIL}"}}', [QUESTION, brought], Guard(Policy(), user))
+    assert (tool.reached, len(user.asked)) == ([], 1)
+    own = await called(Calculator(), '{"expression": "1 + 1"}', [QUESTION], Guard(Policy()))
+    assert (own.extra, Seen.of([QUESTION, own]).private) == ({"function_id": "c1"}, False)
+
+
+async def test_p3_a_tool_that_is_registered_as_harmless_makes_nothing_private():
+    @register_tool("fair_coin")
+    class Coin(BaseTool):
+        description = "Tosses a coin."
+        safe_output = True
+
+        def call(self, params: str | dict[str, Any], **kwargs: Any) -> str:
+            return "heads"
+
+    try:
+        brought = await called(Coin(), "{}", [QUESTION], Guard(Policy()))
+        assert not Seen.of([QUESTION, brought]).private
+    finally:
+        TOOL_REGISTRY.remove("fair_coin")
+    assert Seen.of([QUESTION, brought]).private, "nobody knows it any more"
 
 
 async def test_p3_a_caller_that_does_not_tell_the_conversation_gains_nothing():

@@ -15,7 +15,6 @@ from playwright.sync_api import Page, expect
 from core.errors import ParlourError
 from core.runs.log import ApprovalAsked
 from core.runs.reply import CallBlock
-from core.tools.catalog import TOOL_REGISTRY
 from tests.e2e.chat_steps import focus
 from tests.webui.screen.stage import Stage
 from webui.panels.approval import announced, argument_fields, ask_html, edited_arguments
@@ -131,12 +130,6 @@ def test_what_is_not_of_the_kind_that_stood_there_is_refused(edits: dict[str, An
     with pytest.raises(ParlourError) as refused:
         edited_arguments({"path": "a.csv", "rows": 4, "deep": {}}, edits)
     assert refused.value.words_key == "wrong_arguments"
-
-
-def test_every_built_in_tool_has_a_label_in_both_languages() -> None:
-    ours = [name for name in TOOL_REGISTRY if TOOL_REGISTRY[name].__module__.startswith("core.")]
-    assert len(ours) > 3
-    assert not [name for name in ours if f"tool.{name}" not in EN or f"tool.{name}" not in ZH]
 
 
 def test_on_a_phone_the_card_is_edited_and_answered(show: Callable[..., Page], stage: Stage) -> None:
