@@ -107,7 +107,7 @@ class LampParser:
     def accepts(self, name, head):
         return "text/x-lamp" if ending(name) == ".lamp" else ""
 
-    def parse(self, path, name, wishes=PLAIN):
+    def parse(self, path, name, options=PLAIN):
         yield About(title=name)
         yield Block("paragraph", path.read_text()[::2])
 ''',
@@ -183,7 +183,7 @@ async def main():
     tools = Toolbox(Stores(database, Path("files"), sealer), sealer, Settings.load(home=Path("home"))).of("alice")
     for lang, label, about in (("en", "Shouting", "Says it louder."), ("zh", "大声说", "说得更响。")):
         words = Words(lang)
-        shown = {one["name"]: one for one in tools_data(await tools.offered(), Interpreter(), words)}["shout"]
+        shown = {one["name"]: one for one in tools_data(await tools.listed(), Interpreter(), words)}["shout"]
         assert (shown["label"], shown["about"], shown["on"], shown["available"]) == (label, about, True, True), shown
         assert label_of("shout", words) == label
     for small in (False, True):

@@ -16,15 +16,15 @@ if TYPE_CHECKING:
     from core.tools.base import BaseTool
 
 
-def whole_number(field: str, given: object, least: int, most: int | None = None) -> int:
-    """`given`, if it is a whole number from `least` to `most`, both included.
+def checked_int(field: str, given: object, minimum: int, maximum: int | None = None) -> int:
+    """`given`, if it is a whole number from `minimum` to `maximum`, both included.
 
     Raises:
         SettingsError: It is no whole number, or out of bounds.
     """
-    if type(given) is int and least <= given and (most is None or given <= most):
+    if type(given) is int and minimum <= given and (maximum is None or given <= maximum):
         return given
-    bounds = f"{least} or more" if most is None else f"{least} to {most}"
+    bounds = f"{minimum} or more" if maximum is None else f"{minimum} to {maximum}"
     raise SettingsError(f"{field} must be {bounds}, as a whole number, not {given!r}.")
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.conversation import this_turn, unanswered_calls
@@ -178,7 +178,7 @@ class GroupChat(Agent, MultiAgentHub):
             raise BadMessagesError(
                 code="400", message="Nobody has said anything to the group.", hint="Ask it something."
             )
-        most = whole_number("max_round", len(self._agents) if max_round is None else max_round, 1, _MOST_ROUNDS)
+        most = checked_int("max_round", len(self._agents) if max_round is None else max_round, 1, _MOST_ROUNDS)
         wanted = list(mentioned_agents_name or ())
         if unknown := [one for one in wanted if one not in self.agent_names]:
             hint = f"Members: {', '.join(self.agent_names)}."

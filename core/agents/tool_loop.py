@@ -9,7 +9,7 @@ from itertools import count
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.conversation import call_id, has_called, passages_found, unanswered_calls
 from core.agents.limits import Budget, Repeats
 from core.errors import BadArgumentsError
@@ -351,7 +351,7 @@ class ToolLoop:
 
 def checked_model_calls(wanted: int) -> int:
     """The most model calls of a reply, as an agent is given it. Raises SettingsError."""
-    return whole_number("max_iteration", wanted, 1, _MOST_ITERATIONS)
+    return checked_int("max_iteration", wanted, 1, _MOST_ITERATIONS)
 
 
 def _without_asking(guard: Guard | None) -> Guard | None:

@@ -12,7 +12,7 @@ from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.claim_check import marked_texts
-from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, Within, spoken
+from core.runs.log import ClaimsChecked, LoggedEvent, RunFinished, Within, message_events
 from core.runs.reply import CallBlock, CallState, Reply, TextBlock
 from core.runs.rows import events_of, logged_of
 from core.runs.steps import thoughts_of
@@ -45,7 +45,7 @@ def turn_of(whole: WholeTurn, redaction: Redaction, *, shown: bool, so_far: Sequ
     """
     stored, messages, thoughts = whole.message, list(whole.message.parts), whole.thoughts
     if so_far:
-        messages = Transcript(spoken(so_far)).messages()
+        messages = Transcript(message_events(so_far)).messages()
         thoughts = tuple(thoughts_of(whole.run, messages, so_far)) if whole.run is not None else ()
     messages = [_message(one, redaction) for one in _marked(messages, so_far or logged_of(whole.checked))]
     reply = Reply(LoggedEvent(seq, 0.0, event) for seq, event in enumerate(events_of(messages), start=1))

@@ -19,7 +19,7 @@ from core.rag.draft import Draft, parsed_text, progress_of
 from core.rag.index_file import DamagedIndexError, IndexFile, move_aside, translated
 from core.rag.page_content import kind_of
 from core.rag.parsers import process
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, decryptor_of, parser_for
 
 if TYPE_CHECKING:
@@ -288,7 +288,9 @@ class Ingestor:
         draft = Draft(document_id, info.name, media_type, size, self._config, before=before)
         with (
             closing(
-                process.stream(path, info.name, parser, self._limits, Wishes(first_page=first), stopped=job.stopped)
+                process.stream(
+                    path, info.name, parser, self._limits, ParseOptions(first_page=first), stopped=job.stopped
+                )
             ) as found,
             closing(self._with_content(_until_stopped(chain(there, found), job), draft, media_type, job)) as noted,
         ):

@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from core.errors import NotFoundError
 from core.rag.document import Block, PageShape, row_text
 from core.rag.index_file import translated
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, PICTURES, parser_for
 from core.rag.parsers.process import Limits, stream
 from core.rag.places import Places, units_of
@@ -281,7 +281,7 @@ class Contents:
                 parser, _ = parser_for(document.name, file.read(HEAD), self._pdf_reader)
         try:
             with closing(self.writer(document.id, document.media_type)) as writer:
-                for found in stream(original, document.name, parser, self._limits, Wishes(pictures=False)):
+                for found in stream(original, document.name, parser, self._limits, ParseOptions(pictures=False)):
                     writer.take(found)
                 writer.finish()
         except OSError as error:

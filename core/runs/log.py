@@ -298,8 +298,8 @@ class RunLog:
         return unwatch
 
 
-def spoken(logged: Iterable[LoggedEvent]) -> Iterator[Event]:
-    """What was said and done, without what the run itself noted beside it."""
+def message_events(logged: Iterable[LoggedEvent]) -> Iterator[Event]:
+    """The events of models and tools, without what the run itself noted beside them."""
     for one in logged:
         if not isinstance(one.event, RunOwn):
             yield one.event

@@ -17,11 +17,11 @@ from core.limits import Slots
 from core.messages.transcript import Transcript
 from core.runs.approvals import already_decided
 from core.runs.lease import BEAT, LeaseWatch, Renewing, this_worker
-from core.runs.log import LoggedEvent, RunFinished, spoken
+from core.runs.log import LoggedEvent, RunFinished, message_events
 from core.runs.reply import Reply
 from core.runs.resumable import ResumableRun
 from core.runs.rows import borne_out, events_of, is_pruned, logged_of, prune_daily, restored, rows_of
-from core.runs.run import Answerer, Beginning, Run, Terms, whole
+from core.runs.run import Answerer, Beginning, Run, Terms, messages_at_end
 from core.runs.steps import ended_steps, thoughts_of
 from core.storage.base import busy
 
@@ -578,8 +578,8 @@ class Runs:
     async def _interrupt(self, record: RunRecord, lease: Lease) -> None:
         taken = await self.take_over(record, lease)
         logged = await self.of(record.owner_id).events(record.id)  # all of them: the one before can add none any more
-        transcript = Transcript(spoken(logged))
-        parts = whole(transcript, "interrupted")
+        transcript = Transcript(message_events(logged))
+        parts = messages_at_end(transcript, "interrupted")
         steps = ended_steps(parts, logged)
         await self._stores.of(record.owner_id).runs.finish(
             record.id,

@@ -18,7 +18,7 @@ from core.runs.log import (
     Queued,
     RunFinished,
     ToolProgress,
-    spoken,
+    message_events,
 )
 from core.runs.run import cut_off_result
 
@@ -55,7 +55,7 @@ class ResumableRun:
     def of(cls, record: RunRecord, lease: Lease, logged: Sequence[LoggedEvent]) -> Self | None:
         """The run as it can go on; `None` where it had begun and was not in the middle of its calls."""
         kept = [one for one in logged if not isinstance(one.event, _OF_THE_DEAD_PROCESS)]
-        calls = Transcript(spoken(kept)).unanswered()
+        calls = Transcript(message_events(kept)).unanswered()
         if not calls:
             return cls._queued(record, lease, kept) if _is_queued(logged) else None
         tries = Counter(one.event.call_id for one in kept if isinstance(one.event, ToolStarted))
@@ -74,7 +74,7 @@ class ResumableRun:
 
     def messages(self) -> list[Message]:
         """The reply so far."""
-        return Transcript(spoken(self.logged)).messages()
+        return Transcript(message_events(self.logged)).messages()
 
 
 def _is_queued(logged: Sequence[LoggedEvent]) -> bool:

@@ -18,7 +18,16 @@ from core.messages.events import CallDelta, Event, MessageStarted, ReasoningDelt
 from core.messages.message import FUNCTION, Message
 from core.messages.transcript import Transcript
 from core.runs.approvals import ASKED_FOR, Inputs, Questions, RunGuard
-from core.runs.log import ClaimsChecked, LoggedEvent, Queued, RunFinished, RunLog, StepRecorded, TurnsSummarised, spoken
+from core.runs.log import (
+    ClaimsChecked,
+    LoggedEvent,
+    Queued,
+    RunFinished,
+    RunLog,
+    StepRecorded,
+    TurnsSummarised,
+    message_events,
+)
 from core.runs.nested_events import Inside, Progress
 from core.runs.reply import Reply
 from core.runs.rows import Checkpoint
@@ -213,7 +222,7 @@ class Run:
         self._slot = slot
         self._reply = Reply()
         self._reply.model = record.model
-        self._transcript = Transcript(spoken(earlier))
+        self._transcript = Transcript(message_events(earlier))
         self._steps = Steps(sum(isinstance(one.event, StepRecorded) for one in earlier))
         last = earlier[-1].event if earlier else None
         self._broken_off = last.text if isinstance(last, TextDelta) else ""
@@ -476,7 +485,7 @@ class Run:
                 self.stored = True
                 return None
             try:
-                parts, usage = whole(self._transcript, status), self._transcript.usage
+                parts, usage = messages_at_end(self._transcript, status), self._transcript.usage
                 self._note_steps(parts)
                 rows, thoughts = self._checkpoint.pending(), thoughts_of(self._record, parts, self.log.since())
                 await self._store.finish(
@@ -524,7 +533,7 @@ def as_dict(error: ParlourError) -> dict[str, Any]:
     return {"key": error.words_key, "message": str(error.args[0]), "hint": error.hint, "details": details}
 
 
-def whole(transcript: Transcript, status: RunStatus) -> list[Message]:
+def messages_at_end(transcript: Transcript, status: RunStatus) -> list[Message]:
     """The messages of a reply that is over: calls that were cut off get a result that says so."""
     cut_off = "stopped" if status in {"stopped", "paused"} else "interrupted"
     results = [cut_off_result(call, cut_off) for call in transcript.unanswered()]

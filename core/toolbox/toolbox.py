@@ -40,13 +40,13 @@ _ROOM_FOR_SMALL = 4_000  # characters of their descriptions as JSON, about a tho
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
-    """A tool that Parlour brings, as an owner has it.
+class ListedTool:
+    """A tool in the list that an owner switches them in.
 
     Args:
-        tool: The tool itself; `None` where it cannot be had.
+        tool: The tool itself, to be shown; `None` where it cannot be had.
         name: Its name.
-        on: Whether it is offered.
+        on: Whether models are offered it.
     """
 
     tool: BaseTool | None
@@ -161,13 +161,13 @@ class OwnerTools:
         found = [*ours.values(), *_apart(others)]
         return _fitting(found) if small else found
 
-    async def offered(self) -> list[Offered]:
-        """The tools that Parlour brings, as the owner has them. Raises StorageError."""
+    async def listed(self) -> list[ListedTool]:
+        """All tools of the page, switched on or off. Raises StorageError."""
         off, on = await self.choices.switched()
-        found: list[Offered] = []
+        found: list[ListedTool] = []
         for one in TOOL_REGISTRY.on_page():
             is_on = one.name not in off and (one.name in on or one.on)
-            found.append(Offered(await self._made("", one.name, to_show=True), one.name, is_on))
+            found.append(ListedTool(await self._made("", one.name, to_show=True), one.name, is_on))
         return found
 
     async def switch(self, name: str, *, on: bool) -> None:

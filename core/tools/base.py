@@ -323,22 +323,22 @@ def _as_schema(name: str, parameters: Parameters) -> dict[str, Any]:
     return schema
 
 
-def whole_number(cfg: Mapping[str, object], name: str, usual: int, least: int, most: int) -> int:
+def int_option(cfg: Mapping[str, object], name: str, default: int, minimum: int, maximum: int) -> int:
     """An option that counts something.
 
     Args:
         cfg: The tool's options.
         name: Of the option.
-        usual: Where it is left out.
-        least: The smallest that it may be.
-        most: The largest that it may be.
+        default: Where it is left out.
+        minimum: The smallest that it may be.
+        maximum: The largest that it may be.
 
     Raises:
         SettingsError: It is no whole number within these bounds.
     """
     given = cfg.get(name)
     if given is None:
-        return usual
-    if isinstance(given, bool) or not isinstance(given, int) or not least <= given <= most:
-        raise SettingsError(f"The option {name!r} must be a whole number from {least} to {most}, not {given!r}.")
+        return default
+    if isinstance(given, bool) or not isinstance(given, int) or not minimum <= given <= maximum:
+        raise SettingsError(f"The option {name!r} must be a whole number from {minimum} to {maximum}, not {given!r}.")
     return given

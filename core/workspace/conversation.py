@@ -13,7 +13,7 @@ from core.messages.events import ToolFinished
 from core.messages.transcript import Transcript
 from core.reading.attachments import LONGEST_SHOWN, checked_text, excerpt, kind_of, title_of, user_message, with_text
 from core.runs.approvals import with_allowances
-from core.runs.log import LoggedEvent, spoken
+from core.runs.log import LoggedEvent, message_events
 from core.runs.resume import events_to_continue, events_to_rerun_call
 from core.runs.rows import events_of
 from core.runs.run import Beginning, Terms
@@ -130,7 +130,7 @@ class Conversation:
             earlier = events_to_continue(logged)
             # After its calls it goes on with what they gave; a text that broke off is begun anew, its search as well.
             after_calls = bool(earlier) and isinstance(earlier[-1].event, ToolFinished)
-            said = Transcript(spoken(earlier)).messages() if after_calls else broken_off.parts
+            said = Transcript(message_events(earlier)).messages() if after_calls else broken_off.parts
             beginning = Beginning(earlier, may_have_run=frozenset() if after_calls else None)
             return await self._answered(broken_off.parent_id, lang, said, beginning)
 
@@ -153,7 +153,7 @@ class Conversation:
             raise NotFoundError("Only a reply has calls.", kind="message")
         with self.runs.reserve(self.id):
             earlier = events_to_rerun_call(await self._logged(old), call_id, arguments)
-            said = Transcript(spoken(earlier)).messages()
+            said = Transcript(message_events(earlier)).messages()
             return await self._answered(old.parent_id, lang, said, Beginning(earlier, may_have_run=frozenset()))
 
     async def resume(self, resumable: ResumableRun) -> Run:

@@ -124,7 +124,7 @@ VALUES: Mapping[str, Callable[[], Any]] = {
     "MenuService": lambda: service_named("openai", local=True),
     "BlockKind": lambda: "text",
     "sqlite3.Connection": lambda: sqlite3.connect(":memory:"),
-    "Wishes": lambda: PLAIN,
+    "ParseOptions": lambda: PLAIN,
     "float | None": lambda: None,
     "re.Pattern[str]": lambda: re.compile("a"),
 }
@@ -208,7 +208,7 @@ EXCUSED: Mapping[str, str] = {
     "core.agents.group_c*": "settings of who writes the program",
     "core.agents.compat.group_c*:Group*": "settings of who writes the program",
     "core.agents.base:Agent.from_config": "settings of who writes the program",
-    "core.agents.arguments:whole_number": "names of settings",
+    "core.agents.arguments:checked_int": "names of settings",
     "core.agents.hub:[cjm]*": "names of agents, which are those of the program",
     "core.agents.file_library:*[Ll]ibrary*": "settings of who writes the program",
     "core.judging.[!jm]*": "files of who starts the evaluation",

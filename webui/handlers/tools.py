@@ -13,7 +13,7 @@ from core.outward import PATH
 from core.toolbox.accounts import TOOL_SERVICES
 from core.toolbox.choices import SEARCH, search_services
 from core.toolbox.server_form import pasted
-from core.toolbox.toolbox import Offered
+from core.toolbox.toolbox import ListedTool
 from webui.context import json_body, log_text, text_of
 from webui.panels.servers import answered_page, server_data, server_row
 from webui.panels.tools import (
@@ -301,17 +301,17 @@ class ToolRoutes:
         accounts = await self._accounts(tools, words)
         lacking = [tool for tool in TOOL_SERVICES if not (await tools.accounts.of(tool)).usable]
         own = self._engine.program.own_tools() if self._engine.program is not None else None
-        offered = await tools.offered() if own is None else [Offered(one, one.full_name, on=True) for one in own]
+        listed = await tools.listed() if own is None else [ListedTool(one, one.full_name, on=True) for one in own]
         policy = await workspace.rules.policy()
         services = await tools.openapi.list()
-        allowed = allowed_data(allowed, offered, servers, services, words)
-        hints = rule_hints(policy, offered, servers, services, words)
+        allowed = allowed_data(allowed, listed, servers, services, words)
+        hints = rule_hints(policy, listed, servers, services, words)
         return {
             "local": local,
             "only_local": words("tools.only_local"),
             "small": small_note(words, small=model is not None and model.small),
             "approval": {**approval_data(policy), "hints": hints, "allowed": allowed},
-            "tools": tools_data(offered, tools.interpreter(), words, lacking) if own is None else [],
+            "tools": tools_data(listed, tools.interpreter(), words, lacking) if own is None else [],
             "own": words("agents.own_tools") if own is not None else "",
             "accounts": accounts,
             "notes": notes_data(await tools.notes.list()),

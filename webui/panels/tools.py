@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.toolbox.accounts import ToolAccount
     from core.toolbox.choices import SearchEngine
     from core.toolbox.server_form import OwnServer
-    from core.toolbox.toolbox import Interpreter, Offered
+    from core.toolbox.toolbox import Interpreter, ListedTool
     from core.toolbox.user_openapi import OwnService
     from core.tools.approval import Policy
     from core.tools.base import BaseTool
@@ -42,31 +42,36 @@ def small_note(words: Words, *, small: bool) -> str:
 
 
 def tools_data(
-    offered: Sequence[Offered], interpreter: Interpreter, words: Words, lacking: Collection[str] = ()
+    listed: Sequence[ListedTool], interpreter: Interpreter, words: Words, lacking: Collection[str] = ()
 ) -> list[dict[str, Any]]:
     """The built-in tools; those in `lacking` are not offered before their service has a key."""
-    told = [_builtin(one, interpreter, words) for one in offered]
+    told = [_builtin(one, interpreter, words) for one in listed]
     for one in told:
         if one["on"] and one["name"] in lacking:
             one["noted"] = words("tools.lacks_key")
     return [*told, _documents(words)]
 
 
-def _builtin(offered: Offered, interpreter: Interpreter, words: Words) -> dict[str, Any]:
-    tool, name = offered.tool, offered.name
+def _builtin(listed: ListedTool, interpreter: Interpreter, words: Words) -> dict[str, Any]:
+    tool, name = listed.tool, listed.name
     noted = ""
     if name == CODE:
         noted = words("tools.runs_in", driver=interpreter.driver) if tool else _no_sandbox(interpreter, words)
     return {
         "name": name,
-        "label": label_of(name, words) or (tool.label(words.spoken) if tool is not None else name),
+        "label": _label(listed, words),
         "about": about_of(name, words) or (tool.description if tool is not None else ""),
         "may": may(tool, words) if tool is not None else "",
         "noted": noted,
         "available": tool is not None,
         "always": False,
-        "on": offered.on and tool is not None,
+        "on": listed.on and tool is not None,
     }
+
+
+def _label(listed: ListedTool, words: Words) -> str:
+    tool, name = listed.tool, listed.name
+    return label_of(name, words) or (tool.label(words.spoken) if tool is not None else name)
 
 
 def _no_sandbox(interpreter: Interpreter, words: Words) -> str:
@@ -139,7 +144,7 @@ def _called(name: str, label: str, words: Words) -> str:
 
 def rule_hints(
     policy: Policy,
-    offered: Sequence[Offered],
+    listed: Sequence[ListedTool],
     servers: Sequence[OwnServer],
     services: Sequence[OwnService],
     words: Words,
@@ -148,7 +153,7 @@ def rule_hints(
 
     Rules for a server that is not connected are not judged: its tools are unknown.
     """
-    names = _names(offered, servers, services)
+    names = _names(listed, servers, services)
     away = [rule_name(one.kept.name, "") for one in servers if one.state != "ready"]
     lists = {"deny": policy.deny, "ask": policy.ask, "allow": policy.allow}
     return {
@@ -161,13 +166,13 @@ def rule_hints(
 
 def allowed_data(
     allowed: Sequence[str],
-    offered: Sequence[Offered],
+    listed: Sequence[ListedTool],
     servers: Sequence[OwnServer],
     services: Sequence[OwnService],
     words: Words,
 ) -> list[dict[str, str]]:
     """The tools that run without approval in a conversation: names in rules, and labels."""
-    labels = {one.name: label_of(one.name, words) or one.name for one in offered}
+    labels = {one.name: _label(one, words) for one in listed}
     labels |= {tool.full_name: tool.label(words.spoken) for tool in _brought(servers, services)}
     return [{"id": name, "label": labels.get(name, name.rsplit(":", 1)[-1])} for name in allowed]
 
@@ -178,10 +183,10 @@ def _brought(servers: Sequence[OwnServer], services: Sequence[OwnService]) -> It
 
 
 def _names(
-    offered: Sequence[Offered], servers: Sequence[OwnServer], services: Sequence[OwnService]
+    listed: Sequence[ListedTool], servers: Sequence[OwnServer], services: Sequence[OwnService]
 ) -> dict[str, set[str]]:
     """All tools by their name in rules, with their labels in lower case."""
-    found = {one.name: _labels(one.tool) for one in offered}
+    found = {one.name: _labels(one.tool) for one in listed}
     found[AskDocuments.name] = {label.casefold() for label in AskDocuments.labels.values()}
     return found | {tool.full_name: _labels(tool) for tool in _brought(servers, services)}
 

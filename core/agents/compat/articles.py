@@ -8,7 +8,7 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.compat.outline import AROUND, CHAPTER, ShownPlan, SoFar, chapters_of, heading_of, place_in, up_to
@@ -90,7 +90,7 @@ class WriteFromScratch(Agent):
 
     def __init__(self, *arguments: Any, most_chapters: int = MOST_CHAPTERS, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._most = whole_number("most_chapters", most_chapters, 1, 30)
+        self._most = checked_int("most_chapters", most_chapters, 1, 30)
 
     async def _stream_reply(
         self,

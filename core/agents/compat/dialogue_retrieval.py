@@ -6,7 +6,7 @@ import asyncio
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.assistant import Assistant
 from core.agents.conversation import append_paragraph, mark_private, this_turn
 from core.agents.search_query import with_earlier_questions
@@ -63,7 +63,7 @@ class DialogueRetrievalAgent(Assistant):
 
     def __init__(self, *arguments: Any, dialogue_tokens: int = _ROOM, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._room = whole_number("dialogue_tokens", dialogue_tokens, _LEAST_ROOM)
+        self._room = checked_int("dialogue_tokens", dialogue_tokens, _LEAST_ROOM)
         cfg = {"embedding_model": self._rag.embedding_model, "pdf_reader": self._rag.pdf_reader}
         self._dialogue = Shelf(dialogue_tokens // 2, cfg, self._rag.retrieval_type)
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.llm.layers.fit_context import Costs
 from core.llm.open_model import get_chat_model
 from core.messages.message import FUNCTION, Message
@@ -30,7 +30,7 @@ class TokenBufferMemory:
     """
 
     def __init__(self, model: BaseChatModel | Mapping[str, Any] | str, max_tokens: int = 2000) -> None:
-        self.max_tokens = whole_number("max_tokens", max_tokens, 1)
+        self.max_tokens = checked_int("max_tokens", max_tokens, 1)
         self.model = get_chat_model(model)
         self.history_messages: list[Message] = []
 

@@ -8,7 +8,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.assistant import ONLY_INFORMATION, Assistant
 from core.agents.limits import Budget
 from core.agents.retrieval import is_small_talk
@@ -97,8 +97,8 @@ class ParallelDocQA(Assistant):
 
     def __init__(self, *arguments: Any, part_tokens: int = 2000, at_once: int = 4, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._part = whole_number("part_tokens", part_tokens, *_PART)
-        self._at_once = whole_number("at_once", at_once, 1, 64)
+        self._part = checked_int("part_tokens", part_tokens, *_PART)
+        self._at_once = checked_int("at_once", at_once, 1, 64)
 
     async def _from_documents(self, messages: list[Message], lang: Lang, context: dict[str, Any]) -> Stream:
         library, documents = await self._open_library(messages)

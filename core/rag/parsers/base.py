@@ -39,8 +39,8 @@ _UNSEEN = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
-    """Options of reading one document.
+class ParseOptions:
+    """How one document is read.
 
     Args:
         password: Opens it, if it is encrypted.
@@ -53,7 +53,7 @@ class Wishes:
     first_page: int = 1
 
 
-PLAIN = Wishes()
+PLAIN = ParseOptions()
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Parser(Protocol):
         """
         ...
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:
         """First an `About`, then page shapes and blocks in reading order; a `Scanned` before each OCR.
 
         Runs in a worker process, so it may crash or hang without harm to others.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.text import decode, looks_like_text, markdown_blocks
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class DataTextParser:
         """Text whose name says that it is JSON."""
         return "application/json" if ending(name) in _ENDINGS and looks_like_text(head) else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Lines of the form `a.b[2].c: value`, tables, and a heading for each larger part.
 
         Raises:

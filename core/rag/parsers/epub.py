@@ -11,7 +11,7 @@ from urllib.parse import unquote
 from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About
 from core.rag.parsers.archives import check_zip, zip_kind
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
 from core.rag.parsers.web_page import strict_page
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class BookParser:
         """A zip that says that it is a book, by what it holds or by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".epub" else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Headings, paragraphs, tables and listings of all chapters.
 
         A chapter that is missing or damaged costs that chapter, and the book is `damaged`.

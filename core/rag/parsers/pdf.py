@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block, PageShape, union
 from core.rag.parsers import ocr, pdf_mupdf
-from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes, clean
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned, clean
 from core.rag.parsers.pdf_layout import in_columns, top_down
 from core.rag.parsers.pdf_page import Line, Rotation, is_contents_list, joined, joined_as_list
 from core.rag.parsers.pdf_structure import Headings, Margins
@@ -40,7 +40,7 @@ class PdfParser:
         """The signature `%PDF-` is in the first kilobyte; mail programs put things before it."""
         return "application/pdf" if b"%PDF-" in head[:1024] else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Every page's shape, then its blocks. A page that cannot be read counts, but has no text.
 
         Page numbers, and running heads after their first, are no text. A file of which something was lost is `damaged`.
@@ -49,7 +49,7 @@ class PdfParser:
             LockedDocumentError: It asks for a password, or for another one (key `document_password_wrong`).
             BrokenDocumentError: Nothing in it can be read, or it has more than 5,000 pages.
         """
-        with self._source(path, wishes.password) as source:
+        with self._source(path, options.password) as source:
             if source.count > _PAGES:
                 raise BrokenDocumentError(
                     f"The document has {source.count} pages.",
@@ -60,16 +60,16 @@ class PdfParser:
             about = About(pages=source.count, title=_title(source.title))
             yield about
             headings = Headings(source.outline())
-            scans_left = ocr.MOST_PAGES if wishes.pictures and ocr.is_here() else 0
+            scans_left = ocr.MOST_PAGES if options.pictures and ocr.is_here() else 0
             known = {number: _page(source, number, headings) for number in _sample(source.count)}
             margins = Margins([(page.shape, page.runs) for page in known.values()])
-            for number in range(1, wishes.first_page):  # the first of each running head may have stood there
+            for number in range(1, options.first_page):  # the first of each running head may have stood there
                 if page := known.pop(number, None):
                     margins.without(page.shape, page.runs)
             # Pages that were read before prove that the file can be read.
-            has_page = has_text = wishes.first_page > 1
+            has_page = has_text = options.first_page > 1
             is_whole = True
-            for number in range(wishes.first_page, source.count + 1):
+            for number in range(options.first_page, source.count + 1):
                 page = known.pop(number, None) or _page(source, number, headings)
                 if page.scan and scans_left:
                     scans_left -= 1

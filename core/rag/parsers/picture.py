@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from core.errors import BrokenDocumentError, MissingExtraError, NotFoundError
 from core.rag.document import About, PageShape, union
 from core.rag.parsers import ocr
-from core.rag.parsers.base import PLAIN, Found, Scanned, Wishes
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, Scanned
 from core.rag.parsers.ocr import block, lines_of
 from core.rag.parsers.pdf_page import Pixels, highlighted
 
@@ -41,7 +41,7 @@ class PictureParser:
         """Known by its first bytes."""
         return next((kind for mark, at, kind in _KINDS if head.startswith(mark, at)), "")
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """A page for each picture in the file; lines that stand together are a paragraph.
 
         Raises:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from core import errors
 from core.rag.child import environment
 from core.rag.document import About, Block, PageShape, row_text
-from core.rag.parsers.base import PLAIN, Invisible, Scanned, Wishes
+from core.rag.parsers.base import PLAIN, Invisible, ParseOptions, Scanned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping, Sequence
@@ -68,10 +68,10 @@ _POLL = 0.2  # seconds between two checks of the deadline and of `stopped`
 _WRITES = 64 * 1024 * 1024  # bytes that the worker may write into one file
 
 
-def parse(path: Path, name: str, parser: str, limits: Limits, wishes: Wishes = PLAIN) -> Parsed:
+def parse(path: Path, name: str, parser: str, limits: Limits, options: ParseOptions = PLAIN) -> Parsed:
     """Read a file in a process of its own; arguments and errors as in `stream`."""
     parsed = Parsed()
-    for found in stream(path, name, parser, limits, wishes):
+    for found in stream(path, name, parser, limits, options):
         match found:
             case About():
                 parsed.about = found
@@ -91,7 +91,7 @@ def stream(
     name: str,
     parser: str,
     limits: Limits,
-    wishes: Wishes = PLAIN,
+    options: ParseOptions = PLAIN,
     stopped: Callable[[], bool] | None = None,
 ) -> Generator[Found]:
     """Read a file in a worker process, and yield what its parser finds. Closing the generator ends the process.
@@ -103,14 +103,14 @@ def stream(
         name: Its name as the user knows it.
         parser: Its parser's name in the catalog.
         limits: What it may cost.
-        wishes: Options, such as a password.
+        options: How it is read, such as with a password.
         stopped: Called from another thread, five times a second; true cancels the reading.
 
     Raises:
         DocumentError: It cannot be read, crashed its parser, or exceeded a limit; discard what came before. With the
             key `document_cancelled` if `stopped` said so.
     """
-    request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(wishes)}
+    request = {"do": "parse", "path": str(path), "name": name, "parser": parser, **asdict(options)}
     with closing(_request(request, limits, stopped)) as answers:
         for answer in answers:
             match answer:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from core.rag.document import About, Block, PageShape, table, union
 from core.rag.parsers.archives import package, zip_kind
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,7 +34,7 @@ class SlidesParser:
         """A zip that holds slides, or says so by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".pptx" else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """A slide is a page; the places are those of its boxes.
 
         Raises:

@@ -14,7 +14,7 @@ from core.errors import BrokenDocumentError, LockedDocumentError
 from core.rag.document import About, Block, table
 from core.rag.parsers import office_encryption
 from core.rag.parsers.archives import check_zip, is_encrypted_package, zip_kind
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class WorkbookParser:
             return _MEDIA_TYPES[".xls"] if ending(name) in {".xls", ".xlt"} else ""
         return _MEDIA_TYPES.get(zip_kind(name, head), "")
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """A sheet is a page, its name a heading.
 
         Raises:
@@ -248,7 +248,7 @@ class SheetParser:
         """Text whose name says that it holds rows; commas alone do not."""
         return _TEXT_TYPES.get(ending(name), "") if looks_like_text(head) else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Tables of up to 500 rows, each with the header as its first."""
         yield About()
         text = decode(path.read_bytes())

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from core.rag.document import About, Block, BlockKind, table
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -115,7 +115,7 @@ class PlainParser:
             return ""
         return "text/markdown" if ending(name) in MARKDOWN else "text/plain"
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Paragraphs; in Markdown headings, tables and listings too."""
         text = decode(path.read_bytes())
         kind = ending(name)

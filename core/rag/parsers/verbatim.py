@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from core.errors import BrokenDocumentError
 from core.rag.document import About, Block
 from core.rag.parsers.archives import check_zip
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean, ending
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean, ending
 from core.rag.parsers.spreadsheet import cell_text, delimiter, filled_down
 from core.rag.parsers.text import decode
 
@@ -36,7 +36,7 @@ class LinesParser:
         """Never: this parser is chosen by name, not for indexing."""
         return ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Blocks of lines."""
         yield About()
         lines = decode(path.read_bytes()).rstrip("\n").split("\n")
@@ -51,7 +51,7 @@ class GridParser:
         """Never: this parser is chosen by name, not for indexing."""
         return ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """The name of each sheet, then blocks of rows.
 
         Raises:

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
-from core.rag.parsers.base import PLAIN, Found, Wishes, ending
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, ending
 from core.rag.parsers.text import decode, looks_like_text
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class WebPageParser:
             return ""
         return "text/html" if kind in _ENDINGS or _START.match(head.removeprefix(b"\xef\xbb\xbf")) else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Headings, paragraphs, tables and listings."""
         from selectolax.lexbor import LexborHTMLParser
 

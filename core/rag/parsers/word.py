@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.rag.document import About, Block, table
 from core.rag.parsers.archives import package, zip_kind
-from core.rag.parsers.base import PLAIN, Found, Wishes, clean
+from core.rag.parsers.base import PLAIN, Found, ParseOptions, clean
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -27,7 +27,7 @@ class WordParser:
         """A zip that is a Word document by what it holds, or by its name."""
         return MEDIA_TYPE if zip_kind(name, head) == ".docx" else ""
 
-    def parse(self, path: Path, name: str, wishes: Wishes = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
+    def parse(self, path: Path, name: str, options: ParseOptions = PLAIN) -> Iterator[Found]:  # noqa: ARG002 - all are asked alike
         """Walks the body itself: the library's own walk omits content controls, where forms keep their text.
 
         Raises:

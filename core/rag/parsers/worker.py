@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from core.errors import BrokenDocumentError, DocumentError, MissingExtraError, NotFoundError, ParlourError, extra_for
 from core.rag.document import About, Block, PageShape
-from core.rag.parsers.base import Scanned, Wishes, clean, tally
+from core.rag.parsers.base import ParseOptions, Scanned, clean, tally
 from core.rag.parsers.catalog import PARSER_REGISTRY
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ def _do(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
 
 def _parse(request: Mapping[str, Any], answer: TextIO, limits: Bounds) -> None:
     flushed, interval = time.monotonic(), _FIRST_FLUSH
-    wishes = Wishes(request["password"], request["pictures"], request["first_page"])
-    for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], wishes):
+    options = ParseOptions(request["password"], request["pictures"], request["first_page"])
+    for found in PARSER_REGISTRY[request["parser"]]().parse(Path(request["path"]), request["name"], options):
         match found:
             case About():
                 limits.grow(found.pages or 0)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from core.messages.json_text import read_object
 from core.rag.search.terms import terms
 from core.rag.sources import is_web_address
-from core.tools.base import BaseTool, files_of, whole_number
+from core.tools.base import BaseTool, files_of, int_option
 from core.tools.documents import Shelf, Shelved, source_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class _DocumentSearch(BaseTool):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        self.max_ref_token = whole_number(self.cfg, "max_ref_token", _ROOM, 1, 10_000_000)
+        self.max_ref_token = int_option(self.cfg, "max_ref_token", _ROOM, 1, 10_000_000)
         self._shelves: dict[int, Shelf] = {}
 
     def addresses(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:

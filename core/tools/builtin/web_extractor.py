@@ -12,7 +12,7 @@ from core.errors import BadArgumentsError, ParlourError, ToolError
 from core.languages import spoken
 from core.messages.content import ContentItem
 from core.net.addresses import Reach, open_internet_and_own_network
-from core.tools.base import BaseTool, ToolResult, whole_number
+from core.tools.base import BaseTool, ToolResult, int_option
 from core.tools.web.passages import best_parts, given, passage
 from core.tools.web.reading import Page, read
 
@@ -75,7 +75,7 @@ class WebExtractor(BaseTool):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        self._room = whole_number(self.cfg, "max_tokens", 4000, 200, 100_000)
+        self._room = int_option(self.cfg, "max_tokens", 4000, 200, 100_000)
         self._reach = Reach(open_internet_and_own_network) if self.cfg.get("own_network") else Reach()
 
     def addresses(self, arguments: Mapping[str, Any]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from core.errors import ParlourError
 from core.languages import spoken
 from core.net.addresses import Reach
 from core.net.fetcher import FetchLimits, fetch
-from core.tools.base import BaseTool, ToolResult, whole_number
+from core.tools.base import BaseTool, ToolResult, int_option
 from core.tools.given_files import opened, picture_item
 from core.tools.web.base import Wanted
 from core.tools.web.catalog import service_of
@@ -34,7 +34,7 @@ class AsksSearchService(BaseTool):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        self._count = whole_number(self.cfg, "count", 8, 1, MOST)
+        self._count = int_option(self.cfg, "count", 8, 1, MOST)
 
     @property
     def _service(self) -> SearchService:
@@ -165,7 +165,7 @@ class ImageSearch(AsksSearchService):
 
     def __init__(self, cfg: Mapping[str, Any] | None = None) -> None:
         super().__init__(cfg)
-        self._small = min(self._count, whole_number(self.cfg, "thumbnails", 4, 0, MOST))
+        self._small = min(self._count, int_option(self.cfg, "thumbnails", 4, 0, MOST))
 
     async def call(self, params: str | dict[str, Any], *, lang: str = "en", **kwargs: Any) -> ToolResult:
         """Search. `extra["addresses"]` of the result are the pages and pictures found.

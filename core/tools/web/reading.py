@@ -17,7 +17,7 @@ from core.net.fetcher import FetchLimits, fetch, with_ending
 from core.rag.child import environment
 from core.rag.chunking import chunks_of
 from core.rag.document import About, Block
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import HEAD, parser_for
 from core.rag.parsers.process import Limits, stream
 from core.rag.parsers.text import markdown_blocks
@@ -153,7 +153,7 @@ def _parsed(data: bytes, name: str, stopped: Callable[[], bool]) -> tuple[str, l
         file = Path(folder) / "fetched"
         file.write_bytes(data)
         # Recognising the words of a scan takes minutes, and a tool has seconds.
-        for found in stream(file, name, parser, _FILE, Wishes(pictures=False), stopped):
+        for found in stream(file, name, parser, _FILE, ParseOptions(pictures=False), stopped):
             match found:
                 case About():
                     title = found.title or title

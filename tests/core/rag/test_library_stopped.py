@@ -16,7 +16,7 @@ from core.errors import DocumentError
 from core.rag.document import Block, Document, ReadingProgress
 from core.rag.library import Library
 from core.rag.parsers import process
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 
 Make = Callable[..., Path]
@@ -82,9 +82,9 @@ def test_the_rest_is_read_from_where_it_was_stopped_and_is_as_if_it_never_was(
     begun: list[int] = []
     stream = process.stream
 
-    def counted(path: Path, name: str, parser: str, limits: Any, wishes: Any, **options: Any) -> Any:
-        begun.append(wishes.first_page)
-        return stream(path, name, parser, limits, wishes, **options)
+    def counted(path: Path, name: str, parser: str, limits: Any, asked: Any, **options: Any) -> Any:
+        begun.append(asked.first_page)
+        return stream(path, name, parser, limits, asked, **options)
 
     monkeypatch.setattr(process, "stream", counted)
     with Library.open(tmp_path / "whole") as library:
@@ -208,7 +208,7 @@ def test_the_rest_of_a_pdf_does_not_begin_with_the_head_that_runs_over_its_pages
     parser = PARSER_REGISTRY[PDF_READERS[reader][0]]()
 
     def texts(first: int) -> list[str]:
-        found = parser.parse(path, path.name, Wishes(first_page=first))
+        found = parser.parse(path, path.name, ParseOptions(first_page=first))
         return [one.text for one in found if isinstance(one, Block)]
 
     assert texts(1)[:2] == ["Of lamps and their oil | 1", "Page 1 tells of lamp 1."]

@@ -14,7 +14,7 @@ from bench.typeset import Script, Sheet, Text, Typesetter, overlap, scanned, set
 from core.rag.chunking import chunks_of
 from core.rag.document import Block
 from core.rag.parsers import ocr
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import PARSER_REGISTRY, PDF_READERS
 
 WORDS = [
@@ -68,7 +68,7 @@ KINDS: dict[str, Callable[[], Typesetter]] = {
 
 
 def overlaps(path: Path, setter: Typesetter, reader: str) -> list[float]:
-    found = PARSER_REGISTRY[PDF_READERS[reader][0]]().parse(path, path.name, Wishes(pictures=True))
+    found = PARSER_REGISTRY[PDF_READERS[reader][0]]().parse(path, path.name, ParseOptions(pictures=True))
     chunks = list(chunks_of(one for one in found if isinstance(one, Block)))
     return [overlap(chunk.rectangles, [one.place for one in true_lines(chunk, setter.printed)]) for chunk in chunks]
 

@@ -17,7 +17,7 @@ from core.rag.document import Document, Passage
 from core.rag.library import Library
 from core.rag.page_content import Contents, PageContent
 from core.rag.parsers import process
-from core.rag.parsers.base import Found, Wishes
+from core.rag.parsers.base import Found, ParseOptions
 from core.rag.parsers.process import Limits
 from core.rag.places import Places, units_of
 
@@ -177,12 +177,12 @@ def test_however_many_look_at_once_a_file_is_read_again_once_and_within_the_limi
 ) -> None:
     limits, read, second = Limits(seconds=7), list[Limits](), threading.Event()
 
-    def counted(path: Path, name: str, parser: str, given: Limits, wishes: Wishes) -> Iterator[Found]:
+    def counted(path: Path, name: str, parser: str, given: Limits, options: ParseOptions) -> Iterator[Found]:
         read.append(given)
         if len(read) > 1:
             second.set()
         second.wait(0.3)  # for those who do not wait
-        yield from process.stream(path, name, parser, given, wishes)
+        yield from process.stream(path, name, parser, given, options)
 
     monkeypatch.setattr("core.rag.page_content.stream", counted)
     path = make_pdf("First page")

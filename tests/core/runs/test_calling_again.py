@@ -20,7 +20,7 @@ from core.messages.events import (
 )
 from core.messages.message import Message
 from core.messages.transcript import Transcript
-from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunEvent, RunFinished, ToolProgress, spoken
+from core.runs.log import ApprovalAsked, ApprovalGiven, LoggedEvent, RunEvent, RunFinished, ToolProgress, message_events
 from core.runs.resume import events_to_rerun_call
 from core.runs.rows import events_of
 
@@ -50,7 +50,7 @@ TWO_TURNS: list[RunEvent] = [
 
 def messages(kept: list[LoggedEvent]) -> list[tuple[str, str]]:
     """Each as its role, and what it says or is called with."""
-    said = Transcript(spoken(kept)).messages()
+    said = Transcript(message_events(kept)).messages()
     return [(m.role, m.function_call.arguments if m.function_call else m.get_text_content()) for m in said]
 
 
@@ -64,7 +64,7 @@ def test_what_came_before_and_beside_the_call_stays_and_what_came_after_goes() -
         ("assistant", '{"n": "c"}'),
         ("function", "was c"),
     ]
-    assert [(call.extra or {})["function_id"] for call in Transcript(spoken(kept)).unanswered()] == ["b"]
+    assert [(call.extra or {})["function_id"] for call in Transcript(message_events(kept)).unanswered()] == ["b"]
     assert not any(isinstance(one.event, ApprovalAsked | ApprovalGiven | ToolProgress) for one in kept)
 
 
@@ -76,13 +76,13 @@ def test_another_call_that_never_had_a_result_gets_one_that_says_so() -> None:
 
 
 def test_a_reply_that_no_run_wrote_is_begun_in_the_same_way() -> None:
-    parts = Transcript(spoken(logged(*TWO_TURNS))).messages()
+    parts = Transcript(message_events(logged(*TWO_TURNS))).messages()
     events = logged(*events_of(parts))
     for call_id in ("a", "b", "c", "d"):
         there = messages(events_to_rerun_call(logged(*TWO_TURNS), call_id, {"n": "new"}))
         kept = events_to_rerun_call(events, call_id, {"n": "new"})
         assert messages(kept) == there
-        assert len(Transcript(spoken(kept)).unanswered()) == 1
+        assert len(Transcript(message_events(kept)).unanswered()) == 1
 
 
 @pytest.mark.parametrize("events", [[], TWO_TURNS, [MessageStarted(), CallStarted("x", "f"), CallDelta("x", '{"n')]])

@@ -12,7 +12,7 @@ from core.messages.events import (
     ToolStarted,
 )
 from core.messages.transcript import Transcript
-from core.runs.log import LoggedEvent, RunEvent, RunFinished, spoken
+from core.runs.log import LoggedEvent, RunEvent, RunFinished, message_events
 from core.runs.resume import events_to_continue
 
 
@@ -38,7 +38,7 @@ def test_a_call_that_never_had_a_result_gets_one_that_says_so() -> None:
     last = kept[-1].event
     assert isinstance(last, ToolFinished)
     assert (last.message.name, last.message.extra) == ("f", {"function_id": "a", "failed": "interrupted"})
-    transcript = Transcript(spoken(kept))
+    transcript = Transcript(message_events(kept))
     assert transcript.unanswered() == []
 
 
@@ -51,7 +51,7 @@ def test_calls_that_were_asked_for_at_the_last_moment_stay_with_results_that_say
         ("f", {"function_id": "a", "failed": "interrupted"}),
         ("g", {"function_id": "b", "failed": "interrupted"}),
     ]
-    assert Transcript(spoken(kept)).unanswered() == []
+    assert Transcript(message_events(kept)).unanswered() == []
 
 
 def test_nothing_begins_with_nothing() -> None:

@@ -26,7 +26,7 @@ from core.messages.events import (
 )
 from core.messages.message import Message
 from core.messages.transcript import Transcript
-from core.runs.log import StepRecorded, spoken
+from core.runs.log import StepRecorded, message_events
 from core.runs.reply import CallBlock
 from core.runs.resume import events_to_continue, events_to_rerun_call
 from core.runs.run import Beginning, Run
@@ -195,7 +195,7 @@ async def test_a_call_that_is_made_anew_is_counted_anew(talk: Any) -> None:
         FnCallAgent([weather], ScriptedModel("Still sunny.")),
         user=None,
         parent_id=question.id,
-        history=[*question.parts, *Transcript(spoken(logged)).messages()],
+        history=[*question.parts, *Transcript(message_events(logged)).messages()],
         beginning=Beginning(logged, may_have_run=frozenset()),
     )
     assert await run.wait() == "complete"

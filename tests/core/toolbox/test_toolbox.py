@@ -138,7 +138,7 @@ async def test_notes_of_owners_are_apart(toolbox: Toolbox) -> None:
 
 async def test_what_the_installation_says_to_a_tool_holds_where_it_is_shown_too(toolbox: Toolbox) -> None:
     await toolbox.of("alice").switch("storage", on=True)
-    shown = next(one.tool for one in await toolbox.of("alice").offered() if one.name == "storage")
+    shown = next(one.tool for one in await toolbox.of("alice").listed() if one.name == "storage")
     used = next(tool for tool in await toolbox.of("alice").for_model("talk") if tool.name == "storage")
     assert isinstance(shown, Storage)
     assert isinstance(used, Storage)
@@ -169,7 +169,7 @@ async def test_an_owner_sees_changes_and_deletes_what_was_noted_and_nobody_elses
 
 
 async def test_what_the_dialog_shows_is_what_a_model_is_offered(toolbox: Toolbox) -> None:
-    shown = {one.name: one.on for one in await toolbox.of("alice").offered() if one.tool is not None}
+    shown = {one.name: one.on for one in await toolbox.of("alice").listed() if one.tool is not None}
     assert [name for name, on in shown.items() if on] == await names(toolbox)
     assert {"calculator", "current_time", "web_search", "web_extractor", "storage"} <= set(shown)
 
@@ -275,7 +275,7 @@ async def test_what_an_installed_package_brings_is_offered_once_it_is_switched_o
     fresh.take([point])
     monkeypatch.setattr("core.toolbox.toolbox.TOOL_REGISTRY", fresh)
     assert "tide_table" not in await names(toolbox)
-    assert [one.on for one in await toolbox.of("alice").offered() if one.name == "tide_table"] == [False]
+    assert [one.on for one in await toolbox.of("alice").listed() if one.name == "tide_table"] == [False]
     await toolbox.of("alice").switch("tide_table", on=True)
     assert "tide_table" in await names(toolbox)
     assert "tide_table" not in await names(toolbox, "bob")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.errors import SettingsError
-from core.tools.base import whole_number
+from core.tools.base import int_option
 from core.tools.builtin.document_search import KeywordSearch
 from core.tools.builtin.web_extractor import WebExtractor
 from core.tools.builtin.web_search import ImageSearch, WebSearch
@@ -20,7 +20,7 @@ def test_what_is_no_count_is_told_when_the_tool_is_made(given: Any) -> None:
 
 
 def test_a_count_that_is_left_out_is_the_usual_one() -> None:
-    assert (whole_number({}, "count", 8, 1, 20), whole_number({"count": 3}, "count", 8, 1, 20)) == (8, 3)
+    assert (int_option({}, "count", 8, 1, 20), int_option({"count": 3}, "count", 8, 1, 20)) == (8, 3)
 
 
 @pytest.mark.parametrize(

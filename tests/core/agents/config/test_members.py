@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.arguments import whole_number
+from core.agents.arguments import checked_int
 from core.agents.assistant import Assistant
 from core.agents.base import Agent
 from core.agents.basic import BasicAgent
@@ -275,7 +275,7 @@ class Repeater(BasicAgent):
 
     def __init__(self, *arguments: Any, times: int = 1, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.times = whole_number("times", times, 1, 9)
+        self.times = checked_int("times", times, 1, 9)
 
 
 @pytest.fixture

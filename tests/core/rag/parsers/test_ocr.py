@@ -15,7 +15,7 @@ from PIL import Image
 from core.errors import BrokenDocumentError, MissingExtraError
 from core.rag.document import Rectangle
 from core.rag.parsers import ocr, picture, process
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import parser_for, renderer_of
 from core.rag.parsers.ocr import Recognised, Sheet, block, is_scan, lines_of, turned_back
 from core.rag.parsers.pdf_page import Line, Pixels, RawPage
@@ -111,7 +111,7 @@ def test_a_page_of_few_words_is_a_scan_if_a_picture_fills_it(letters: int, share
 
 
 def test_who_wants_no_recognition_gets_none(scan: Callable[..., Path]) -> None:
-    parsed = process.parse(scan(), "scan.pdf", "pdf", Limits(), Wishes(pictures=False))
+    parsed = process.parse(scan(), "scan.pdf", "pdf", Limits(), ParseOptions(pictures=False))
     assert (parsed.blocks, parsed.scanned) == ([], [])
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import LockedDocumentError
 from core.rag.parsers import process
-from core.rag.parsers.base import Wishes
+from core.rag.parsers.base import ParseOptions
 from core.rag.parsers.catalog import PDF_READERS
 from core.rag.parsers.process import Limits, Parsed, parse
 
@@ -28,7 +28,7 @@ def test_an_encrypted_pdf_opens_with_its_password(
         password = "user"  # the old method knows no Chinese
     user = password if password != "owner" else "user"
     path = make_pdf("A secret.", encryption=method, user_pw=user, owner_pw="owner")
-    parsed = parse(path, "a.pdf", PDF_READERS[reader][0], Limits(), Wishes(password=password))
+    parsed = parse(path, "a.pdf", PDF_READERS[reader][0], Limits(), ParseOptions(password=password))
     assert [block.text for block in parsed.blocks] == ["A secret."]
     assert process.picture(path, PDF_READERS[reader][1], 1, 1.0, password=password).startswith(b"\x89PNG")
 
@@ -40,7 +40,7 @@ def test_without_its_password_an_encrypted_pdf_stays_closed(
 ) -> None:
     path = make_pdf("A secret.", encryption=AES_256, user_pw="user")
     with pytest.raises(LockedDocumentError) as caught:
-        parse(path, "a.pdf", PDF_READERS[reader][0], Limits(), Wishes(password=password))
+        parse(path, "a.pdf", PDF_READERS[reader][0], Limits(), ParseOptions(password=password))
     assert caught.value.words_key == key
     assert "wrong" not in str(caught.value.details)
     with pytest.raises(LockedDocumentError):
@@ -48,11 +48,11 @@ def test_without_its_password_an_encrypted_pdf_stays_closed(
 
 
 def test_a_password_that_is_not_needed_does_no_harm(make_pdf: Callable[..., Path]) -> None:
-    assert parse(make_pdf("Open."), "a.pdf", "pdf", Limits(), Wishes(password="x")).blocks[0].text == "Open."
+    assert parse(make_pdf("Open."), "a.pdf", "pdf", Limits(), ParseOptions(password="x")).blocks[0].text == "Open."
 
 
 def test_a_password_is_shown_nowhere() -> None:
-    assert "secret" not in repr(Wishes(password="secret"))
+    assert "secret" not in repr(ParseOptions(password="secret"))
 
 
 def test_a_table_of_contents_stays_a_list(make_pdf: Callable[..., Path], read_pdf: Callable[..., Parsed]) -> None:
