@@ -129,7 +129,7 @@ class ModelServiceError(ParlourError):
     """A model service failed.
 
     Args:
-        exception: The error underneath, if any (the seed passes it first).
+        exception: The error underneath, if any (Qwen-Agent passes it first).
         code: The service's code as text: '400', '429', 'DataInspectionFailed' …
         message: What the service said.
         extra: What else is known, for programs.
@@ -142,7 +142,7 @@ class ModelServiceError(ParlourError):
     key = "model_failed"
     _was_sent: ClassVar[bool] = True
 
-    def __init__(  # noqa: PLR0913 - the seed's order, and four of our own by name
+    def __init__(  # noqa: PLR0913 - Qwen-Agent's order, and four of our own by name
         self,
         exception: Exception | str | None = None,
         code: str | None = None,

@@ -57,11 +57,11 @@ class WebUI:
     def run(
         self,
         messages: Sequence[Message | dict[str, Any]] | None = None,
-        share: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        share: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         server_name: str | None = None,
         server_port: int | None = None,
         concurrency_limit: int | None = None,
-        enable_mention: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        enable_mention: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         **kwargs: Any,
     ) -> None:
         """Serve until Ctrl-C.

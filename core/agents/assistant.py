@@ -98,7 +98,7 @@ class Assistant(FnCallAgent):
         SettingsError: A tool, the model or `rag_cfg` cannot be made of what was given.
     """
 
-    def __init__(  # noqa: PLR0913, PLR0917 - the seed's arguments, and two of our own by name
+    def __init__(  # noqa: PLR0913, PLR0917 - Qwen-Agent's arguments, and two of our own by name
         self,
         function_list: Sequence[GivenTool] | None = None,
         llm: BaseChatModel | Mapping[str, Any] | str | None = None,

@@ -1,4 +1,4 @@
-"""`Agent`: what every agent promises. A subclass implements `_stream_reply` (async), or the seed's `_run` (sync)."""
+"""`Agent`: what every agent promises. A subclass implements `_stream_reply` (async), or Qwen-Agent's `_run` (sync)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, TypeAlias, cast,
 from core.agents.arguments import check_keywords
 from core.agents.conversation import language_of, prepend_system
 from core.agents.mapping import map_questions
-from core.agents.seed_run import run_events
+from core.agents.sync_run import run_events
 from core.agents.tools import GivenTool, tools_from
 from core.bridge.cancellation import is_within, released_events
 from core.bridge.snapshots import as_messages, dumped, in_dicts, snapshots
@@ -226,7 +226,7 @@ class Agent:
         raise NotImplementedError(f"{type(self).__name__} must define _stream_reply or _run.")
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
-        """The seed's hook: yields the growing reply. `super()._run(...)` is the async hook's reply."""
+        """Qwen-Agent's hook: yields the growing reply. `super()._run(...)` is the async hook's reply."""
         kwargs.setdefault("lang", language_of(messages))
         return snapshots(partial(self._stream_reply, list(messages), **kwargs))
 
@@ -241,7 +241,7 @@ class Agent:
         self,
         messages: Sequence[Given],
         functions: list[dict[str, Any]] | None = None,
-        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        stream: bool = True,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Iterator[list[Message]]:
         """Ask the model; yields the growing reply, or only the complete one."""
@@ -299,7 +299,7 @@ class Agent:
         return [*messages[:first], *self.prompt_messages, *messages[first:]]
 
     def _is_synchronous(self) -> bool:
-        """Whether the most derived class that implements a hook implements the seed's."""
+        """Whether the most derived class that implements a hook implements Qwen-Agent's."""
         for cls in type(self).__mro__:
             if "_stream_reply" in vars(cls):
                 return False
@@ -324,7 +324,7 @@ class Agent:
             replies = self._guarded(guard)._run_seed(asked, None, approval=guard, **kwargs)  # noqa: SLF001 - its own copy
             yield from items_under(Guarded(guard, asked), replies)
             return
-        # The seed's hooks may change what they are given.
+        # Qwen-Agent's hooks may change what they are given.
         own = [Message(**message.model_dump()) for message in asked]
         lang = kwargs.pop("lang", None) or language_of(own)
         replies: Any = self._run(self._prompted(own, lang), lang=lang, **kwargs)

@@ -118,7 +118,7 @@ class GroupChat(Agent, MultiAgentHub):
     calls_tools = False  # those in `function_list` are its members'
     leads_agents = True
 
-    def __init__(  # noqa: PLR0913 - the seed's arguments, and one of our own by name
+    def __init__(  # noqa: PLR0913 - Qwen-Agent's arguments, and one of our own by name
         self,
         agents: Sequence[Agent] | Mapping[str, Any] = (),
         agent_selection_method: Method = "auto",

@@ -115,7 +115,7 @@ class ReActChat(Agent):
         SettingsError: A tool or a model cannot be made of what was given, or the limit makes no sense.
     """
 
-    def __init__(  # noqa: PLR0913 - the seed's five, and two of our own by name
+    def __init__(  # noqa: PLR0913 - Qwen-Agent's five, and two of our own by name
         self,
         function_list: Sequence[GivenTool] | None = None,
         llm: BaseChatModel | Mapping[str, Any] | str | None = None,

@@ -174,7 +174,7 @@ class Router(Assistant, MultiAgentHub):
 
     leads_agents = True
 
-    def __init__(  # noqa: PLR0913 - the seed's arguments
+    def __init__(  # noqa: PLR0913 - Qwen-Agent's arguments
         self,
         llm: BaseChatModel | Mapping[str, Any] | str | None = None,
         agents: Sequence[Agent] = (),

@@ -16,8 +16,8 @@ from core.llm.concurrency import DEFAULT_CONCURRENCY, in_order
 from core.llm.layers.stack import stacked
 from core.llm.oai_surface import chunks, from_oai, functions_of
 from core.llm.request import ChatRequest, Layer, ModelFacts, Progress, Source, Stream, language_of, merge_generate
-from core.llm.seed_hooks import Hooks, hooks_stream
 from core.llm.service import Service, account_mark, key_of, service_of
+from core.llm.sync_hooks import Hooks, hooks_stream
 from core.llm.tokens import Counter, counter_for
 from core.llm.validation import check_messages, read_settings
 from core.llm.wire.tools import checked_functions
@@ -108,7 +108,7 @@ class BaseChatModel:
 
     @property
     def use_raw_api(self) -> bool:
-        """Whether tools go through the service's own calling, by the seed's name for `native_calls`."""
+        """Whether tools go through the service's own calling, by Qwen-Agent's name for `native_calls`."""
         return self.native_calls
 
     # -- asking ---------------------------------------------------------------------------------------------------
@@ -136,8 +136,8 @@ class BaseChatModel:
         self,
         messages: Sequence[Given],
         functions: Sequence[dict[str, Any]] | None = None,
-        stream: Literal[True] = True,  # noqa: FBT002 - the seed's signature
-        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        stream: Literal[True] = True,  # noqa: FBT002 - Qwen-Agent's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Generator[Reply, None, None]: ...
     @overload
@@ -155,16 +155,16 @@ class BaseChatModel:
         self,
         messages: Sequence[Given],
         functions: Sequence[dict[str, Any]] | None = None,
-        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
-        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        stream: bool = True,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Generator[Reply, None, None] | Reply: ...
     def chat(
         self,
         messages: Sequence[Given],
         functions: Sequence[dict[str, Any]] | None = None,
-        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
-        delta_stream: bool = False,  # noqa: FBT001, FBT002 - the seed's signature
+        stream: bool = True,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
+        delta_stream: bool = False,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         extra_generate_cfg: Mapping[str, Any] | None = None,
     ) -> Generator[Reply, None, None] | Reply:
         """Ask, from synchronous code.
@@ -230,7 +230,7 @@ class BaseChatModel:
         self,
         messages: Sequence[Given],
         functions: Sequence[dict[str, Any]] | None = None,
-        stream: bool = True,  # noqa: FBT001, FBT002 - the seed's signature
+        stream: bool = True,  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         generate_cfg: Mapping[str, Any] | None = None,
     ) -> Generator[Reply, None, None] | Reply:
         """As `chat`, with the service's own tool calling, whatever the model would use otherwise.
@@ -366,7 +366,7 @@ class BaseChatModel:
     def _chat_stream(
         self,
         messages: list[Message],
-        delta_stream: bool,  # noqa: FBT001 - the seed's signature
+        delta_stream: bool,  # noqa: FBT001 - Qwen-Agent's signature
         generate_cfg: dict[str, Any],
     ) -> Iterable[list[Message]]:
         """Synchronous hook: the whole reply so far, again and again (`delta_stream` is always false)."""
@@ -380,8 +380,8 @@ class BaseChatModel:
         self,
         messages: list[Message],
         functions: list[dict[str, Any]],
-        stream: bool,  # noqa: FBT001 - the seed's signature
-        delta_stream: bool,  # noqa: FBT001 - the seed's signature
+        stream: bool,  # noqa: FBT001 - Qwen-Agent's signature
+        delta_stream: bool,  # noqa: FBT001 - Qwen-Agent's signature
         generate_cfg: dict[str, Any],
         lang: Lang,
     ) -> list[Message] | Iterable[list[Message]]:

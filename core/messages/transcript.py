@@ -187,7 +187,7 @@ class Transcript:
                 _refuse(event)
 
     def messages(self) -> list[Message]:
-        """The reply as the seed's messages. What was finished before is the same object each time."""
+        """The reply as Qwen-Agent's messages. What was finished before is the same object each time."""
         still_open = (entry.message() for entry in self._open)
         return [*self._done, *(message for message in still_open if message is not None)]
 

@@ -177,7 +177,7 @@ class BaseTool:
 
     @property
     def name_for_human(self) -> str:
-        """The seed's name for the English label."""
+        """Qwen-Agent's name for the English label."""
         return self.label()
 
     @property
@@ -200,7 +200,7 @@ class BaseTool:
         """Whether the files of the conversation are handed to `call`."""
         return False
 
-    def _verify_json_format_args(self, params: str | dict[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - the seed's signature
+    def _verify_json_format_args(self, params: str | dict[str, Any], strict_json: bool = False) -> dict[str, Any]:  # noqa: FBT001, FBT002 - Qwen-Agent's signature
         """The arguments as a checked dict.
 
         Raises:

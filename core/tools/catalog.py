@@ -186,7 +186,7 @@ class ToolNameError(SettingsError, ValueError):
     """A tool's name is taken, or two names contradict each other."""
 
 
-def register_tool(name: str, allow_overwrite: bool = False) -> Callable[[T], T]:  # noqa: FBT001, FBT002 - the seed's signature
+def register_tool(name: str, allow_overwrite: bool = False) -> Callable[[T], T]:  # noqa: FBT001, FBT002 - Qwen-Agent's signature
     """A decorator that puts a `BaseTool` class under `name`; `allow_overwrite` lets it take the place of another.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The seed's walk-through, three rounds over a database: all 26 recorded stages, message for message."""
+"""A walk-through of three rounds over a database: all 26 recorded stages, message for message."""
 
 from __future__ import annotations
 

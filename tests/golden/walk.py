@@ -1,4 +1,4 @@
-"""The seed's walk-through, three rounds over a database, and what the real server of it was recorded to say."""
+"""A walk-through of three rounds over a database, and what the real server of it was recorded to say."""
 
 from __future__ import annotations
 

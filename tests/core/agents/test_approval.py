@@ -26,7 +26,7 @@ ASK = [{"role": "user", "content": "Write!"}]
 
 
 class Seedlike(FnCallAgent):
-    """An agent of the seed's kind, which passes nothing on."""
+    """An agent of Qwen-Agent's kind, which passes nothing on."""
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
         text = self._call_tool("write_note", '{"text": "hi"}')

@@ -1,4 +1,4 @@
-"""What every agent promises: parity of dicts and messages, snapshots, system messages, the seed's hook."""
+"""What every agent promises: parity of dicts and messages, snapshots, system messages, Qwen-Agent's hook."""
 
 from __future__ import annotations
 
@@ -143,11 +143,11 @@ def test_without_a_message_or_a_model_there_is_a_clear_error():
         BasicAgent().run_nonstream([Message("user", "hi")])
 
 
-# -- the seed's hook
+# -- Qwen-Agent's hook
 
 
 class Seed(Agent):
-    """Written as for the seed: `_run` yields the whole reply so far."""
+    """Written as for Qwen-Agent: `_run` yields the whole reply so far."""
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
         messages.insert(0, Message("system", "mine"))

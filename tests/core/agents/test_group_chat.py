@@ -305,7 +305,7 @@ def test_a_member_that_says_nothing_is_passed_over():
 
 
 class Broken(Agent):
-    """Fails in the middle, as the seed's hook may."""
+    """Fails in the middle, as Qwen-Agent's hook may."""
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
         yield [Message("assistant", "one")]

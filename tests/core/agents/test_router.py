@@ -168,7 +168,7 @@ def test_its_own_tools_and_its_agents_never_share_the_id_of_a_call():
 
 
 class Broken(Agent):
-    """Fails in the middle, as the seed's hook may."""
+    """Fails in the middle, as Qwen-Agent's hook may."""
 
     def _run(self, messages: list[Message], **kwargs: Any) -> Iterator[list[Message]]:
         yield [Message("assistant", "one")]

@@ -1,4 +1,4 @@
-"""`chat` and its relatives: the seed's promises over the event stream."""
+"""`chat` and its relatives: Qwen-Agent's promises over the event stream."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ async def test_achat_is_the_async_twin():
 
 
 class Seed(BaseChatModel):
-    """A model of the seed's shape."""
+    """A model of Qwen-Agent's shape."""
 
     def _chat_stream(self, messages, delta_stream, generate_cfg):
         assert delta_stream is False

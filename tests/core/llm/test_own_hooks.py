@@ -9,7 +9,7 @@ import pytest
 
 from core.agents.basic import FnCallAgent
 from core.llm.base import BaseChatModel
-from core.llm.seed_hooks import by_name
+from core.llm.sync_hooks import by_name
 from core.messages.message import Message
 from core.tools.base import BaseTool
 

@@ -260,7 +260,7 @@ async def test_a_tool_gets_only_the_context_it_takes():
     class Old(BaseTool):
         name = "old"
 
-        def call(self, params: str) -> str:  # type: ignore[override]  # the seed's tools often take nothing more
+        def call(self, params: str) -> str:  # type: ignore[override]  # Qwen-Agent's tools often take nothing more
             return json.loads(params).get("x", "") + "!"
 
     class Curious(BaseTool):

@@ -185,7 +185,7 @@ async def test_what_cannot_help_is_not_tried(error):
 @pytest.mark.parametrize(
     "error",
     [
-        *(ModelServiceError(None, code, "the seed's own") for code in ("408", "409", "429", "500", "503", "529")),
+        *(ModelServiceError(None, code, "Qwen-Agent's own") for code in ("408", "409", "429", "500", "503", "529")),
         ModelRefusedError(None, "409", "conflict"),
         ModelServiceError(ConnectionResetError("gone")),
         ModelServiceError(TimeoutError("slow")),

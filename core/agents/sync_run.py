@@ -1,4 +1,4 @@
-"""Turns the growing replies of the seed's synchronous `_run` into events."""
+"""Turns the growing replies of Qwen-Agent's synchronous `_run` into events."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from core.llm.concurrency import from_blocking
-from core.llm.seed_hooks import Growth
+from core.llm.sync_hooks import Growth
 from core.messages.events import (
     CallDelta,
     CallStarted,

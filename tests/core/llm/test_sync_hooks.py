@@ -1,11 +1,11 @@
-"""Growing messages of the seed's hooks, told as events."""
+"""Growing messages of Qwen-Agent's hooks, told as events."""
 
 from __future__ import annotations
 
 import pytest
 
 from core.errors import ModelMisbehavedError
-from core.llm.seed_hooks import Growth
+from core.llm.sync_hooks import Growth
 from core.messages.content import ContentItem
 from core.messages.events import CallDelta, CallStarted, ItemAdded, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT, FunctionCall, Message
