@@ -522,6 +522,6 @@ def _bounds(field: FieldInfo) -> dict[str, Any]:
 
 def _number_within(field: FieldInfo, bounds: Mapping[str, Any]) -> str:
     demand = _MUST_BE["int" if int in (field.annotation, *get_args(field.annotation)) else "float"]
-    if bounds.keys() == {"ge", "le"}:
+    if set(bounds) == {"ge", "le"}:
         return f"{demand} from {bounds['ge']} to {bounds['le']}"
     return f"{demand}, {' and '.join(_BOUNDS[name].format(bound) for name, bound in bounds.items())}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -23,7 +24,8 @@ def copied(page: Page) -> str:
 
 
 def test_a_copied_reply_is_the_text_that_its_model_wrote_with_its_citations(show: Show) -> None:
-    assert copied(show("answered")) == ANSWER.strip()
+    said = copied(show("answered"))
+    assert re.sub(r"\n{3,}", "\n\n", said) == ANSWER.strip()  # below a formula there may be one more empty line
 
 
 @pytest.mark.parametrize("scene", ["marks", "web_marks"])
