@@ -18,11 +18,11 @@ from core.agents.config.problems import ConfigError, problem, problems_of
 from core.agents.config.reading import read_file, with_absolute_paths
 from core.agents.config.schema import AgentConfig, ConfigPart, NonEmptyText, StrictInt
 from core.judging.problems import suite_problem
+from core.languages import Lang  # noqa: TC001 - pydantic reads the type of a field
 from core.rag.sources import is_web_address
 
 if TYPE_CHECKING:
     from core.errors import ParlourError
-    from core.languages import Lang
 
 
 def _listed(given: Any) -> Any:
