@@ -40,7 +40,7 @@ test-all: ## The same, and the slow tests: larger weights, torch, a real MCP ser
 	$(call SET_UP,test-all)
 	@$(VENV)/python .ci/gate.py --all
 
-mutants: ## Break the code in 81 places, one at a time, and see that tests notice
+mutants: ## Break the code in more than 90 places, one at a time, and see that tests notice
 	$(call SET_UP,test)
 	@$(VENV)/python .ci/mutants.py $(ARGS)
 
