@@ -21,7 +21,7 @@ MAY: dict[str, tuple[set[str], str]] = {
     "core/llm/local_files.py": ({"urllib.request"}, "how a system writes paths; it opens nothing"),
     "core/rag/json_service.py": ({"httpx"}, "models for vectors and ranks, at addresses of the owner's settings"),
     "core/mcp/": ({"httpx2"}, "MCP servers that an owner added"),
-    "core/net/body.py": ({"httpx2"}, "unpacks the body of an answer; it opens nothing"),
+    "core/net/unpacking.py": ({"httpx2"}, "unpacks the body of an answer; it opens nothing"),
     "core/testing/": ({"socket"}, "servers of tests"),
     "core/tools/web/metasearch.py": ({"ddgs"}, "public search engines, whose addresses are the package's own"),
     "core/tools/web/main_text_worker.py": ({"trafilatura"}, "finds the text of a page that was fetched already"),

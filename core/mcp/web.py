@@ -16,7 +16,8 @@ from mcp.client.streamable_http import streamable_http_client
 from core.mcp.settings import environment_of
 from core.mcp.stdio import LONGEST_MESSAGE, Meter, process_transport
 from core.net.addresses import is_own_server, mark_header, system_addresses
-from core.net.body import ASKED, unpack
+from core.net.body import ASKED
+from core.net.unpacking import unpack
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping

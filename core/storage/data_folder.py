@@ -10,8 +10,6 @@ import sqlite3
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from filelock import FileLock, Timeout
-
 from core.errors import ConflictError, NoSpaceError, StorageError
 
 if TYPE_CHECKING:
@@ -129,6 +127,8 @@ def put_restored(home: Path, fresh: str, aside: str, old: Sequence[str], new: Se
 @contextmanager
 def alone_restoring(home: Path) -> Generator[None]:
     """Whoever moves names in a data folder is the only one. Raises ConflictError: key `restore_running`."""
+    from filelock import FileLock, Timeout
+
     try:
         with FileLock(home / LOCK, timeout=_PATIENCE):
             yield

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import httpx2
 
-from core.net.body import ASKED, unpack
+from core.net.body import ASKED
+from core.net.unpacking import unpack
 
 if TYPE_CHECKING:
     import ssl
