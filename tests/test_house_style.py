@@ -146,6 +146,13 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert set(circle({"a": ["b", "x"], "b": ["c"], "c": ["a"], "d": ["a"]})) == {"a", "b", "c"}
 
 
+def test_every_room_has_its_line_in_the_table_of_rooms() -> None:
+    rows = (ROOT / "docs" / "architecture.md").read_text("utf-8").split("\n")
+    told = {row.split("|")[1].split("`")[1] for row in rows if row.startswith("| `")}
+    rooms = {path.parent.as_posix() for path in OURS if path.name == "__init__.py" and len(path.parts) == 3}
+    assert {room for room in rooms if room.startswith("core/")} | {"webui", "parlour"} <= told
+
+
 def test_assert_stays_in_tests() -> None:
     """`python -O` would turn it off."""
     found = {path: seen(path).asserts for path in OURS if seen(path).asserts}
@@ -168,6 +175,12 @@ def test_importing_the_library_brings_no_vendor_along() -> None:
     code = "import sys, core; print(' '.join(name for name in sys.modules if '.' not in name))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert not set(VENDORS) & set(done.stdout.split())
+
+
+def test_an_agent_is_imported_without_a_client_of_services() -> None:
+    code = "import sys; from core import Assistant; print(' '.join(name for name in sys.modules if '.' not in name))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert not {"httpx", "httpx2", "openai", "mcp"} & set(done.stdout.split())
 
 
 def test_no_file_knows_this_machine() -> None:
