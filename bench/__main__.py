@@ -34,6 +34,7 @@ NAMES = (
     "long_document",
     "large_library",
     "near_vectors",
+    "without_indices",
     "budget",
     "page_hits",
     "real_documents",

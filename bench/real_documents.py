@@ -1,11 +1,12 @@
 """Real documents beside reference Markdown that another good parser made of them.
 
     python -m bench.real_documents [name …]
+    python -m bench.real_documents --tables
 
 From `documents/` in the folder that `BENCH_DATA` names: every file is read or says why not; of those with a reference
 beside them (`<name>.gt.md`) it is measured how much of its words come in the same order (the longest common
 subsequence over the words of the reference), and how many rows of its tables are found as one line with their fields
-in order.
+in order. `--tables` compares our table finder with PyMuPDF's own on those of them that are PDFs with tables.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import statistics
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from bench.figures import Figure, report
@@ -82,6 +84,46 @@ def compared(path: Path, *, show: bool = False) -> tuple[float, float | None, in
     return common(true, ours) / max(1, len(true)), statistics.fmean(found) if found else None, len(found)
 
 
+def lines_of_pymupdf(path: Path, strategy: str) -> set[str]:
+    """The rows of all tables that PyMuPDF's `find_tables` gives, each as its words."""
+    import pymupdf
+
+    with pymupdf.open(path) as document:
+        finders = [page.find_tables(strategy=strategy) for page in document]
+        rows = [row for finder in finders if finder for table in finder.tables for row in table.extract()]
+    return {" ".join(words(" ".join(cell or "" for cell in row))) for row in rows}
+
+
+def lines_of_ours(path: Path) -> set[str]:
+    """The lines of the text that our parser gives."""
+    return {" ".join(words(line)) for block in blocks_of(path) for line in block.text.splitlines()}
+
+
+FINDERS: dict[str, Callable[[Path], set[str]]] = {
+    "ours, the whole parser": lines_of_ours,
+    "PyMuPDF's by ruling lines": lambda path: lines_of_pymupdf(path, "lines"),
+    "PyMuPDF's by text": lambda path: lines_of_pymupdf(path, "text"),
+}
+
+
+def compare_tables() -> None:
+    """Print how many rows each finder gives whole, and its CPU (the least of three)."""
+    for reference in sorted(DATA.glob("*.gt.md")):
+        path = reference.with_name(f"{reference.name.removesuffix('.gt.md')}.pdf")
+        rows = [" ".join(row) for row in rows_of(_MARKUP.sub(" ", reference.read_text(encoding="utf-8")))]
+        if not rows or not path.is_file():
+            continue
+        for name, finder in FINDERS.items():
+            costs: list[float] = []
+            lines: set[str] = set()
+            for _ in range(3):
+                began = time.process_time()
+                lines = finder(path)
+                costs.append(time.process_time() - began)
+            found = sum(any(row in line for line in lines) for row in rows)
+            print(f"{path.name}, {name}: {found} of {len(rows)} rows, {min(costs):.2f} s of CPU", flush=True)
+
+
 def refusals() -> tuple[int, list[str]]:
     """How many files there are, and what was said of those that could not be read."""
     said: list[str] = []
@@ -107,6 +149,9 @@ def main() -> None:
         print(f"There are no documents in {DATA}.", file=sys.stderr)
         return
     chosen = sys.argv[1:]
+    if chosen == ["--tables"]:
+        compare_tables()
+        return
     orders: dict[str, float] = {}
     rows: dict[str, float] = {}
     for reference in sorted(DATA.glob("*.gt.md")):
