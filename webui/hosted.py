@@ -6,7 +6,6 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.agents.hub import MultiAgentHub
 from core.agents.protocol import nested_agents
 from core.errors import NotFoundError
 from webui.handlers.act import act
@@ -51,10 +50,7 @@ def _cast(program: Program) -> tuple[str, ...]:
 def _mentions(program: Program, chosen: Agent) -> tuple[tuple[str, str], ...]:
     """Whom a question can turn to: the page's agents, where the program lets it, and the members of a group."""
     own = program.agents if program.mention and len(program.agents) > 1 else ()
-    # What picks its speakers listens to whom they mention; a model that picks one agent does not.
-    picks = isinstance(chosen, MultiAgentHub) and hasattr(chosen, "agent_selection_method")
-    members = chosen.nonuser_agents if isinstance(chosen, MultiAgentHub) and picks else ()
-    named = [*zip(program.names, own, strict=False), *((one.name or "", one) for one in members)]
+    named = [*zip(program.names, own, strict=False), *((one.name or "", one) for one in chosen.mentionable)]
     return tuple({name: (name, one.description or "") for name, one in named}.values())
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from core.bridge.snapshots import as_messages
@@ -13,7 +12,7 @@ from webui.server import bind
 from webui.serving import serve
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from core.agents.base import Agent
     from core.agents.hub import MultiAgentHub
@@ -44,14 +43,9 @@ class WebUI:
     def __init__(
         self, agent: Agent | Sequence[Agent] | MultiAgentHub, chatbot_config: Mapping[str, Any] | None = None
     ) -> None:
-        from core.agents.base import Agent
-        from core.agents.hub import MultiAgentHub
-        from core.workspace.program import named
+        from core.workspace.program import agents_of
 
-        if isinstance(agent, MultiAgentHub) and not isinstance(agent, Agent):
-            agent = agent.nonuser_agents
-        self.agents: tuple[Agent, ...] = tuple(agent) if isinstance(agent, Sequence) else (agent,)
-        named(self.agents)
+        self.agents = agents_of(agent)
         self.look = Look.of(chatbot_config)
 
     def run(

@@ -106,6 +106,11 @@ class Agent:
 
         return agent_from(cls, config, variables, any_kind=cls is Agent)
 
+    @property
+    def mentionable(self) -> Sequence[Agent]:
+        """The members whom a question can turn to with `@name`, which the page offers; an agent alone has none."""
+        return ()
+
     # -- asking ---------------------------------------------------------------------------------------------------
 
     def stream(

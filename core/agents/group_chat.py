@@ -146,6 +146,11 @@ class GroupChat(Agent, MultiAgentHub):
         persons = [agent.name for agent in self._agents if isinstance(agent, UserAgent)]
         self._person = persons[0] if len(persons) == 1 else None
 
+    @property
+    def mentionable(self) -> Sequence[Agent]:
+        """The members that are no persons."""
+        return self.nonuser_agents
+
     def _system_message(self, lang: Lang) -> str:
         del lang
         return ""  # each member is told: see `_group_prompt`

@@ -6,6 +6,7 @@ import asyncio
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from contextlib import aclosing, asynccontextmanager, nullcontext, suppress
 from copy import copy
 from functools import partial
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, cast
 
 from core.agents.base import Agent
-from core.agents.hub import mentioned
+from core.agents.hub import MultiAgentHub, mentioned
 from core.agents.protocol import nested_agents
 from core.bridge.pool import Recent
 from core.errors import NotFoundError, SettingsError
@@ -26,7 +27,7 @@ from core.storage.sealing import among, in_address, in_arguments
 from core.workspace.conversation import Conversation
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 
     from core.llm.request import ChatRequest, Stream
     from core.messages.message import Message
@@ -232,6 +233,19 @@ class _Nobody(BaseChatModel):
         del request
         raise SettingsError("This agent has no model.", hint="Pass llm=...", key="model_not_named")
         yield  # pyright: ignore[reportUnreachable] - makes it a generator
+
+
+def agents_of(given: Agent | Sequence[Agent] | MultiAgentHub) -> tuple[Agent, ...]:
+    """The agents that a program hands over: one, several, or those of a hub that is no agent itself.
+
+    Raises:
+        SettingsError: There is no agent, two have the same name, or one is no agent.
+    """
+    if isinstance(given, MultiAgentHub) and not isinstance(given, Agent):
+        given = given.nonuser_agents
+    agents = tuple(given) if isinstance(given, Sequence) else (given,)
+    named(agents)
+    return agents
 
 
 def named(agents: Sequence[object]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from core import Agent, FnCallAgent, GroupChat, UserAgent
+from core import Agent, FnCallAgent, GroupChat, Router, UserAgent
 from core.engine import Engine
 from core.readiness import Readiness
 from core.runs.manager import Runs
@@ -89,6 +89,8 @@ async def test_an_at_is_offered_only_where_it_turns_to_somebody(tmp_path: Path) 
     assert (await speaking(house(tmp_path, ann, mention=True))).mentions == ()
     group = GroupChat([ann, bob, UserAgent(name="Kim")], llm=ScriptedModel(), name="Group")
     assert [name for name, _ in (await speaking(house(tmp_path, group))).mentions] == ["Ann", "Bob B."]
+    desk = Router(agents=[ann, bob], llm=ScriptedModel(), name="Desk")  # its model picks one, whoever is mentioned
+    assert (await speaking(house(tmp_path, desk))).mentions == ()
 
 
 @pytest.mark.parametrize("mention", [True, False])
