@@ -60,7 +60,7 @@ def opened(folder: str, *, graph: bool) -> Any:
     """The vectors of the library in a folder."""
     from core.rag.index_file import IndexFile
     from core.rag.search.near_index import NearIndex
-    from core.rag.vectors import Vectors
+    from core.rag.search.stored_vectors import Vectors
 
     file = IndexFile(Path(folder) / "library.sqlite")
     return Vectors(file, Made(), graph=NearIndex(file, MODEL) if graph else None)

@@ -21,9 +21,9 @@ from core.errors import NotFoundError
 from core.models.own_models import is_local
 from core.readiness import Readiness
 from core.storage.base import History
-from webui.hosted import speakers
 from webui.panels.catalog import PANELS, Scene
 from webui.panels.history import history_html
+from webui.panels.top import speakers
 from webui.render.conversation import Rendered, conversation_entries, text_length
 
 if TYPE_CHECKING:

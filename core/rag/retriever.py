@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.rag.config import RAGConfig, RetrievalType
     from core.rag.index_file import IndexFile
     from core.rag.search.base import Searcher
-    from core.rag.vectors import Vectors
+    from core.rag.search.stored_vectors import Vectors
 
 _log = logging.getLogger(__name__)
 
@@ -189,7 +189,7 @@ class Retriever:
                 return
             from core.rag.embedding.catalog import AUTO, embedders
             from core.rag.search.near_index import NearIndex, sweep
-            from core.rag.vectors import Vectors
+            from core.rag.search.stored_vectors import Vectors
 
             models = embedders(self._config.embedding_model)
             sweep(self._file)

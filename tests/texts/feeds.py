@@ -171,7 +171,7 @@ EXCUSED: Mapping[str, str] = {
     "core.rag.ingest:*": "an index in a thread of its own; words are read by terms()",
     "core.rag.originals:*": "an index in a thread of its own; words are read by terms()",
     "core.rag.re*": "an index in a thread of its own; words are read by terms()",
-    "core.rag.vectors:[!p]*": "an index in a thread of its own; words are read by terms()",
+    "core.rag.search.stored_vectors:[!p]*": "an index in a thread of its own; words are read by terms()",
     "core.rag.library:*": "an index in a thread of its own; what it reads with is fed alone",
     "core.rag.page*": "an index in a thread of its own; words are read by terms()",
     "core.rag.places:*": "pages that a parser read, whose words are bounded",

@@ -15,8 +15,8 @@ import gradio as gr  # noqa: TC002
 from core.errors import StorageError
 from webui.frames import Frames
 from webui.handlers.desk import Desk, guarded, toast, untouched
+from webui.handlers.hosted import HostedDesk
 from webui.handlers.send import Draft, send, stop
-from webui.hosted import HostedDesk
 from webui.panels.catalog import PANELS
 from webui.views import Views
 

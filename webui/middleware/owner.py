@@ -11,8 +11,8 @@ from core.errors import TooManyRequestsError
 from core.net.addresses import MARK_HEADER, is_own_request
 from core.storage.base import LOCAL_OWNER
 from webui.auth import PageToken
-from webui.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.answers import refuse
+from webui.middleware.entrance import ANEW_PATH, TOKEN_PATH, Entrance
 from webui.middleware.proxy import client_address, counted_as
 
 if TYPE_CHECKING:

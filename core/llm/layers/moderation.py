@@ -14,6 +14,7 @@ from core.bridge.cancellation import contained
 from core.errors import ContentRefusedError, ModelServiceError, SettingsError
 from core.messages.events import CallDelta, MessageFinished, MessageStarted, ReasoningDelta, TextDelta
 from core.messages.message import FUNCTION, USER
+from core.registry import Entry, Registry
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,6 +33,9 @@ _STEP: Final = 400  # characters of a reply that are held back for one check
 _SEEN_AT_ONCE: Final = 4000
 _REMEMBERED: Final = 4096
 _SIDES: Final[Mapping[str, tuple[Side, ...]]] = {"both": ("in", "out"), "in": ("in",), "out": ("out",)}
+_SERVICES: Final[Registry[Any]] = Registry(  # by name: back ends stand on the layers
+    "moderation service", {"openai": Entry("core.llm.backends.moderation:ModerationService")}
+)
 _HINT: Final = "Give a function of a text and its side, or base_url, api_key, model and sides (in, out, both)."
 
 
@@ -180,8 +184,6 @@ def _guard(given: object, model: Served) -> _Guard:
     sides = _SIDES.get(str(cfg.pop("sides", "both")))
     if sides is None:
         raise SettingsError("The 'sides' of the model's 'moderation' are wrong.", hint=_HINT)
-    from core.llm.backends.moderation import ModerationService
-
     own = {"base_url": model.service.address or None, "api_key": model.cfg.get("api_key")}
-    service = ModerationService({**own, **cfg} if "base_url" not in cfg else cfg)
+    service = _SERVICES["openai"]({**own, **cfg} if "base_url" not in cfg else cfg)
     return _Guard(service.look, sides, service.host)

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     from core.rag.index_file import IndexFile
+    from core.rag.search.stored_vectors import Vectors
     from core.rag.search.word_index import WordIndex
-    from core.rag.vectors import Vectors
 
 # Chunk id, and the text under which it is found: title, headings and its own words.
 IndexEntry = tuple[int, str]

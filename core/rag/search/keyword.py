@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from core.rag.index_file import IndexFile
     from core.rag.search.base import IndexEntry
+    from core.rag.search.stored_vectors import Vectors
     from core.rag.search.word_index import WordIndex
-    from core.rag.vectors import Vectors
 
 # Terms come ready made: SQLite only has to part them at spaces.
 _TABLE = "CREATE VIRTUAL TABLE IF NOT EXISTS chunk_terms USING fts5 (terms, tokenize = 'unicode61 remove_diacritics 0')"

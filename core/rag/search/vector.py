@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from core.rag.embedding.base import Floats
     from core.rag.index_file import IndexFile
     from core.rag.search.near_index import Likeness
+    from core.rag.search.stored_vectors import Vectors
     from core.rag.search.word_index import WordIndex
-    from core.rag.vectors import Vectors
 
 NEAREST = 200
 """Chunks of a large library that are compared: enough for the best ten to be among them almost surely."""

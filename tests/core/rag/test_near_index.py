@@ -18,7 +18,7 @@ from zlib import crc32
 import numpy as np
 import pytest
 
-import core.rag.vectors
+import core.rag.search.stored_vectors
 from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
@@ -26,8 +26,8 @@ from core.rag.library import Library
 from core.rag.search import near_index
 from core.rag.search.keyword import KeywordSearcher
 from core.rag.search.near_index import NearGraph, NearIndex
+from core.rag.search.stored_vectors import Vectors
 from core.rag.search.vector import HybridSearcher, VectorSearcher
-from core.rag.vectors import Vectors
 
 SIZE = 64
 MANY = 3_000
@@ -66,7 +66,7 @@ class Topics:
 def smaller() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as here:
         here.setattr(near_index, "LARGE", 1_000)
-        here.setattr(core.rag.vectors, "_BATCH", 500)
+        here.setattr(core.rag.search.stored_vectors, "_BATCH", 500)
         yield
 
 

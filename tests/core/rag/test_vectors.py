@@ -15,8 +15,8 @@ from core.rag import records
 from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.search.keyword import KeywordSearcher
+from core.rag.search.stored_vectors import Vectors
 from core.rag.search.vector import HybridSearcher, VectorSearcher, top
-from core.rag.vectors import Vectors
 
 
 class ByLot:

@@ -18,7 +18,7 @@ from core.rag.document import Chunk, Document
 from core.rag.index_file import IndexFile
 from core.rag.prose import sentence_spans
 from core.rag.search.keyword import KeywordSearcher
-from core.rag.vectors import PARTS, Vectors, parts_of
+from core.rag.search.stored_vectors import PARTS, Vectors, parts_of
 
 TEXT = "One lamp is green. Two are red. Three are blue. Four are old. Five are new. Six are sold."
 

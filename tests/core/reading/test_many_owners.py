@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from core.engine import Engine
-from core.rag.vectors import Vectors
+from core.rag.search.stored_vectors import Vectors
 from core.settings import Settings
 from core.storage.base import folder_name
 from core.testing.scripted_model import ScriptedModel

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from core.engine import Engine
-from core.rag.vectors import Vectors
+from core.rag.search.stored_vectors import Vectors
 from core.runs.run import Run
 from core.settings import Settings
 from core.testing.scripted_model import ScriptedModel

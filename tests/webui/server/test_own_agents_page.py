@@ -29,9 +29,8 @@ from webui.context import WebContext
 from webui.handlers.models import ModelRoutes
 from webui.handlers.tools import ToolRoutes
 from webui.handlers.wiring import Handlers
-from webui.hosted import speakers
 from webui.page_look import Look
-from webui.panels.top import Speakers, top_html
+from webui.panels.top import Speakers, speakers, top_html
 from webui.render.markup import escaped
 from webui.uploads import Uploads
 from webui.words import Words

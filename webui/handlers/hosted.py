@@ -6,52 +6,17 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from core.agents.protocol import nested_agents
 from core.errors import NotFoundError
 from webui.handlers.act import act
 from webui.handlers.send import start
-from webui.panels.top import Speakers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from core.agents.base import Agent
-    from core.workspace.conversation import Conversation
     from core.workspace.program import Program
     from webui.handlers.desk import Desk
     from webui.page_look import Look, Suggestion
     from webui.views import View
-
-
-async def speakers(program: Program | None, conversation: Conversation) -> Speakers | None:
-    """The agents of the page and which of them answers; `None` on Parlour's own page. Raises StorageError."""
-    if program is None:
-        return None
-    chosen = await program.chosen(conversation) if conversation.id else 0
-    model = program.agents[chosen].llm
-    return Speakers(
-        program.names,
-        chosen,
-        brings_model=program.brings_model or model is not None,  # what is chosen would answer nothing here
-        model=model.label if model else "",
-        about=tuple(agent.description or "" for agent in program.agents),
-        turns=program.mention and len(program.agents) > 1,
-        cast=_cast(program),
-        mentions=_mentions(program, program.agents[chosen]),
-    )
-
-
-def _cast(program: Program) -> tuple[str, ...]:
-    """The names of all who may speak: the agents, and those that they lead or can call."""
-    inner = (getattr(one, "name", None) for agent in program.agents for one in nested_agents(agent))
-    return tuple(dict.fromkeys([*program.names, *(str(name) for name in inner if name)]))
-
-
-def _mentions(program: Program, chosen: Agent) -> tuple[tuple[str, str], ...]:
-    """Whom a question can turn to: the page's agents, where the program lets it, and the members of a group."""
-    own = program.agents if program.mention and len(program.agents) > 1 else ()
-    named = [*zip(program.names, own, strict=False), *((one.name or "", one) for one in chosen.mentionable)]
-    return tuple({name: (name, one.description or "") for name, one in named}.values())
 
 
 @dataclass(frozen=True, slots=True)
