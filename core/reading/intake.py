@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from core.net.addresses import Reach
+    from core.rag.document import Document
     from core.rag.library import Library
     from core.storage.base import DocumentRecord, FileRecord
     from core.storage.stores import OwnerStores, Stores
@@ -207,23 +208,34 @@ class Intake:
             if file.media_type == LINK:
                 record, file, path = await self._fetched(job, path)
             job.progress = ReadingProgress(file.sha256)
-            async with self._index(record.owner_id) as library:
-                known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
-                asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
-                again = job.before is not None and job.before.status == "ready"
-                async with self._undisturbed(job.stores):
-                    pass  # whose text it was is settled; from here on the row says that it is needed
-                try:
-                    document = await library.aadd(path, name=record.name, password=password, again=again, **asked)
-                except LockedDocumentError as error:
-                    if error.details.get("asks"):
-                        error.words_key = _ASKED
+            try:
+                document, known = await self._added(job, file, path, password)
+            except StorageError as error:
+                if error.words_key != "library_closed" or self.is_closing:
                     raise
+                # The index's file was deleted or replaced meanwhile, and another index was opened in its place.
+                document, known = await self._added(job, file, path, password)
         if document.status == "no_text":
             raise DocumentError(f"{record.name} has no text.", key=document.note or "document_no_text")
         if not known:
             self.preparing.watch(record.owner_id, record.id, document.id)
         return outcome.read(document, record.name, job.progress, known=known)
+
+    async def _added(self, job: ReadingJob, file: FileRecord, path: Path, password: str) -> tuple[Document, bool]:
+        """The document in the owner's index, and whether it was there before. Raises as `Library.add`."""
+        record = job.record
+        async with self._index(record.owner_id) as library:
+            known = job.before is None and await asyncio.to_thread(outcome.is_known, library, file.sha256)
+            asked: dict[str, Any] = {"progress": job.moved, "cancelled": job.cancelled, "enough": job.enough}
+            again = job.before is not None and job.before.status == "ready"
+            async with self._undisturbed(job.stores):
+                pass  # whose text it was is settled; from here on the row says that it is needed
+            try:
+                return await library.aadd(path, name=record.name, password=password, again=again, **asked), known
+            except LockedDocumentError as error:
+                if error.details.get("asks"):
+                    error.words_key = _ASKED
+                raise
 
     async def _fetched(self, job: ReadingJob, link: Path) -> tuple[DocumentRecord, FileRecord, Path]:
         """What stands at the address that a link names; from now on the link's file is what was found there.
