@@ -27,6 +27,7 @@ from core.storage.data_folder import (
     translated,
 )
 from core.storage.database import NAME as GENERATION
+from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.steps import HEAD
 from core.storage.migrations.updating import alone_with, revision_of
 
@@ -174,7 +175,7 @@ def _check_database(database: Path, manifest: Manifest, file: Path) -> None:
     """It is whole, has the schema that the manifest names, and as many rows."""
     try:
         with closing(sqlite3.connect(database)) as connection:
-            whole = connection.execute("PRAGMA integrity_check(1)").fetchone()[0] == "ok"
+            whole = not wrong_with(connection, "integrity_check")
             same = revision_of(connection) == manifest.schema
             counts = {
                 table: int(connection.execute(f'SELECT count(*) FROM "{table}"').fetchone()[0])  # noqa: S608 - checked

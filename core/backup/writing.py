@@ -17,6 +17,7 @@ from core.backup.contents import COUNTED, DATABASE, NAME, SECRETS, Manifest, fil
 from core.backup.problems import problem
 from core.errors import StorageError
 from core.storage.data_folder import damaged, put_in_place, translated
+from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.updating import revision_of
 
 if TYPE_CHECKING:
@@ -156,9 +157,9 @@ def copy_database(source: Path, target: Path) -> None:
     ):
         live.backup(copy)
         copy.execute("PRAGMA journal_mode=DELETE")
-        found = copy.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if found != "ok":
-            raise damaged(source, str(found).splitlines()[-1])
+        found = wrong_with(copy, "quick_check")
+        if found:
+            raise damaged(source, found)
 
 
 def _known_of(database: Path) -> tuple[str, dict[str, int]]:

@@ -14,6 +14,7 @@ from core.errors import NotFoundError
 from core.messages.invisible import plain_line
 from core.messages.message import Message
 from core.storage.base import ConversationRecord, FileRecord, StoredMessage, busy, file_ids, is_id, new_id
+from core.storage.message_texts import keep_text, keep_title
 from core.storage.tables import (
     allowances,
     conversations,
@@ -134,6 +135,7 @@ class ConversationStore:
             fresh = ConversationRecord(wanted if is_free else new_id(), self._owner, clean(title), now, now)
             values = {name: getattr(fresh, name) for name in ConversationRecord.__slots__}
             connection.execute(insert(conversations).values(values))
+            keep_title(connection, fresh.id)
             made.append(fresh.id)
             return fresh
 
@@ -168,6 +170,7 @@ class ConversationStore:
                 return False
             values = {"title": plain_line(clean(title)), "titled_by": "model"}
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
+            keep_title(connection, conversation_id)
             return True
 
         return await self._database.write(change)
@@ -265,9 +268,10 @@ class ConversationStore:
         """Replace what a turn says, and its status. Raises NotFoundError."""
 
         def change(connection: Connection) -> None:
-            message_of(connection, self._owner, message_id)
+            before = message_of(connection, self._owner, message_id)
             values = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == message_id).values(values))
+            keep_text(connection, self._owner, before.conversation_id, message_id, before.role, parts)
 
         await self._database.write(change)
 
@@ -295,6 +299,8 @@ class ConversationStore:
         def change(connection: Connection) -> None:
             conversation_of(connection, self._owner, conversation_id)
             connection.execute(update(conversations).where(_is(conversation_id)).values(**values))
+            if "title" in values:
+                keep_title(connection, conversation_id)
 
         await self._database.write(change)
 
@@ -359,6 +365,7 @@ def insert_message(connection: Connection, owner: str, fresh: StoredMessage) -> 
     connection.execute(insert(messages).values({**values, "owner_id": owner, "parts": dumped(fresh.parts)}))
     shown = {"leaf_id": fresh.id, "updated_at": fresh.created_at}
     connection.execute(update(conversations).where(_is(fresh.conversation_id)).values(**shown))
+    keep_text(connection, owner, fresh.conversation_id, fresh.id, fresh.role, fresh.parts)
     use_files(connection, owner, fresh.conversation_id, file_ids(fresh.parts))
 
 

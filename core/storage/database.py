@@ -9,6 +9,7 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import create_engine, event
@@ -18,6 +19,7 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from core.bridge.cancellation import whole
 from core.errors import StorageError
 from core.storage.data_folder import put_in_place, translated
+from core.storage.message_texts import is_of_index, make_index_anew
 from core.storage.migrations.upgrade import bring_up_to_date
 
 if TYPE_CHECKING:
@@ -99,10 +101,24 @@ class Database:
     ) -> T:
         if self._closed:
             raise StorageError("The database is closed.")
+        run = partial(asyncio.get_running_loop().run_in_executor, threads, _transaction, engine, opening, work)
         try:
-            return await asyncio.get_running_loop().run_in_executor(threads, _transaction, engine, opening, work)
+            try:
+                return await run()
+            except (DBAPIError, sqlite3.Error) as error:
+                if not is_of_index(error):
+                    raise
+            await self._mend_index()
+            return await run()
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
+
+    async def _mend_index(self) -> None:
+        """Make the index of words anew, which holds nothing that the tables do not."""
+        _LOG.warning("The index of the words of messages in %s was damaged; it is made anew.", self.path)
+        opening = ("PRAGMA synchronous=FULL", "BEGIN IMMEDIATE")
+        loop = asyncio.get_running_loop()
+        await loop.run_in_executor(self._writing, _transaction, self._writer, opening, make_index_anew)
 
 
 def _transaction(engine: Engine, opening: tuple[str, ...], work: Callable[[Connection], T]) -> T:

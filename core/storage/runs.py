@@ -17,6 +17,7 @@ from core.errors import LeaseLostError, NotFoundError, ParlourError
 from core.messages.message import Usage
 from core.storage.base import AgentThought, EventRow, Lease, RunRecord, StoredMessage, busy, file_ids, new_id
 from core.storage.conversations import clean, conversation_of, dumped, insert_message, message_of, use_files
+from core.storage.message_texts import keep_text, keep_title
 from core.storage.tables import conversations, message_agent_thoughts, messages, run_events, runs
 
 if TYPE_CHECKING:
@@ -265,6 +266,7 @@ class RunStore:
             made = conversations.c.title.in_(["", *map(clean, retitled)])
             untitled = (conversations.c.id == conversation_id) & made
             connection.execute(update(conversations).where(untitled).values(title=clean(title), titled_by="question"))
+            keep_title(connection, conversation_id)
             return reply
 
         return record, await self._database.write(begin)
@@ -338,6 +340,7 @@ class RunStore:
             connection.execute(update(runs).where(runs.c.id == run_id).values(values))
             reply = {"parts": dumped(parts), "status": status}
             connection.execute(update(messages).where(messages.c.id == record.message_id).values(reply))
+            keep_text(connection, self._owner, record.conversation_id, record.message_id, "assistant", parts)
             insert_thoughts(connection, self._owner, record.message_id, thoughts)
             use_files(connection, self._owner, record.conversation_id, file_ids(parts))  # what the model made
 

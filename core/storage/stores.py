@@ -14,6 +14,7 @@ from core.storage.model_services import ModelServiceStore
 from core.storage.owner_settings import OwnerSettings
 from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns
+from core.storage.search import SearchStore
 from core.storage.whole_conversations import WholeConversations
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ class OwnerStores:
         folders: That they are in.
         queued: Messages that wait for the end of a reply.
         whole: The same, to be handed out.
+        search: Through all of it, by words.
         documents: Of conversations and libraries, and how far reading them is.
         libraries: The named ones.
         files: Attachments, and what models and tools made.
@@ -51,6 +53,7 @@ class OwnerStores:
     folders: FolderStore
     queued: QueuedMessages
     whole: WholeConversations
+    search: SearchStore
     documents: DocumentStore
     libraries: LibraryStore
     files: FileStore
@@ -93,6 +96,7 @@ class Stores:
             folders=FolderStore(database, owner),
             queued=QueuedMessages(database, owner),
             whole=WholeConversations(database, owner),
+            search=SearchStore(database, owner),
             documents=DocumentStore(database, owner),
             libraries=LibraryStore(database, owner),
             files=self.files.of(owner),

@@ -280,3 +280,17 @@ summaries = Table(
     Column("text", Text, nullable=False),
     Column("created_at", Float, nullable=False),
 )
+
+# What messages and titles say, as words that can be searched; a row without a message is of a title. The index over it,
+# and the triggers that keep that up, are made by a migration (`message_texts.py`).
+message_texts = Table(
+    "message_texts",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("message_id", String, ForeignKey("messages.id", ondelete="CASCADE"), unique=True),
+    _in_conversation(),
+    _owned(),
+    Column("owner_key", String, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("words", Text, nullable=False),
+)

@@ -15,7 +15,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ConflictError, NoSpaceError, StorageError
-from core.storage.migrations.comparing import differences
+from core.storage.migrations.comparing import differences, wrong_with
 from core.storage.migrations.snapshots import Snapshots
 from core.storage.migrations.steps import HEAD, changed_on_purpose, run_steps
 
@@ -121,8 +121,8 @@ def _updated_copy(live: sqlite3.Connection, copy: Path, revision: str) -> None:
 
 def _broken(live: sqlite3.Connection, updated: sqlite3.Connection) -> list[str]:
     """What SQLite finds wrong with the copy, and rows that point nowhere and did not before."""
-    found = updated.execute("PRAGMA integrity_check(1)").fetchone()[0]
-    wrong = [] if found == "ok" else [str(found).splitlines()[-1]]
+    found = wrong_with(updated, "integrity_check")
+    wrong = [found] if found else []
     before, after = (len(one.execute("PRAGMA foreign_key_check").fetchall()) for one in (live, updated))
     return [*wrong, f"{after - before} rows point to rows that are gone"] if after > before else wrong
 

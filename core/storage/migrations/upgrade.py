@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from core.errors import StorageError
 from core.storage.data_folder import damaged, go_on_restoring, translated
+from core.storage.migrations.comparing import wrong_with
 from core.storage.migrations.snapshots import Snapshots
 from core.storage.migrations.steps import HEAD, run_steps
 from core.storage.migrations.updating import PATIENCE, revision_of, update
@@ -58,9 +59,9 @@ def _ended_badly(path: Path) -> bool:
 
 def _checked_revision(connection: sqlite3.Connection, path: Path, *, scan: bool) -> str | None:
     """The step that the file is at; `None` for a new file."""
-    answer = connection.execute("PRAGMA quick_check(1)").fetchone()[0] if scan else "ok"
-    if answer != "ok":
-        raise damaged(path, str(answer).splitlines()[-1])
+    found = wrong_with(connection, "quick_check") if scan else ""
+    if found:
+        raise damaged(path, found)
     revision = revision_of(connection)
     if revision is not None and revision > HEAD:
         hint = "Start the newer Parlour, or use another data folder."

@@ -50,7 +50,9 @@ async def test_the_steps_make_the_tables_that_the_program_uses(tmp_path: Path) -
     await (await Database.open(tmp_path / "a.db")).aclose()
     engine = create_engine(f"sqlite:///{tmp_path / 'a.db'}")
     with engine.connect() as connection:
-        context = MigrationContext.configure(connection, opts={"compare_type": True})
+        # What SQLite keeps of an index of words is no table of ours.
+        ours = {"include_name": lambda name, kind, _: kind != "table" or not str(name).startswith("message_index")}
+        context = MigrationContext.configure(connection, opts={"compare_type": True, **ours})
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 

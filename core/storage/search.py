@@ -1,0 +1,197 @@
+"""What an owner looks for by its words: conversations down to the message, documents and libraries by their names."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from sqlalchemy import Connection, select
+
+from core.storage.conversations import clean, conversation_record, stored
+from core.storage.excerpts import Excerpt, Sought, excerpt, marked
+from core.storage.message_texts import INDEX, owner_key, text_of
+from core.storage.tables import conversations, documents, folders, libraries, message_texts, messages
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from core.storage.base import ConversationRecord, Role
+    from core.storage.database import Database
+
+LATEST: Final = 5
+"""Conversations that are offered before anything is looked for."""
+MOST: Final = 12
+"""Conversations, and documents and libraries, that are found at most."""
+HITS: Final = 2
+"""Messages of a conversation that are shown."""
+_KNOWN: Final = "SELECT 1 FROM message_index WHERE message_index MATCH ? LIMIT 1"
+_LOOKED_AT: Final = 300  # messages that fit, the newest first
+_NAMES: Final = 5_000  # of documents, the newest first
+
+_FIND: Final = (
+    "SELECT t.conversation_id, t.message_id FROM message_index JOIN message_texts t ON t.id = message_index.rowid "
+    "WHERE message_index MATCH ? ORDER BY message_index.rowid DESC LIMIT ?"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A message that fits, as a line of it; `marks` are where words begin and end in `text`, in characters."""
+
+    message_id: str
+    role: Role
+    said: Excerpt
+
+
+@dataclass(frozen=True, slots=True)
+class FoundConversation:
+    """A conversation whose title or messages fit.
+
+    Args:
+        conversation: Itself, perhaps an archived one.
+        folder: The name of the folder that it is in.
+        marks: Where the words are in its title.
+        hits: The newest messages that fit, at most `HITS`.
+    """
+
+    conversation: ConversationRecord
+    folder: str = ""
+    marks: tuple[tuple[int, int], ...] = ()
+    hits: tuple[Hit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FoundName:
+    """A document or library whose name fits.
+
+    Args:
+        id: Its own.
+        name: The name.
+        marks: Where the words are in it.
+        conversation_id: Of a document: the conversation that it is in.
+        library_id: Of a document: the named library that it is in.
+        within: What that conversation or library is called.
+    """
+
+    id: str
+    name: str
+    marks: tuple[tuple[int, int], ...]
+    conversation_id: str | None = None
+    library_id: str | None = None
+    within: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What fits; of each kind at most `MOST`."""
+
+    conversations: tuple[FoundConversation, ...] = ()
+    documents: tuple[FoundName, ...] = ()
+    libraries: tuple[FoundName, ...] = ()
+
+
+class SearchStore:
+    """Looks through what one owner has. What is somebody else's does not exist."""
+
+    def __init__(self, database: Database, owner: str) -> None:
+        self._database = database
+        self._owner = owner
+
+    async def find(self, text: str) -> Found:
+        """What has all words of `text`, the last of them perhaps only begun; without a word the latest conversations.
+
+        Accents and capitals do not matter. A conversation fits by its title or by one of its messages.
+
+        Raises:
+            StorageError: The database failed.
+        """
+        sought = Sought.of(clean(text))
+        if not sought.words:
+            return await self._database.read(self._latest) if not text.strip() else Found()
+        return await self._database.read(lambda c: self._found(c, sought))
+
+    def _latest(self, connection: Connection) -> Found:
+        mine = (conversations.c.owner_id == self._owner) & conversations.c.archived_at.is_(None)
+        query = select(conversations).where(mine).order_by(conversations.c.updated_at.desc(), conversations.c.id)
+        records = [conversation_record(row) for row in connection.execute(query.limit(LATEST)).all()]
+        named = self._folders(connection)
+        return Found(tuple(FoundConversation(one, named.get(one.folder_id or "", "")) for one in records))
+
+    def _found(self, connection: Connection, sought: Sought) -> Found:
+        return Found(
+            self._conversations(connection, sought),
+            self._documents(connection, sought),
+            self._libraries(connection, sought),
+        )
+
+    def _conversations(self, connection: Connection, sought: Sought) -> tuple[FoundConversation, ...]:
+        """Those whose titles fit, then those with messages that do; the newest of each first."""
+        titled = [str(talk) for talk, _ in self._rows(connection, "title", sought, MOST)]
+        said: dict[str, list[str]] = {}
+        for talk, message in self._rows(connection, "words", sought, _LOOKED_AT):
+            said.setdefault(str(talk), []).append(str(message))
+        if not titled and not said:
+            _check_index(connection, self._owner)
+        wanted = list(dict.fromkeys([*titled, *said]))[:MOST]
+        query = select(conversations).where(conversations.c.id.in_(wanted), conversations.c.owner_id == self._owner)
+        records = {str(row.id): conversation_record(row) for row in connection.execute(query).all()}
+        hits = self._hits(connection, [one for talk in wanted for one in said.get(talk, [])[:HITS]], sought)
+        named = self._folders(connection)
+        return tuple(
+            FoundConversation(
+                records[talk],
+                named.get(records[talk].folder_id or "", ""),
+                marked(records[talk].title, sought),
+                tuple(hits[one] for one in said.get(talk, [])[:HITS] if one in hits),
+            )
+            for talk in wanted
+            if talk in records
+        )
+
+    def _rows(self, connection: Connection, column: str, sought: Sought, limit: int) -> Sequence[Any]:
+        match = f"owner_key : {owner_key(self._owner)} AND {column} : ({sought.match})"
+        return connection.exec_driver_sql(_FIND, (match, limit)).all()
+
+    def _hits(self, connection: Connection, ids: Sequence[str], sought: Sought) -> dict[str, Hit]:
+        query = select(messages).where(messages.c.id.in_(ids), messages.c.owner_id == self._owner)
+        turns = [stored(row) for row in connection.execute(query).all()]
+        return {one.id: Hit(one.id, one.role, excerpt(text_of(one.role, one.parts), sought)) for one in turns}
+
+    def _folders(self, connection: Connection) -> dict[str, str]:
+        query = select(folders.c.id, folders.c.name).where(folders.c.owner_id == self._owner)
+        return {str(row.id): str(row.name) for row in connection.execute(query).all()}
+
+    def _documents(self, connection: Connection, sought: Sought) -> tuple[FoundName, ...]:
+        query = select(
+            documents.c.id,
+            documents.c.name,
+            documents.c.conversation_id,
+            documents.c.collection_id,
+            conversations.c.title,
+            libraries.c.name.label("library"),
+        )
+        query = query.outerjoin(conversations, documents.c.conversation_id == conversations.c.id)
+        query = query.outerjoin(libraries, documents.c.collection_id == libraries.c.id)
+        query = query.where(documents.c.owner_id == self._owner).order_by(documents.c.created_at.desc()).limit(_NAMES)
+        found: list[FoundName] = []
+        for row in connection.execute(query).all():
+            if len(found) < MOST and sought.fits(row.name):
+                within = row.title if row.conversation_id is not None else row.library
+                marks = marked(row.name, sought)
+                found.append(FoundName(row.id, row.name, marks, row.conversation_id, row.collection_id, within or ""))
+        return tuple(found)
+
+    def _libraries(self, connection: Connection, sought: Sought) -> tuple[FoundName, ...]:
+        query = select(libraries.c.id, libraries.c.name).where(libraries.c.owner_id == self._owner)
+        rows = [row for row in connection.execute(query).all() if sought.fits(row.name)]
+        rows.sort(key=lambda row: row.name.casefold())
+        return tuple(FoundName(row.id, row.name, marked(row.name, sought)) for row in rows[:MOST])
+
+
+def _check_index(connection: Connection, owner: str) -> None:
+    """Nothing, where the index knows the owner; a damaged one may find nothing without a word. Raises sqlite3.Error."""
+    there = select(message_texts.c.id).where(message_texts.c.owner_id == owner).limit(1)
+    known = connection.exec_driver_sql(_KNOWN, (f"owner_key : {owner_key(owner)}",)).first()
+    if known is None and connection.execute(there).first() is not None:
+        raise sqlite3.DatabaseError(f"{INDEX} has nothing of what message_texts has.")
