@@ -32,6 +32,7 @@ NAMES = (
     "frames",
     "long_conversation",
     "long_document",
+    "search",
     "large_library",
     "near_vectors",
     "without_indices",

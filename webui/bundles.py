@@ -22,6 +22,7 @@ STYLES = (
     "shell",
     "history",
     "keys",
+    "palette",
     "talk",
     "prose",
     "bubbles",

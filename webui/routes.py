@@ -15,6 +15,7 @@ from webui.handlers.approval import CallRoutes
 from webui.handlers.documents import DocumentRoutes, LibraryRoutes
 from webui.handlers.exporting import ExportRoutes
 from webui.handlers.models import ModelRoutes
+from webui.handlers.search import SearchRoutes
 from webui.handlers.send import AttachingRoutes
 from webui.handlers.services import ServiceRoutes
 from webui.handlers.tools import ServerRoutes, ToolRoutes
@@ -57,6 +58,7 @@ class Routes:
         self._calls = CallRoutes(context)
         self._attaching = AttachingRoutes(context, uploads)
         self._exports = ExportRoutes(context)
+        self._search = SearchRoutes(context)
 
     def table(self) -> list[BaseRoute]:
         """All of them."""
@@ -75,6 +77,7 @@ class Routes:
             *self._attaching.table(),
             *self._calls.table(),
             *self._exports.table(),
+            *self._search.table(),
             *asset_routes(),
         ]
 

@@ -15,7 +15,7 @@ from core.errors import NotFoundError
 from core.rag.citations import cited_numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Mapping
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     import gradio as gr
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 WINDOW = 40
 LISTED = 200  # conversations
+_BEFORE = 4  # turns before one that is turned to
 _AGE = 12 * 3600.0
 _MOST = 5_000
 
@@ -142,6 +143,19 @@ class View:
         self.window, self.anchor = WINDOW, None
         self.stopping, self.libraries = False, ()
         self.close_evidence()
+        self.poke(stale=True)
+
+    def begin_before(self, message: str, thread: Sequence[str]) -> None:
+        """Let the window reach back to a message and a few before it.
+
+        Args:
+            message: Its id.
+            thread: The ids of the turns that are shown, from the first to the last.
+        """
+        if message in thread:
+            begin = max(0, thread.index(message) - _BEFORE)
+            self.window = max(self.window, len(thread) - begin)
+            self.anchor = thread[max(0, len(thread) - self.window)]
         self.poke(stale=True)
 
     def close_evidence(self) -> None:

@@ -8,6 +8,7 @@ import { fold } from './keeping.js';
 import { openKeys } from './keys.js';
 import { openLibraries } from './libraries.js';
 import { openModels } from './models.js';
+import { openPalette } from './palette.js';
 import { larger, occurrence, stay, unfold, whole } from './paper.js';
 import { closeEvidence, drawer, escape, evidence, nameAhead, openConversation, toggleTheme } from './places.js';
 import { keepPlace, keepThere, toEnd } from './scroll.js';
@@ -40,8 +41,9 @@ const BUTTONS = {
   retry: () => ask({ do: 'retry' }),
   menu: openMenu,
   models: openModels,
-  libraries: openLibraries,
+  libraries: () => openLibraries(),
   keys: openKeys,
+  find: openPalette,
   tools: () => openTools(),
   allow: decide,
   always: decide,

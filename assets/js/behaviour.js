@@ -1,10 +1,12 @@
 // What the page does by itself. Everything that changes state goes over the bus to the server.
 import { start as actions } from './actions.js';
 import { start as approval } from './approval.js';
+import { start as commands } from './commands.js';
 import { start as composer } from './composer.js';
 import { start as connection } from './connection.js';
 import { start as focus } from './focus.js';
 import { start as history } from './history.js';
+import { start as jump } from './jump.js';
 import { start as keeping } from './keeping.js';
 import { start as keys } from './keys.js';
 import { start as mentions } from './mentions.js';
@@ -19,7 +21,7 @@ import { watch } from './state.js';
 import { start as tables } from './tables.js';
 import { start as tabs } from './tabs.js';
 
-for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs]) {
+for (const start of [places, paper, history, keeping, actions, keys, approval, mentions, composer, connection, focus, microphone, reading, rows, scrolling, speech, tables, tabs, commands, jump]) {
   // What a browser refuses one part keeps no other from beginning.
   try { start(); } catch (error) { reportError(error); }
 }

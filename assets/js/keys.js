@@ -1,6 +1,6 @@
 // Keys that work anywhere on the page, the list of them all, and the way past the conversations to the composer.
-import { find } from './history.js';
 import { make } from './models_form.js';
+import { openPalette } from './palette.js';
 import { openConversation } from './places.js';
 import { onChange } from './state.js';
 import { say } from './words.js';
@@ -8,7 +8,7 @@ import { say } from './words.js';
 const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
 const CTRL = MAC ? '⌘' : 'Ctrl';
 const KEYS = {
-  anywhere: [['find', CTRL, 'K'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['escape', 'Esc']],
+  anywhere: [['find', CTRL, 'K'], ['find_too', '/'], ['new', CTRL, MAC ? '⇧' : 'Shift', 'O'], ['list', '?'], ['list_too', CTRL, '/'], ['escape', 'Esc']],
   writing: [['send', 'Enter'], ['line', MAC ? '⇧' : 'Shift', 'Enter'], ['again', CTRL, 'Enter']],
   conversations: [['walk', '↑', '↓'], ['ends', 'Home', 'End'], ['open', 'Enter'], ['menu', '→'], ['rename', 'F2'], ['archive', 'E'], ['delete', 'Del']],
 };
@@ -46,8 +46,9 @@ function pressed(event) {
   if (event.isComposing || event.altKey || event.defaultPrevented || document.querySelector('dialog[open]')) return;
   const key = event.key.toLowerCase();
   const held = MAC ? event.metaKey && !event.ctrlKey : event.ctrlKey && !event.metaKey;
-  const act = !event.ctrlKey && !event.metaKey ? (['?', '？'].includes(key) && !types(event.target) ? openKeys : null)
-    : held && { k: !event.shiftKey && find, '/': openKeys, o: event.shiftKey && begin }[key];
+  const plain = !types(event.target) && { '?': openKeys, '？': openKeys, '/': openPalette }[key];
+  const act = !event.ctrlKey && !event.metaKey ? plain
+    : held && { k: !event.shiftKey && openPalette, '/': openKeys, o: event.shiftKey && begin }[key];
   if (!act) return;
   event.preventDefault();
   act();
@@ -57,9 +58,9 @@ function begin() { openConversation(''); composer()?.focus(); }
 
 function label(skip) {
   if (skip.textContent !== say('keys_skip')) skip.textContent = say('keys_skip');
-  const hint = document.querySelector('#house .p-find kbd');
+  const hint = document.querySelector('#p-find kbd');
   if (hint && !hint.textContent) hint.textContent = MAC ? '⌘K' : 'Ctrl K';
-  document.getElementById('p-find')?.setAttribute('aria-keyshortcuts', MAC ? 'Meta+K' : 'Control+K');
+  document.getElementById('p-find')?.setAttribute('aria-keyshortcuts', MAC ? 'Meta+K /' : 'Control+K /');
 }
 
 export function start() {

@@ -23,19 +23,19 @@ const request = (what, body) => requested(`./libraries/${what}`, 'libraries_fail
 // Those that the conversation uses, by the chip above it.
 const used = () => (document.querySelector('#top .p-uses')?.dataset.uses ?? '').split(' ').filter(Boolean);
 
-export function openLibraries() {
+export function openLibraries(library = '') {
   if (open) return;
   drawer(false);
   if (!listening) onChange(() => open?.drawUses());
   listening = true;
-  open = new Dialog();
+  open = new Dialog(library);
   open.show();
 }
 
 class Dialog {
-  constructor() {
+  constructor(library) {
     this.data = { libraries: [], opened: null, limit: 0 };
-    this.at = used()[0] ?? '';  // which is asked for; shown is `data.opened`, and only that is acted upon
+    this.at = library || (used()[0] ?? '');  // which is asked for; shown is `data.opened`, and only that is acted upon
     this.turn = 0;       // of the newest request: an older answer shows nothing any more
     this.meant = null;   // what was switched, until the server says so too
     this.timer = 0;

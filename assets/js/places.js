@@ -15,9 +15,10 @@ let covered = false;  // by the evidence
 
 const named = () => new URLSearchParams(location.search).get('c') ?? '';
 
-export function openConversation(id) {
+// Opens a conversation, a new one where it has no name; `message` is one that shall be among what it shows.
+export function openConversation(id, message = '') {
   wanted = { id, until: Date.now() + 5000 };
-  ask(id ? { do: 'open', id } : { do: 'new' });
+  ask(id ? { do: 'open', id, ...message && { message } } : { do: 'new' });
   drawer(false);
 }
 

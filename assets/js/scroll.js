@@ -68,6 +68,17 @@ export function keepThere(element, selector) {
   setTimeout(() => { if (anchor === held) anchor = null; }, 1500);
 }
 
+// What was looked for stands in the upper part of the box, and stays there while the rest is drawn.
+export function bring(find) {
+  const scroller = box();
+  if (!scroller) return;
+  const place = scroller.getBoundingClientRect();
+  const held = { find, y: place.top + place.height / 4 };
+  [stick, anchor] = [false, held];
+  setTimeout(() => { if (anchor === held) anchor = null; }, 1500);
+  hold();
+}
+
 function hold() {
   const scroller = box();
   if (!scroller) return;

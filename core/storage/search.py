@@ -99,7 +99,7 @@ class SearchStore:
         self._owner = owner
 
     async def find(self, text: str) -> Found:
-        """What has all words of `text`, the last of them perhaps only begun; without a word the latest conversations.
+        """What has all words of `text`, the last of them perhaps only begun; and without any the latest.
 
         Accents and capitals do not matter. A conversation fits by its title or by one of its messages.
 
@@ -116,7 +116,8 @@ class SearchStore:
         query = select(conversations).where(mine).order_by(conversations.c.updated_at.desc(), conversations.c.id)
         records = [conversation_record(row) for row in connection.execute(query.limit(LATEST)).all()]
         named = self._folders(connection)
-        return Found(tuple(FoundConversation(one, named.get(one.folder_id or "", "")) for one in records))
+        latest = (FoundConversation(one, named.get(one.folder_id or "", "")) for one in records)
+        return Found(tuple(latest), (), self._libraries(connection, Sought.of("")))
 
     def _found(self, connection: Connection, sought: Sought) -> Found:
         return Found(

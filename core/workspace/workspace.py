@@ -35,6 +35,7 @@ class Workspace:
     Attributes:
         conversations: The owner's conversations, with their turns.
         folders: That they are in, and the list of both.
+        search: Through conversations, documents and libraries, by words.
         documents: Of conversations and libraries, and how far reading them is.
         files: Attachments, and what models and tools made.
         settings: What the owner chose.
@@ -58,6 +59,7 @@ class Workspace:
         self.stores = services.stores
         self.conversations = self.stores.conversations
         self.folders = self.stores.folders
+        self.search = self.stores.search
         self.documents = self.stores.documents
         self.files = self.stores.files
         self.settings = self.stores.settings

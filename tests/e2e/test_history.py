@@ -52,9 +52,6 @@ def test_a_conversation_is_pinned_filed_and_found_there(page: Page) -> None:
     row = history.locator("a[data-open]", has_text="Keep this near")
     expect(folder).to_have_attribute("aria-expanded", "false")
     expect(row).to_be_hidden()
-    page.get_by_placeholder("Find a conversation").fill("near")
-    expect(row).to_be_visible()
-    page.get_by_placeholder("Find a conversation").fill("")
     folder.click()
     expect(row).to_be_visible()
     page.reload(wait_until="domcontentloaded")
@@ -127,6 +124,33 @@ def test_a_conversation_has_an_address_and_the_browsers_back_works(page: Page) -
     expect(page).to_have_url(first)
     page.go_back()
     expect(chat(page)).to_contain_text("You said: The second address")
+
+
+def test_a_message_is_found_by_its_words_and_opened_where_it_stands(page: Page) -> None:
+    ask_and_wait(page, "The kingfisher of the canal", "You said: The kingfisher")
+    for number in range(3):
+        ask_and_wait(page, f"Something else {number}\n" + "and more\n" * 7, f"You said: Something else {number}")
+    page.get_by_role("button", name="Edit").last.click()
+    page.get_by_role("textbox").last.fill("Another question")
+    page.get_by_role("button", name="Ask again").click()
+    expect(chat(page)).to_contain_text("You said: Another question")
+    wait_for_state(page, "idle")
+    page.locator("#house").get_by_text("New chat").first.click()
+    expect(page.locator("#status [data-room=empty]")).to_be_attached()
+    palette = page.get_by_role("dialog", name="Search")
+    for typed, shown in (("KINGFÍSHER can", "The kingfisher of the canal"), ("else 2", "Something else 2")):
+        page.keyboard.press("Control+k")
+        page.get_by_role("combobox", name="Search").fill(typed)
+        hit = palette.get_by_role("option").filter(has=page.locator(".p-who", has_text="you")).first
+        expect(hit).to_contain_text(shown)
+        hit.click()
+        expect(chat(page).locator(".user-row", has_text=shown)).to_be_in_viewport()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox", name="Search").fill("no such words anywhere")
+    expect(palette.get_by_role("option")).to_have_text("Nothing found. Ask the model instead, Enter.")
+    page.keyboard.press("Enter")
+    expect(chat(page)).to_contain_text("You said: no such words anywhere")
+    expect(chat(page)).not_to_contain_text("Something else")
 
 
 def test_another_conversation_tells_that_it_replies_and_then_that_nobody_saw_it(

@@ -69,6 +69,20 @@ async def _open(desk: Desk, view: View, asked: Asked) -> None:
             raise
     view.resting = False
     view.show(conversation)
+    if asked.get("message"):
+        await _turn_to(desk, view, _text(asked, "message"))
+
+
+async def _turn_to(desk: Desk, view: View, message: str) -> None:
+    """Let a message be among those that the tab shows: its branch, and a window that begins before it."""
+    conversation = view.conversation_id
+    async with desk.workspace(view) as workspace:
+        thread = await workspace.conversations.thread(conversation)
+        if all(one.id != message for one in thread):
+            await workspace.conversations.turn_to(conversation, message)
+            desk.views.changed(view.owner, conversation)
+            thread = await workspace.conversations.thread(conversation)
+    view.begin_before(message, [one.id for one in thread])
 
 
 async def _new(desk: Desk, view: View, asked: Asked) -> None:

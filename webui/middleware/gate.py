@@ -31,7 +31,7 @@ _OPEN = frozenset({"startup-events", "app_id", "theme.css", "upload", "upload_pr
 _BODIES = frozenset({"queue/join", "cancel", "reset"})
 # Beside `/gradio_api/`: the page, what it is made of, and Parlour's own routes, which look at the owner themselves.
 _PAGES = frozenset(
-    {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in"}
+    {"/", "/config", "/theme.css", "/favicon.ico", "/manifest.json", "/robots.txt", "/mcp", "/mcp/signed-in", "/search"}
 )
 _OURS = ("models", "documents", "libraries", "tools", "calls", "conversations", "uploads")
 _FOLDERS = tuple(f"/{name}/" for name in ("assets", "static", "files", "pages", *_OURS))

@@ -69,14 +69,13 @@ def _starter_html(number: int, words: Words) -> str:
 
 
 def house_html(words: Words) -> str:
-    """Markup for `#house`, above the list of conversations; never rendered again: the reader may be typing in it."""
+    """Markup for `#house`, above the list of conversations; never rendered again: the keyboard may be on it."""
     find = escaped(words("history.find"))
     return (
         f'<div class="p-mark" aria-hidden="true"></div><p class="p-house">{escaped(words("page.name"))}</p>'
         f'<a class="p-new" role="button" href="./" data-do="new">{escaped(words("history.new"))}</a>'
-        f'<div class="p-find"><input type="search" id="p-find" placeholder="{find}" aria-label="{find}" '
-        f'maxlength="120" autocomplete="off" spellcheck="false" enterkeyhint="go"><kbd aria-hidden="true"></kbd></div>'
-        f'<p class="p-found" role="status"></p>'
+        f'<button type="button" id="p-find" data-do="find" aria-haspopup="dialog"><span>{find}</span>'
+        f'<kbd aria-hidden="true"></kbd></button>'
     )
 
 

@@ -1,4 +1,4 @@
-"""The page without a mouse: one stop for the list of conversations, a search by title, a list of all keys."""
+"""The page without a mouse: one stop for the list of conversations, and a list of all keys."""
 
 from __future__ import annotations
 
@@ -124,52 +124,6 @@ def test_a_list_that_is_drawn_anew_keeps_the_keyboard_on_its_row(show: Show) -> 
     expect(page.locator(OPEN)).to_be_focused()
 
 
-def test_the_search_for_a_title_opens_with_a_key_narrows_the_list_and_goes_with_escape(show: Show) -> None:
-    page = show("answered")
-    focus(page.locator("#top .p-open-models"))
-    press(page, "Control+k")
-    field = page.get_by_role("searchbox", name="Find a conversation")
-    expect(field).to_be_focused()
-    page.keyboard.type("ABÒUT it")
-    expect(page.locator(OTHER)).to_be_hidden()
-    expect(page.locator(OPEN)).to_be_visible()
-    expect(page.locator("#history h2").last).to_be_hidden()
-    expect(page.locator("#house [role=status]")).to_have_text("1 found")
-    press(page, "ArrowDown")
-    expect(page.locator(OPEN)).to_be_focused()
-    page.evaluate("document.querySelectorAll('#history nav').forEach((one) => { one.innerHTML += ''; })")
-    expect(page.locator(OTHER)).to_be_hidden()
-    expect(page.locator(OPEN)).to_be_focused()
-    press(page, "Escape")
-    expect(page.locator(OTHER)).to_be_visible()
-    expect(field).to_have_value("")
-    expect(page.locator("#top .p-open-models")).to_be_focused()
-
-
-def test_a_search_says_that_nothing_fits_and_enter_opens_what_fits_first(show: Show, stage: Stage) -> None:
-    page = show("answered")
-    press(page, "Control+k")
-    page.keyboard.type("zebra")
-    expect(page.locator("#house [role=status]")).to_have_text("No title matches.")
-    press(page, "Enter")
-    page.locator("#p-find").fill("new ch")
-    expect(page.locator(OPEN)).to_be_hidden()
-    press(page, "Enter")
-    stage.until(lambda: stage.asked)
-    assert stage.asked == [{"do": "open", "id": "old"}]
-    expect(composer(page)).to_be_focused()
-    expect(page.locator(OPEN)).to_be_visible()
-
-
-def test_on_a_phone_the_search_opens_the_drawer_and_escape_closes_it(show: Show) -> None:
-    page = show("answered", width=390, height=844)
-    press(page, "Control+k")
-    expect(page.locator("#p-find")).to_be_focused()
-    expect(page.locator("#p-find")).to_be_in_viewport()
-    press(page, "Escape")
-    expect(page.get_by_role("button", name="Conversations")).to_be_focused()
-
-
 def test_a_drawer_that_a_finger_opens_and_closes_leaves_the_keyboard_at_its_button(show: Show) -> None:
     page = show("answered", width=390, height=844, has_touch=True, is_mobile=True)
     page.get_by_role("button", name="Conversations").tap()
@@ -211,7 +165,7 @@ def test_the_list_names_every_key_in_the_readers_language(show: Show, lang: str)
     press(page, "Control+/")
     words = Words(lang)  # pyright: ignore[reportArgumentType]
     dialog = page.get_by_role("dialog", name=words("js.keys_title"))
-    expect(dialog.locator("dd")).to_have_count(15)
+    expect(dialog.locator("dd")).to_have_count(16)
     expect(dialog.locator("dt", has_text="K")).to_have_text("Ctrl+K")
     expect(dialog).to_contain_text(words("js.keys_find"))
     assert "keys_" not in dialog.inner_text()

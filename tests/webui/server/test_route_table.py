@@ -71,3 +71,14 @@ async def test_only_the_routes_of_the_table_are_open(every_path: list[str], tmp_
     assert opened == (OPEN | HARMLESS) & set(every_path)
     assert len(every_path) > 80
     assert set(every_path) >= ASKED
+
+
+OWN = {"/search", "/mcp", "/conversations/x/export", "/libraries/state", "/files/x", "/documents/unlock"}
+"""Some of Parlour's own, which look at the owner themselves; what is like them and not there is refused."""
+
+
+@pytest.mark.anyio
+async def test_parlours_own_routes_are_let_through_and_nothing_beside_them(tmp_path: Path) -> None:
+    uploads = Uploads(tmp_path / "tmp", 1000)
+    assert {path: await _status(path, uploads) for path in OWN} == dict.fromkeys(OWN, 200)
+    assert [await _status(path, uploads) for path in ("/search/x", "/searching", "/conversations")] == [404] * 3

@@ -1,0 +1,193 @@
+// The palette: one field over conversations, messages, documents, libraries and commands.
+import { askAnew, openAt, wordsOf } from './jump.js';
+import { openLibraries } from './libraries.js';
+import { make } from './models_form.js';
+import { drawn } from './palette_rows.js';
+import { drawer } from './places.js';
+import { request } from './request.js';
+import { say } from './words.js';
+
+const LONGEST = 300;  // letters that are looked for
+const MAC = /Mac|iPhone|iPad/.test(navigator.platform);
+const SCOPES = ['everywhere', 'conversations', 'documents', 'libraries', 'commands'];
+const SIGNS = { '>': 'commands', '＞': 'commands', '@': 'libraries', '＠': 'libraries' };
+
+let offered = () => [];
+let open = null;
+let last = '';  // what was looked for last: it stands there again, chosen, at the next time
+
+// Other parts of the page say what can be done here.
+export function offer(commands) { offered = commands; }
+
+export function openPalette() {
+  if (open || document.querySelector('dialog[open]')) return;
+  drawer(false);
+  open = new Palette();
+  open.show();
+}
+
+class Palette {
+  constructor() {
+    this.answer = {};      // the newest that came
+    this.shown = null;     // what it is the answer to
+    this.scope = 'everywhere';
+    this.opened = new Set();
+    this.options = [];
+    this.at = 0;
+    this.asking = false;
+    this.waits = null;     // what is done as soon as the answer to what stands in the field has come
+    this.build();
+  }
+
+  build() {
+    this.field = make('input', { type: 'text', value: last, maxLength: LONGEST, placeholder: say('palette_hint'), autocomplete: 'off',
+      spellcheck: false, enterKeyHint: 'go', attributes: { role: 'combobox', 'aria-label': say('palette_title'), 'aria-autocomplete': 'list',
+        'aria-expanded': 'true', 'aria-controls': 'p-palette-list', autocapitalize: 'none' } });
+    this.list = make('div', { id: 'p-palette-list', className: 'p-results', attributes: { role: 'listbox', 'aria-label': say('palette_results') } });
+    this.heard = make('p', { className: 'p-sr', attributes: { role: 'status' } });
+    this.told = make('p', { className: 'p-told', hidden: true });
+    const close = make('button', { type: 'button', className: 'p-icon p-close', attributes: { 'aria-label': say('close') } });
+    this.chips = make('div', { className: 'p-scopes', attributes: { role: 'group', 'aria-label': say('palette_scope') } },
+      ...SCOPES.map((scope) => make('button', { type: 'button', textContent: say(`palette_${scope}`), attributes: { 'data-scope': scope } })));
+    const foot = make('footer', { attributes: { 'aria-hidden': 'true' } },
+      ...[['↑ ↓', 'choose'], ['>', 'commands'], ['@', 'libraries'], ['Esc', 'close']].map(([key, what]) =>
+        make('span', {}, make('kbd', { textContent: key }), say(`palette_key_${what}`))));
+    this.element = make('dialog', { className: 'p-palette', attributes: { 'aria-label': say('palette_title') } },
+      make('header', {}, make('span', { className: 'p-glyph', attributes: { 'aria-hidden': 'true' } }), this.field, close),
+      this.chips, this.told, this.list, foot, this.heard);
+    close.addEventListener('click', () => this.element.close());
+    this.field.addEventListener('input', () => this.changed());
+    this.element.addEventListener('keydown', (event) => this.pressed(event));
+    this.chips.addEventListener('click', ({ target }) => { if (target.dataset.scope) this.narrow(target.dataset.scope); });
+    this.list.addEventListener('pointerdown', (event) => event.preventDefault());  // the keyboard stays in the field
+    this.list.addEventListener('pointermove', (event) => this.point(event));
+    this.list.addEventListener('click', ({ target }) => { const at = this.indexOf(target); if (at >= 0) this.take(at); });
+    this.element.addEventListener('click', (event) => { if (event.target === this.element) this.element.close(); });
+    this.element.addEventListener('close', () => { this.element.remove(); open = null; });
+  }
+
+  show() {
+    document.body.append(this.element);
+    this.element.showModal();
+    this.field.focus();
+    this.field.select();
+    this.draw();
+    this.changed();
+  }
+
+  // What is looked for, and among what: a sign before the words narrows it as well.
+  sought() {
+    const typed = this.field.value.trim();
+    const scope = SIGNS[typed[0]];
+    return { text: (scope ? typed.slice(1) : typed).trim(), scope: scope ?? this.scope };
+  }
+
+  narrow(scope) {
+    this.scope = scope;
+    this.field.focus();
+    this.draw();
+  }
+
+  // One question at a time; until its answer has come the former results stay.
+  async changed() {
+    last = this.field.value;
+    this.opened.clear();
+    if (this.asking) return;
+    this.asking = true;
+    this.list.ariaBusy = 'true';
+    while (open === this && this.shown !== this.sought().text) {
+      const { text } = this.sought();
+      const answer = await request(`./search?q=${encodeURIComponent(text)}`, 'palette_failed');
+      this.shown = text;
+      this.told.hidden = !answer.failed;
+      this.told.textContent = answer.failed ?? '';
+      this.answer = answer.failed ? {} : answer;
+    }
+    this.asking = false;
+    if (open !== this) return;
+    this.draw();
+    this.list.ariaBusy = 'false';
+    this.waits?.();
+    this.waits = null;
+  }
+
+  draw() {
+    const { text, scope } = this.sought();
+    const words = wordsOf(text);
+    const commands = offered().filter(({ name }) => words.every((word) => wordsOf(name).some((one) => one.includes(word))));
+    const acts = {
+      open: (conversation, message) => openAt(conversation, message, text),
+      library: (id) => openLibraries(id),
+      anew: () => askAnew(text),
+      anewKeys: MAC ? '⌘ Enter' : 'Ctrl Enter',
+      unfold: (kind) => { this.opened.add(kind); this.draw(); },
+    };
+    const rows = drawn(this.answer, { text, scope, acts, opened: this.opened, commands });
+    this.options = rows.options;
+    this.list.replaceChildren(...rows.elements);
+    for (const chip of this.chips.children) chip.setAttribute('aria-pressed', String(chip.dataset.scope === scope));
+    this.choose(Math.min(this.opened.size ? this.at : 0, this.options.length - 1), false);
+    if (text && this.shown === text) this.heard.textContent = rows.found ? say('palette_heard', { n: rows.found }) : say('palette_nothing');
+  }
+
+  indexOf(target) {
+    const element = target.closest?.('[role="option"]');
+    return this.options.findIndex((one) => one.element === element);
+  }
+
+  point(event) {
+    const at = event.movementX || event.movementY ? this.indexOf(event.target) : -1;
+    if (at >= 0 && at !== this.at) this.choose(at, false);
+  }
+
+  choose(at, shows = true) {
+    this.options[this.at]?.element.setAttribute('aria-selected', 'false');
+    for (const one of this.list.querySelectorAll('[aria-selected="true"]')) one.setAttribute('aria-selected', 'false');
+    this.at = Math.max(0, at);
+    const element = this.options[this.at]?.element;
+    element?.setAttribute('aria-selected', 'true');
+    if (element) this.field.setAttribute('aria-activedescendant', element.id);
+    else this.field.removeAttribute('aria-activedescendant');
+    if (shows && this.at === 0) this.list.scrollTop = 0;
+    else if (shows) element?.scrollIntoView({ block: 'nearest' });
+  }
+
+  take(at) {
+    const chosen = this.options[at];
+    if (!chosen) return;
+    if (!chosen.stays) this.element.close();
+    chosen.act();
+  }
+
+  anew() {
+    const { text } = this.sought();
+    if (!text) return;
+    this.element.close();
+    askAnew(text);
+  }
+
+  // Enter that is quicker than the answer waits for it: what still stands there is not what was looked for.
+  enter() {
+    if (this.shown === this.sought().text) this.take(this.at);
+    else this.waits = () => this.take(this.at);
+  }
+
+  pressed(event) {
+    const { key, isComposing, ctrlKey, metaKey, altKey, shiftKey } = event;
+    if (isComposing || event.keyCode === 229 || altKey) return;
+    const held = ctrlKey || metaKey;
+    if (held && key.toLowerCase() === 'k') { event.preventDefault(); this.field.focus(); return this.field.select(); }
+    if (event.target !== this.field || held && key !== 'Enter' || shiftKey) return;
+    const count = this.options.length;
+    const act = {
+      ArrowDown: () => this.choose((this.at + 1) % count),
+      ArrowUp: () => this.choose((this.at - 1 + count) % count),
+      Home: () => this.choose(0),
+      End: () => this.choose(count - 1),
+      Enter: () => (held ? this.anew() : this.enter()),
+    }[key];
+    if (!act || !count && key !== 'Enter') return;
+    event.preventDefault();
+    act();
+  }
+}

@@ -1,0 +1,269 @@
+"""The palette: one field over conversations, messages, documents, libraries and commands, by keyboard and by finger."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+from playwright.sync_api import Locator, Page, Route, expect
+
+from tests.e2e.axe import findings_everywhere
+from tests.e2e.chat_steps import focus, until
+from tests.webui.screen.stage import Stage
+from webui.words import LANGUAGES, Words
+
+Show = Callable[..., Page]
+
+
+def conversation(name: str, title: str, *hits: dict[str, Any], **more: Any) -> dict[str, Any]:
+    base = {"id": name, "title": title, "marks": [], "archived": False, "folder": "", "at": time.time() - 10**6}
+    return {**base, "hits": list(hits), **more}
+
+
+def hit(message: str, who: str, text: str, *marks: tuple[int, int]) -> dict[str, Any]:
+    return {"message": message, "who": who, "text": text, "marks": marks}
+
+
+def named(name: str, **more: Any) -> dict[str, Any]:
+    return {"id": name, "name": name, "marks": [], "conversation": None, "library": None, "within": "", **more}
+
+
+LATEST = {
+    "conversations": [conversation(f"c{number}", f"Number {number}") for number in range(5)],
+    "documents": [],
+    "libraries": [named("Papers <b>")],
+}
+FOUND = {
+    "conversations": [
+        conversation(
+            "conv",
+            "The <b>policy</b> 😀 claim",
+            hit("r-1", "reply", "You pay 😀 of each claim.", (18, 23)),
+            hit("q2", "you", "and the claim?", (8, 13)),
+            marks=[(20, 25)],
+            folder="Household",
+        ),
+        conversation("old", "House rules", archived=True),
+        *(conversation(f"x{number}", f"More {number}") for number in range(2)),
+    ],
+    "documents": [named("claim.pdf", conversation="old", within="House rules"), named("b.pdf", library="Papers")],
+    "libraries": [],
+}
+NOTHING: dict[str, Any] = {"conversations": [], "documents": [], "libraries": []}
+
+
+def answer(route: Route) -> None:
+    sought = parse_qs(urlsplit(route.request.url).query).get("q", [""])[0]
+    route.fulfill(json=LATEST if not sought else NOTHING if "zebra" in sought else FOUND)
+
+
+def opened(page: Page, typed: str = "", key: str = "Control+k") -> Locator:
+    """The palette, once it shows what was typed."""
+    page.route("**/search?q=*", answer)
+    page.keyboard.press(key)
+    palette = page.locator("dialog.p-palette")
+    expect(palette.get_by_role("option").first).to_be_visible()
+    if typed:
+        page.keyboard.type(typed)
+        expect(palette.get_by_role("option").filter(has_text="Number 0")).to_have_count(0)
+    expect(palette.get_by_role("listbox")).to_have_attribute("aria-busy", "false")
+    return palette
+
+
+def field(page: Page) -> Locator:
+    return page.get_by_role("combobox", name="Search")
+
+
+def chosen(palette: Locator) -> Locator:
+    return palette.locator("[role=option][aria-selected=true]")
+
+
+def press(page: Page, *keys: str) -> None:
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def test_it_opens_with_keys_and_from_the_list_and_gives_the_keyboard_back(show: Show) -> None:
+    page = show("answered")
+    for key in ("Control+k", "/"):
+        focus(page.locator("#top .p-open-models"))
+        palette = opened(page, key=key)
+        expect(field(page)).to_be_focused()
+        press(page, "Escape")
+        expect(palette).to_have_count(0)
+        expect(page.locator("#top .p-open-models")).to_be_focused()
+    page.locator("#p-find").click()
+    expect(field(page)).to_be_focused()
+    press(page, "Escape")
+    expect(page.locator("#p-find")).to_be_focused()
+    focus(page.locator("#composer textarea"))
+    press(page, "/")
+    expect(page.locator("#composer textarea")).to_have_value("/")
+
+
+def test_before_anything_is_typed_it_has_the_latest_conversations_and_the_commands(show: Show) -> None:
+    palette = opened(show("answered"))
+    expect(palette.get_by_role("group", name="Latest conversations").get_by_role("option")).to_have_count(5)
+    commands = palette.get_by_role("group", name="Commands").get_by_role("option")
+    names = ["New chat", "Libraries", "Tools", "Model settings", "Keyboard shortcuts", "Switch to Dark"]
+    expect(commands).to_contain_text([*names, "Export this conversation"])
+
+
+def test_titles_and_lines_are_text_with_their_words_marked(show: Show) -> None:
+    palette = opened(show("answered"), "claim")
+    row = palette.get_by_role("option").first
+    expect(row.locator(".p-name")).to_have_text("The <b>policy</b> 😀 claim")
+    expect(row.locator("mark")).to_have_text(["claim", "claim"])
+    expect(row.locator(".p-who")).to_have_text("reply")
+    expect(row.locator(".p-note")).to_contain_text("Household, ")
+    expect(palette.get_by_role("option").nth(1).locator("mark")).to_have_text("claim")
+    expect(palette.get_by_role("option", name="House rules").first.locator(".p-note")).to_have_text("archived")
+    expect(palette.get_by_role("status")).to_have_text("7 found")
+
+
+def test_arrows_home_and_end_go_through_all_rows_and_enter_opens_the_message(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    palette = opened(page, "claim")
+    count = palette.get_by_role("option").count()
+    for key, at in (("ArrowDown", 1), ("ArrowUp", 0), ("ArrowUp", count - 1), ("ArrowDown", 0), ("End", count - 1)):
+        press(page, key)
+        expect(palette.get_by_role("option").nth(at)).to_have_attribute("aria-selected", "true")
+        expect(chosen(palette)).to_have_count(1)
+        expect(field(page)).to_have_attribute("aria-activedescendant", f"p-option-{at}")
+    press(page, "Home", "Enter")
+    expect(palette).to_have_count(0)
+    stage.until(lambda: stage.asked)
+    assert stage.asked == [{"do": "open", "id": "conv", "message": "r-1"}]
+    assert page.evaluate("CSS.highlights.get('p-sought')?.size") >= 1
+    expect(page.locator("#chat .p-do[href='#do-copy-r-1']")).to_be_in_viewport()
+    until(lambda: not page.evaluate("CSS.highlights.has('p-sought')"))
+
+
+def test_the_second_line_of_a_conversation_opens_at_its_own_message(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    opened(page, "claim")
+    press(page, "ArrowDown", "Enter")
+    stage.until(lambda: stage.asked == [{"do": "open", "id": "conv", "message": "q2"}])
+
+
+def test_groups_show_a_few_and_the_last_row_opens_the_rest(show: Show) -> None:
+    page = show("answered")
+    palette = opened(page, "claim")
+    group = palette.get_by_role("group", name="Conversations")
+    expect(group).to_contain_text("3 of 4")
+    expect(group).not_to_contain_text("More 1")
+    group.get_by_role("option", name="Show all 4").click()
+    expect(group).to_contain_text("More 1")
+    expect(field(page)).to_be_focused()
+
+
+def test_signs_narrow_it_to_commands_or_libraries(show: Show) -> None:
+    page = show("answered")
+    palette = opened(page)
+    field(page).fill(">key")
+    expect(palette.get_by_role("option")).to_have_text(["Keyboard shortcuts?"])
+    press(page, "Enter")
+    expect(page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
+    press(page, "Escape", "Control+k")
+    expect(field(page)).to_have_value(">key")
+    field(page).fill("@")
+    expect(palette.get_by_role("option")).to_have_text(["Papers <b>"])
+    field(page).fill(">zebra")
+    expect(palette.get_by_role("option")).to_have_count(0)
+    expect(palette).to_contain_text("Nothing found.")
+
+
+def test_what_was_looked_for_last_stands_there_again_and_is_replaced_by_typing(show: Show) -> None:
+    page = show("answered")
+    opened(page, "claim")
+    press(page, "Escape", "Control+k")
+    expect(field(page)).to_have_value("claim")
+    page.keyboard.type("zebra")
+    expect(field(page)).to_have_value("zebra")
+
+
+def test_where_nothing_is_found_enter_asks_the_model_in_a_new_conversation(show: Show, stage: Stage) -> None:
+    page = show()
+    palette = opened(page, "zebra stripes")
+    expect(palette.get_by_role("option")).to_have_text(["Nothing found. Ask the model instead, Enter."])
+    press(page, "Enter")
+    stage.until(lambda: stage.sent)
+    assert stage.sent[0]["text"] == "zebra stripes"
+
+
+def test_ctrl_enter_asks_with_the_words_and_a_draft_is_there_again_afterwards(show: Show, stage: Stage) -> None:
+    page = show()
+    page.locator("#composer textarea").fill("A draft")
+    opened(page, "claim")
+    press(page, "Control+Enter")
+    stage.until(lambda: stage.sent)
+    assert stage.sent[0]["text"] == "claim"
+    expect(page.locator("#composer textarea")).to_have_value("A draft")
+
+
+def test_until_an_answer_comes_the_former_results_stay_and_enter_waits_for_it(show: Show, stage: Stage) -> None:
+    page = show("answered")
+    palette = opened(page)
+    held: list[Route] = []
+    let_go: list[bool] = []
+
+    def hold(route: Route) -> None:
+        if let_go:
+            answer(route)
+        else:
+            held.append(route)
+
+    page.route("**/search?q=*", hold)
+    page.keyboard.type("claim")
+    until(lambda: page.evaluate("1") and held)
+    expect(palette).to_contain_text("Number 0")
+    press(page, "Enter")
+    expect(palette).to_be_visible()
+    let_go.append(True)
+    answer(held[0])
+    expect(palette).to_have_count(0)
+    stage.until(lambda: stage.asked == [{"do": "open", "id": "conv", "message": "r-1"}])
+
+
+def test_a_search_that_fails_says_so_and_leaves_the_commands(show: Show) -> None:
+    page = show("answered")
+    page.route(
+        "**/search?q=*", lambda route: route.fulfill(status=200, body=json.dumps({"failed": "The disk failed."}))
+    )
+    press(page, "Control+k")
+    page.keyboard.type("tools")
+    palette = page.locator("dialog.p-palette")
+    expect(palette).to_contain_text("Tools")
+
+
+def test_on_a_phone_it_is_the_whole_screen_with_a_cross_and_chips(show: Show) -> None:
+    page = show("answered", width=390, height=844, has_touch=True, is_mobile=True)
+    page.route("**/search?q=*", answer)
+    page.get_by_role("button", name="Conversations").tap()
+    page.locator("#p-find").tap()
+    palette = page.locator("dialog.p-palette")
+    box = palette.bounding_box()
+    assert box is not None
+    assert (box["x"], box["y"], box["width"], box["height"]) == (0, 0, 390, 844)
+    palette.get_by_role("button", name="Commands").tap()
+    expect(palette.get_by_role("group")).to_have_count(2)  # the chips, and the commands
+    expect(palette.get_by_role("button", name="Commands")).to_have_attribute("aria-pressed", "true")
+    palette.get_by_role("button", name="Close").tap()
+    expect(palette).to_have_count(0)
+
+
+@pytest.mark.parametrize("lang", LANGUAGES)
+def test_axe_finds_nothing_in_it_in_any_language(show: Show, lang: str) -> None:
+    page = show("answered", locale={"en": "en-US", "zh": "zh-CN"}[lang])
+    palette = opened(page, "claim")
+    expect(palette).to_have_attribute("aria-label", Words(lang)("js.palette_title"))
+    assert "palette_" not in palette.inner_text()
+    assert findings_everywhere(page, "dialog") == []
+    page.keyboard.press("Control+k")
+    page.keyboard.type("zebra")
+    expect(palette.get_by_role("option")).to_have_count(1)
+    assert findings_everywhere(page, "dialog") == []
