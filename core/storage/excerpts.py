@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
-from core.storage.message_texts import UNSPACED, is_unspaced, plain, spaced
+from core.storage.message_texts import is_unspaced, plain, spaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LONGEST_QUESTION: Final = 300
 """Characters of what is looked for that count."""
 _WORDS: Final = 16
 _SHOWN: Final = 200  # characters of a line
 _BEFORE: Final = 40  # of them before the first word
-_TAKEN: Final = 1_000  # characters around a word that its line is made of
-_PLACES: Final = 40  # of each word that are looked at
+_TAKEN: Final = 400  # characters around a word that its line is made of
+_PLACES: Final = 200  # of each word that are looked at
 
-# A letter that is part of a word, not a word by itself.
-_LETTER: Final = f"[^\\W_{''.join(f'{chr(first)}-{chr(last)}' for first, last in UNSPACED)}]"
 _ACCENTS: Final = "[\u0300-\u036f]*"
 _MARKUP: Final = re.compile(
     r"[*`~]+|(?<![^\W_])_+|_+(?![^\W_])|^[ \t]*(?:#{1,6}|>|[-+])[ \t]+|\[\d{1,3}\]", re.MULTILINE
@@ -33,18 +35,39 @@ class Excerpt:
 
 
 @dataclass(frozen=True, slots=True)
+class Word:
+    """One word that is looked for.
+
+    Args:
+        pattern: Its letters, for texts that went through `plain`.
+        begins: No other letter stands before it.
+        ends: None stands after it.
+    """
+
+    pattern: re.Pattern[str]
+    begins: bool
+    ends: bool
+
+    def spans(self, said: str) -> Iterator[tuple[int, int]]:
+        """Where it stands in a text without capitals and accents."""
+        for found in self.pattern.finditer(said):
+            begin, end = found.span()
+            before, after = said[begin - 1 : begin], said[end : end + 1]
+            if not (self.begins and _is_letter(before)) and not (self.ends and _is_letter(after)):
+                yield begin, end
+
+
+@dataclass(frozen=True, slots=True)
 class Sought:
     """What is looked for.
 
     Args:
-        words: Each as the index has it: small, without accents, as one or more of its words.
-        match: The same as FTS5 reads it.
-        patterns: The same for texts that went through `plain`.
+        match: The words as FTS5 reads them; empty where there is none.
+        words: The same for the texts themselves.
     """
 
-    words: tuple[str, ...]
     match: str
-    patterns: tuple[re.Pattern[str], ...]
+    words: tuple[Word, ...]
 
     @classmethod
     def of(cls, text: str) -> Sought:
@@ -55,19 +78,19 @@ class Sought:
         quoted = [f'"{" ".join(tokens)}"' for tokens in words]
         if begun:
             quoted[-1] += " *"
-        patterns = [_pattern(tokens, begun=begun and tokens is words[-1]) for tokens in words]
-        return cls(tuple(" ".join(tokens) for tokens in words), " AND ".join(quoted), tuple(patterns))
+        found = (_word(tokens, begun=begun and tokens is words[-1]) for tokens in words)
+        return cls(" AND ".join(quoted), tuple(found))
 
     def fits(self, name: str) -> bool:
         """Whether a name has all the words."""
         said = plain(name)
-        return all(pattern.search(said) for pattern in self.patterns)
+        return all(any(word.spans(said)) for word in self.words)
 
 
 def marked(text: str, sought: Sought) -> tuple[tuple[int, int], ...]:
     """Where the words stand in a text, in order; those that overlap are one."""
     said = plain(text)
-    found = sorted(one.span() for pattern in sought.patterns for one in pattern.finditer(said) if one.group())
+    found = sorted(span for word in sought.words for span in word.spans(said))
     marks: list[tuple[int, int]] = []
     for begin, end in found:
         if marks and begin <= marks[-1][1]:
@@ -82,39 +105,40 @@ def excerpt(text: str, sought: Sought) -> Excerpt:
     around = _best_place(plain(text), sought)
     near = text[max(0, around - _TAKEN) : around + _TAKEN]
     said = " ".join(_MARKUP.sub("", near).replace("|", " ").split())
-    marks = marked(said, sought)
     first = _best_place(plain(said), sought)
     begin = max(0, first - _BEFORE)
     if begin:
         gap = said.find(" ", begin, first)
-        begin = gap + 1 if gap >= 0 else first if first - begin < _BEFORE else begin
+        begin = gap + 1 if gap >= 0 else begin
     dots = "… " if begin or around > _TAKEN else ""
     line = dots + said[begin : begin + _SHOWN]
-    shift = len(dots) - begin
-    shown = ((one + shift, min(end + shift, len(line))) for one, end in marks if begin <= one < begin + _SHOWN)
-    return Excerpt(line, tuple(shown))
+    return Excerpt(line, marked(line, sought))
 
 
 def _best_place(said: str, sought: Sought) -> int:
     """Where the most different words begin close together; 0 where there is none."""
-    places: list[tuple[int, int]] = []
-    for number, pattern in enumerate(sought.patterns):
-        for one, found in zip(range(_PLACES), pattern.finditer(said), strict=False):
-            del one
-            places.append((found.start(), number))
-    places.sort()
-    best, most = 0, 0
-    for at, (begin, _) in enumerate(places):
-        together = len({number for place, number in places[at:] if place - begin < _SHOWN - _BEFORE * 2})
+    places = sorted(
+        (begin, number) for number, word in enumerate(sought.words) for begin, _ in islice(word.spans(said), _PLACES)
+    )
+    best, most, first, near = 0, 0, 0, [0] * len(sought.words)
+    for begin, number in places:  # the window ends with this one
+        near[number] += 1
+        while begin - places[first][0] >= _SHOWN - _BEFORE * 2:
+            near[places[first][1]] -= 1
+            first += 1
+        together = sum(map(bool, near))
         if together > most:
-            best, most = begin, together
+            best, most = places[first][0], together
     return best
 
 
-def _pattern(tokens: list[str], *, begun: bool) -> re.Pattern[str]:
-    """Finds one word that was typed, in a text without capitals and accents."""
-    first, last = tokens[0][0], tokens[-1][-1]
-    before = "" if is_unspaced(first) else f"(?<!{_LETTER})"
-    after = "" if begun or is_unspaced(last) else f"(?!{_LETTER})"
+def _is_letter(char: str) -> bool:
+    """Whether a character is part of a word; one that is a word by itself is not."""
+    return char.isalnum() and not is_unspaced(char)
+
+
+def _word(tokens: list[str], *, begun: bool) -> Word:
+    """One word that was typed."""
     letters = (_ACCENTS.join(map(re.escape, token)) + _ACCENTS for token in tokens)
-    return re.compile(before + r"[\W_]{0,4}?".join(letters) + after)
+    ends = not begun and not is_unspaced(tokens[-1][-1])
+    return Word(re.compile(r"[\W_]{0,4}?".join(letters)), not is_unspaced(tokens[0][0]), ends)

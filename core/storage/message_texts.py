@@ -29,7 +29,7 @@ INDEX: Final = "message_index"
 """The FTS5 table; SQLite keeps others beside it, whose names begin so."""
 
 # Scripts that put no spaces between words, and Korean, whose words have endings: each character is a word by itself.
-UNSPACED: Final = (
+_UNSPACED: Final = (
     *((0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1100, 0x11FF), (0x1780, 0x17FF), (0x2E80, 0x2FDF), (0x3005, 0x3007)),
     *((0x3040, 0x30FF), (0x3130, 0x318F), (0x31F0, 0x31FF), (0x3400, 0x4DBF), (0x4E00, 0x9FFF), (0xAC00, 0xD7AF)),
     *((0xF900, 0xFAFF), (0xFF66, 0xFF9F), (0x20000, 0x3FFFF)),
@@ -59,7 +59,7 @@ _PARTS: Final = ("data", "idx", "docsize", "config")
 
 def is_unspaced(char: str) -> bool:
     """Whether a character is of a script that puts no spaces between words."""
-    return any(first <= ord(char) <= last for first, last in UNSPACED)
+    return char >= "\u0e00" and any(first <= ord(char) <= last for first, last in _UNSPACED)
 
 
 class _Plain(dict[int, str]):

@@ -135,8 +135,9 @@ class SearchStore:
         if not titled and not said:
             _check_index(connection, self._owner)
         wanted = list(dict.fromkeys([*titled, *said]))[:MOST]
-        query = select(conversations).where(conversations.c.id.in_(wanted), conversations.c.owner_id == self._owner)
-        records = {str(row.id): conversation_record(row) for row in connection.execute(query).all()}
+        # Whose they are is looked at here: SQLite would rather go through all rows of the owner.
+        rows = connection.execute(select(conversations).where(conversations.c.id.in_(wanted))).all()
+        records = {str(row.id): conversation_record(row) for row in rows if row.owner_id == self._owner}
         hits = self._hits(connection, [one for talk in wanted for one in said.get(talk, [])[:HITS]], sought)
         named = self._folders(connection)
         return tuple(
@@ -155,8 +156,8 @@ class SearchStore:
         return connection.exec_driver_sql(_FIND, (match, limit)).all()
 
     def _hits(self, connection: Connection, ids: Sequence[str], sought: Sought) -> dict[str, Hit]:
-        query = select(messages).where(messages.c.id.in_(ids), messages.c.owner_id == self._owner)
-        turns = [stored(row) for row in connection.execute(query).all()]
+        rows = connection.execute(select(messages).where(messages.c.id.in_(ids))).all()
+        turns = [stored(row) for row in rows if row.owner_id == self._owner]
         return {one.id: Hit(one.id, one.role, excerpt(text_of(one.role, one.parts), sought)) for one in turns}
 
     def _folders(self, connection: Connection) -> dict[str, str]:

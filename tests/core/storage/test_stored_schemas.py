@@ -25,6 +25,7 @@ from core.storage.owner_settings import OwnerSettings
 from core.storage.queued_messages import QueuedMessages
 from core.storage.runs import AllRuns, ThoughtStore
 from core.storage.sealing import Sealer
+from core.storage.search import SearchStore
 from core.storage.whole_conversations import WholeConversations
 
 pytestmark = pytest.mark.anyio
@@ -147,6 +148,19 @@ async def test_folders_pins_and_waiting_messages_of_every_released_schema_are_th
     ]
     waiting = await QueuedMessages(database, LOCAL_OWNER).list(talk)
     assert [one.text for one in waiting] == [kept[name] for name in ("waiting",) if name in kept]
+    await database.aclose()
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+async def test_messages_and_titles_of_every_released_schema_are_found_today(schema: str, tmp_path: Path) -> None:
+    told: dict[str, Any] = put_in(schema)["told"]
+    database = await Database.open(unpacked(schema, tmp_path))
+    search = SearchStore(database, LOCAL_OWNER)
+    for asked, talk, hits in (("straight", "branches", 1), ("17 23", "replies", 1), ("391", "replies", 1)):
+        (found,) = (await search.find(asked)).conversations
+        assert (found.conversation.id, len(found.hits)) == (told[talk]["id"], hits)
+    assert [one.conversation.title for one in (await search.find("branch")).conversations] == ["Branches 🌿"]
+    assert [one.name for one in (await search.find("leuchtturm 灯塔")).documents] == ["Leuchtturm – 灯塔.md"]
     await database.aclose()
 
 
