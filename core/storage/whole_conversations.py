@@ -12,6 +12,7 @@ from core.storage.base import EventRow, Lease, busy, new_id
 from core.storage.conversations import conversation_of, conversation_record, stored, thread_of, tree_of
 from core.storage.documents import documents_where
 from core.storage.files import file_record
+from core.storage.message_texts import keep_text, keep_title
 from core.storage.runs import run_record, thoughts_where
 from core.storage.tables import (
     conversation_libraries,
@@ -147,10 +148,12 @@ class WholeConversations:
             names = {"title": source.title, "titled_by": source.titled_by, "folder_id": source.folder_id}
             record = {"id": fresh, "owner_id": self._owner, "created_at": now, "updated_at": now, **names}
             connection.execute(insert(conversations).values(**record, leaf_id=ids[message_id]))
+            keep_title(connection, fresh)
             for turn in thread:
                 parent = ids.get(turn.parent_id or "")
                 changed = {"id": ids[turn.id], "parent_id": parent, "run_id": works.get(turn.run_id or "")}
                 copying.rows(messages, messages.c.id == turn.id, {"conversation_id": fresh, **changed})
+                keep_text(connection, self._owner, fresh, ids[turn.id], turn.role, turn.parts)
                 steps = message_agent_thoughts.c.message_id == turn.id
                 copying.rows(message_agent_thoughts, steps, {"message_id": ids[turn.id]}, fresh_id=True)
                 if turn.run_id is not None:

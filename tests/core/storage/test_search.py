@@ -136,6 +136,16 @@ async def test_a_reply_is_found_as_soon_as_it_is_whole_and_with_it_the_title_of_
     assert titles(await mine.search.find("grey")) == ["A grey bird"]
 
 
+async def test_a_conversation_that_branched_off_is_found_as_well(of: Of) -> None:
+    mine = of("alice")
+    made = await talk(mine, "Birds", "Where is the heron?", "In the reeds.", "And then?")
+    turns = await mine.conversations.thread(made)
+    fork = await mine.whole.fork(made, turns[1].id)
+    found = (await mine.search.find("heron")).conversations
+    assert [one.conversation.id for one in found] == [fork.id, made]
+    assert len((await mine.search.find("birds")).conversations) == 2
+
+
 async def test_only_the_owners_own_is_found(of: Of) -> None:
     await talk(of("alice"), "Hers secret", "the secret of alice")
     await talk(of("bob"), "His secret", "the secret of bob")
