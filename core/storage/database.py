@@ -9,7 +9,6 @@ import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from sqlalchemy import create_engine, event
@@ -101,15 +100,15 @@ class Database:
     ) -> T:
         if self._closed:
             raise StorageError("The database is closed.")
-        run = partial(asyncio.get_running_loop().run_in_executor, threads, _transaction, engine, opening, work)
+        loop = asyncio.get_running_loop()
         try:
             try:
-                return await run()
+                return await loop.run_in_executor(threads, _transaction, engine, opening, work)
             except (DBAPIError, sqlite3.Error) as error:
                 if not is_of_index(error):
                     raise
             await self._mend_index()
-            return await run()
+            return await loop.run_in_executor(threads, _transaction, engine, opening, work)
         except (DBAPIError, PoolTimeoutError, sqlite3.Error, OSError) as error:
             raise translated(error, self.path) from error
 

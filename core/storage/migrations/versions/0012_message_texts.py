@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import sqlalchemy as sa
 from alembic import op
@@ -88,7 +88,8 @@ def _said(role: str, parts: list[dict[str, Any]]) -> str:
     for part in parts:
         content = part.get("content") if part.get("role") == role else None
         if isinstance(content, list):
-            content = "\n".join(str(item["text"]) for item in content if item.get("text"))
+            items = cast("list[dict[str, Any]]", content)
+            content = "\n".join(str(item["text"]) for item in items if item.get("text"))
         if isinstance(content, str) and content.strip():
             found.append(content)
     return "\n\n".join(found)[:LONGEST]
