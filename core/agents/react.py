@@ -14,8 +14,7 @@ from core.agents.react_parser import Action, Answer, OutputParser, Piece, StepPa
 from core.agents.tool_loop import MOST_MODEL_CALLS, ToolLoop, checked_model_calls
 from core.errors import ModelServiceError
 from core.llm.calling.call_text import CallText, call_events, without_mark
-from core.llm.calling.json_schema import RESPOND
-from core.llm.calling.json_schema_prompts import EXAMPLES, needed
+from core.llm.calling.json_schema import EXAMPLES, RESPOND, needed
 from core.llm.calling.neutral import neutral, neutral_items, neutral_json
 from core.llm.calling.nous import with_system
 from core.llm.calling.reply_reader import UNREADABLE
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from core.agents.tools import GivenTool
     from core.languages import Lang
     from core.llm.base import BaseChatModel
-    from core.llm.calling.json_schema_prompts import Example
+    from core.llm.calling.json_schema import Example
     from core.llm.request import ChatRequest, Stream
 
 ParserMaker: TypeAlias = Callable[[Collection[str]], OutputParser]

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from core.agents.search_query import KeywordQuery, has_content_words
-from core.llm.calling.json_schema_prompts import needed
+from core.llm.calling.json_schema import needed
 from core.llm.tokens import estimate_tokens
 from core.rag.attached import in_library, with_meaning
 from core.rag.document import numbered_as

@@ -14,7 +14,7 @@ from core.agents.file_library import FileLibrary
 from core.agents.react_parser import StepParser
 from core.export.redaction import Redaction
 from core.llm.calling.qwen import MarkedBody
-from core.llm.calling.tags import TAGGED
+from core.llm.calling.tag_scanner import TAGGED
 from core.llm.request import ChatRequest
 from core.llm.wire.tools import ToolNames
 from core.mcp.journal import Journal
@@ -202,8 +202,9 @@ EXCUSED: Mapping[str, str] = {
     "core.llm.open_model:*": "settings of the owner",
     "core.llm.telemetry:*": "names of the house",
     "core.llm.calling.call_text:call_events": "ids of calls that were read",
-    "core.llm.calling.json_schema_prompts:[ae]*": "names of tools, which are bounded",
-    "core.llm.calling.tags:*": "compiles the tags of the house",
+    "core.llm.calling.json_schema:[ae]*": "names of tools, which are bounded",
+    "core.llm.calling.tag_scanner:[MS]*.*": "compiles the tags of the house",
+    "core.llm.calling.tag_scanner:Tags.*": "looks at where the body of a call begins",
     "core.agents.config*": "settings of who writes the program",
     "core.agents.group_c*": "settings of who writes the program",
     "core.agents.compat.group_c*:Group*": "settings of who writes the program",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from core.llm.calling.call_text import CallText, may_be_mended, read_calls
 from core.llm.calling.neutral import neutral_items, neutral_json
 from core.llm.calling.reply_reader import ReplyReader
-from core.llm.calling.tags import TAGGED
+from core.llm.calling.tag_scanner import TAGGED
 from core.llm.request import is_off, named_choice
 from core.messages.content import ContentItem
 from core.messages.json_text import compact

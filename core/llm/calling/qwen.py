@@ -11,7 +11,7 @@ from core.llm.calling.call_text import CallText, arguments_text, may_be_mended, 
 from core.llm.calling.neutral import neutral, neutral_items, neutral_json
 from core.llm.calling.nous import with_system
 from core.llm.calling.reply_reader import ReplyReader
-from core.llm.calling.tags import ARGS, FUNCTION, MARKED, RESULT, RETURN
+from core.llm.calling.tag_scanner import ARGS, FUNCTION, MARKED, RESULT, RETURN
 from core.llm.request import is_on, merge_generate, named_choice
 from core.messages.content import ContentItem
 from core.messages.json_text import compact, read_value

@@ -18,7 +18,7 @@ from core.messages.events import CallDelta, CallStarted, Event, ItemAdded, Messa
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.llm.calling.tags import Tags
+    from core.llm.calling.tag_scanner import Tags
     from core.llm.request import ChatRequest, Source, Stream
 
 _FENCE: Final = re.compile(r"```(?:json|xml|tool_call)?[ \t]*\n", re.IGNORECASE)

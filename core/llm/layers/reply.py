@@ -7,8 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
 from core.errors import ModelMisbehavedError, ModelServiceError
-from core.llm.calling.tag_scanner import Piece, TagScanner
-from core.llm.calling.tags import END_THINK, ONLY_THOUGHTS, THINK
+from core.llm.calling.tag_scanner import END_THINK, ONLY_THOUGHTS, THINK, Piece, TagScanner
 from core.llm.request import is_on
 from core.messages.events import CallDelta, CallStarted, Event, ItemAdded, MessageFinished, ReasoningDelta, TextDelta
 from core.messages.message import ASSISTANT

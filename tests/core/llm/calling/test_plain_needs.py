@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.agents.react import with_instructions
-from core.llm.calling.json_schema import JsonSchemaTemplate
-from core.llm.calling.json_schema_prompts import CODE, needed
+from core.llm.calling.json_schema import CODE, JsonSchemaTemplate, needed
 from core.llm.request import ChatRequest
 from core.messages.message import ASSISTANT, FUNCTION, USER, FunctionCall, Message
 

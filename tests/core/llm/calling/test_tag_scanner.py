@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from core.llm.calling.reply_reader import Untagged
-from core.llm.calling.tag_scanner import Piece, TagScanner
-from core.llm.calling.tags import MARKED, ONLY_THOUGHTS, TAGGED, Tags
+from core.llm.calling.tag_scanner import MARKED, ONLY_THOUGHTS, TAGGED, Piece, Tags, TagScanner
 
 FORMATS = st.sampled_from([TAGGED, MARKED, ONLY_THOUGHTS])
 PLAIN = [
