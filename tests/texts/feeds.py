@@ -140,7 +140,6 @@ MADE: Mapping[str, Callable[[], Any]] = {
     "core.agents.compat.articles:_Text": lambda: hidden("core.agents.compat.articles", "_Text")(None, 9),
     "core.agents.arguments:check_keywords()": lambda: {"tools": []},
     "core.agents.file_library:FileLibrary": lambda: FileLibrary(["a.txt"], RAGConfig()),
-    "core.settings:complaint()": lambda: {"file": None, "fields": {}},
     "core.mcp.journal:Journal": lambda: Journal(["a secret"]),
     "core.export.redaction:Redaction": lambda: Redaction(["a secret"]),
     "core.llm.tokens:Counter.shortened()": lambda: {"limit": 20},
@@ -242,6 +241,6 @@ FED = frozenset(
     | {"core.llm.request:has_chinese"}
     | {"webui.uploads:harmless_name", "webui.handlers.send:pages_to_read", "core.tools.arguments:extract_code"}
     | {"core.tools.results:cut_to_ends", "core.mcp.settings:risks_of", "core.toolbox.server_form:pasted"}
-    | {"core.judging.checks:verdict", "core.settings:complaint", "core.settings:check_address"}
+    | {"core.judging.checks:verdict", "core.settings:check_address"}
     | {"core.agents.react_actions:read_action", "core.agents.react_actions:read_untagged"}
 )
