@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.errors import NotFoundError, ParlourError, StorageError
 from core.storage.base import folder_name
-from core.toolbox.accounts import TOOL_SERVICES, ToolAccounts
-from core.toolbox.choices import SEARCH, Rules, ToolChoices
+from core.toolbox.choices import SEARCH, TOOL_SERVICES, Rules, ToolAccounts, ToolChoices
 from core.toolbox.code_interpreter import GivenFiles, Interpreter
 from core.toolbox.user_mcp_servers import AllMcpServers, OwnerMcpServers
 from core.toolbox.user_openapi import KnownServices, OwnerOpenApi

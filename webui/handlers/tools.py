@@ -10,8 +10,7 @@ from starlette.routing import Route
 
 from core.errors import NotFoundError, ParlourError
 from core.outward import PATH
-from core.toolbox.accounts import TOOL_SERVICES
-from core.toolbox.choices import SEARCH, search_services
+from core.toolbox.choices import SEARCH, TOOL_SERVICES, search_services
 from core.toolbox.server_form import pasted
 from core.toolbox.toolbox import ListedTool
 from webui.context import json_body, log_text, text_of

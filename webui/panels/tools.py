@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from core.languages import LANGS
 from core.mcp.journal import rule_name
-from core.toolbox.accounts import TOOL_SERVICES
+from core.toolbox.choices import TOOL_SERVICES
 from core.toolbox.code_interpreter import Interpreter
 from core.toolbox.toolbox import CODE, MOST_FOR_SMALL
 from core.tools.builtin.ask_documents import AskDocuments
@@ -17,8 +17,7 @@ from webui.render.tool_words import about_of, label_of
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from core.toolbox.accounts import ToolAccount
-    from core.toolbox.choices import SearchEngine
+    from core.toolbox.choices import SearchEngine, ToolAccount
     from core.toolbox.server_form import OwnServer
     from core.toolbox.toolbox import Interpreter, ListedTool
     from core.toolbox.user_openapi import OwnService

@@ -15,7 +15,7 @@ from core.errors import BadArgumentsError, NotFoundError, SettingsError, Unknown
 from core.settings import Settings
 from core.storage.database import Database
 from core.storage.sealing import Sealer
-from core.toolbox.accounts import ToolAccounts
+from core.toolbox.choices import ToolAccounts
 from core.toolbox.code_interpreter import Interpreter
 from core.toolbox.toolbox import MOST_FOR_SMALL, Toolbox
 from core.toolbox.user_mcp_servers import OwnerMcpServers
