@@ -180,7 +180,7 @@ def _server(parts: SplitResult) -> tuple[str, str | None, int | None]:
 
 def _usual_scheme(given: str, *, local: bool) -> str:
     """What is meant where none was typed: what is not of the owner's own network gets no key in the open."""
-    from core.llm.backends.public_http import is_public
+    from core.llm.backends.http_clients import is_public
 
     try:
         host = urlsplit(f"//{given}").hostname or ""
@@ -211,18 +211,18 @@ def _parts(address: str) -> SplitResult | None:
 
 def _refuse_what_is_here(parts: SplitResult, service: MenuService) -> None:
     """What can be seen without looking a name up; the rest is seen when it is called."""
-    from core.llm.backends.public_http import is_public, refused
+    from core.llm.backends.http_clients import is_public, not_public
 
     host = parts.hostname or ""
     if service.model_type == "azure" and not host.endswith(_AZURE):
-        raise refused(host)
+        raise not_public(host)
     try:
         literal = str(ip_address(host))
     except ValueError:
         literal = ""
     is_here = host.rstrip(".") == "localhost" or (literal and not is_public(literal))
     if is_here or parts.scheme != "https":  # a key must not travel in the open
-        raise refused(host)
+        raise not_public(host)
 
 
 def _one_line(text: str, longest: int) -> bool:

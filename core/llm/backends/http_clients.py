@@ -1,4 +1,4 @@
-"""One pool of HTTP connections per event loop for the whole process, shared by all services."""
+"""HTTP to model services: connections that all share, clients for the open internet alone, and timeouts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,23 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import anyio
 import httpx2
 
+from core.bridge.watchdog import AwakeTimer
+from core.errors import ModelUnavailableError, SettingsError
+from core.net.addresses import PORTS, Resolve, is_own_server, is_public, system_addresses
 from core.net.body import ASKED
 from core.net.unpacking import unpack
 
 if TYPE_CHECKING:
     import ssl
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+    from types import TracebackType
+    from typing import Self
+
+    from core.llm.request import ChatRequest
+
 
 CONNECT_SECONDS: Final = 5.0
 _CONNECTIONS: Final = httpx2.Limits(max_connections=1000, max_keepalive_connections=100)
-
-
 DIRECT: Final[Mapping[str, httpx2.AsyncBaseTransport | None]] = MappingProxyType(
     {"all://localhost": None, "all://127.0.0.1": None, "all://[::1]": None}
 )
@@ -135,3 +141,173 @@ class HttpPool:
 def http_pool() -> HttpPool:
     """The pool of this process."""
     return HttpPool()
+
+
+_LOOKUP_SECONDS = 5.0
+
+
+async def public_address(host: str, port: int, resolve: Resolve | None = None) -> str:
+    """The IP address to connect to, for a host that somebody typed.
+
+    Args:
+        host: A name, or an address in any form that the system understands.
+        port: Where to connect.
+        resolve: Finds the addresses of a name; the system's way if left out.
+
+    Raises:
+        SettingsError: key `address_private`: one of its addresses is not public, or the port is not one of services.
+        ModelUnavailableError: key `model_unreachable`: the name is not known.
+    """
+    if port not in PORTS:
+        raise not_public(host)
+    try:
+        async with asyncio.timeout(_LOOKUP_SECONDS):
+            found = await (resolve or system_addresses)(host, port)
+    except (OSError, UnicodeError) as error:
+        raise _unknown(host) from error
+    if not found:
+        raise _unknown(host)
+    if not all(is_public(address) and not is_own_server(address, port) for address in found):
+        raise not_public(host)
+    return found[0]
+
+
+def not_public(host: str) -> SettingsError:
+    """The error for an address that only whoever runs Parlour may use."""
+    hint = "On a shared page only public addresses can be used, on the usual ports."
+    return SettingsError(f"{host} is not a public address.", hint=hint, key="address_private", host=host)
+
+
+def _unknown(host: str) -> ModelUnavailableError:
+    error = ModelUnavailableError(
+        message=f"{host} cannot be found.", hint="Check the address.", key="model_unreachable"
+    )
+    error.details["host"] = host
+    return error
+
+
+class PublicTransport(httpx2.AsyncBaseTransport):
+    """Connects to the very address that was checked, so that DNS rebinding gains nothing.
+
+    Args:
+        resolve: Finds the addresses of a name; the system's way if left out.
+        trusted: The certificates to trust; they are read if left out.
+    """
+
+    def __init__(self, resolve: Resolve | None = None, trusted: ssl.SSLContext | None = None) -> None:
+        self._resolve = resolve
+        self._inner = httpx2.AsyncHTTPTransport(verify=trusted or True, trust_env=False)
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Send one request; the certificate must be the name's.
+
+        Raises:
+            ParlourError: The address is not public, or not known.
+        """
+        url = request.url
+        address = await public_address(url.host, url.port or _port(url.scheme), self._resolve)
+        request.extensions = {**request.extensions, "sni_hostname": url.host}
+        request.url = url.copy_with(host=address)  # the Host header is the name's already
+        return await self._inner.handle_async_request(request)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._inner.aclose()
+
+
+def public_client(trusted: ssl.SSLContext | None = None) -> httpx2.AsyncClient:
+    """A client that calls the open internet alone. It follows no redirect, and no proxy of the environment."""
+    timeout = httpx2.Timeout(60.0, connect=CONNECT_SECONDS)
+    transport = PublicTransport(trusted=trusted)
+    return httpx2.AsyncClient(
+        transport=transport,
+        timeout=timeout,
+        follow_redirects=False,
+        trust_env=False,
+        headers=ASKED,
+        event_hooks={"response": [bounded]},
+    )
+
+
+def _port(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
+
+
+FIRST_BYTE_SECONDS: Final = 60.0
+_FIRST_BYTE_HERE_SECONDS: Final = 600.0  # a local server may load a model or read a long prompt first
+_IDLE_SECONDS: Final = 30.0
+AFTER_END_SECONDS: Final = 0.2
+"""To drain the few bytes after a reply, so that the connection can be reused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Seconds to wait for the first bytes of the reply, and for more of it later."""
+
+    first: float
+    idle: float
+
+    @classmethod
+    def of(cls, request: ChatRequest, *, here: bool) -> Limits:
+        """`generate_cfg["request_timeout"]` for both, else the defaults.
+
+        Args:
+            request: Its `generate` may hold `request_timeout`.
+            here: Whether the service runs on this machine.
+        """
+        if asked := request.generate.get("request_timeout"):
+            return cls(float(asked), float(asked))
+        return cls(_FIRST_BYTE_HERE_SECONDS if here else FIRST_BYTE_SECONDS, _IDLE_SECONDS)
+
+
+class IdleTimeout:
+    """Raises `TimeoutError` when a stream stays silent for too long; a context manager.
+
+        with IdleTimeout() as idle:
+            while (piece := await idle.next(pieces, seconds)) is not None: ...
+
+    One timer serves all pieces and costs nothing while they come. The time that the reader spends on a piece does not
+    count.
+    """
+
+    __slots__ = ("_cancelling", "_expired", "_task", "_timer")
+
+    def __init__(self) -> None:
+        self._timer = AwakeTimer(self._expire)
+        self._task: asyncio.Task[object] | None = None  # the one that waits now
+        self._cancelling = 0
+        self._expired = False
+
+    def __enter__(self) -> Self:
+        """The timer starts with the first wait."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Cancel the timer."""
+        self._timer.cancel()
+
+    async def next(self, pieces: AsyncIterator[bytes], seconds: float) -> bytes | None:
+        """The next piece; `None` when there is none.
+
+        Raises:
+            TimeoutError: Nothing came for so many seconds, not counting those in which this machine was asleep.
+        """
+        task = self._task = asyncio.current_task()
+        self._cancelling = task.cancelling() if task else 0
+        self._timer.start(seconds)
+        try:
+            return await anext(pieces, None)
+        except asyncio.CancelledError as error:
+            if self._expired and task is not None and task.uncancel() <= self._cancelling:
+                raise TimeoutError from error
+            raise
+        finally:
+            self._timer.stop()
+            self._task = None
+
+    def _expire(self) -> None:
+        if self._task is not None:
+            self._expired = True
+            self._task.cancel()

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from core.errors import FetchError, SettingsError, ToolError
-from core.llm.backends.public_http import public_address
+from core.llm.backends.http_clients import public_address
 from core.mcp.servers import Servers
 from core.mcp.settings import ServerSettings
 from core.net.addresses import (

@@ -17,8 +17,7 @@ from core.llm.backends.dashscope.errors import NO_CALLS, Translator
 from core.llm.backends.dashscope.media import UploadStore, with_uploads
 from core.llm.backends.dashscope.service import DashScopeService, checked_address, in_time, resolve_endpoint
 from core.llm.backends.errors import HTTP_ERRORS
-from core.llm.backends.http_clients import http_pool
-from core.llm.backends.timeouts import Limits
+from core.llm.backends.http_clients import Limits, http_pool
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
 from core.llm.request import ChatRequest, Progress, Stream, call_ids, is_on

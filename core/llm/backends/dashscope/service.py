@@ -15,8 +15,7 @@ from pydantic_core import from_json
 from core.errors import SettingsError, extra_for
 from core.llm.backends.dashscope.media import policy_of
 from core.llm.backends.errors import HTTP_ERRORS, seconds_until
-from core.llm.backends.http_clients import CONNECT_SECONDS, http_pool
-from core.llm.backends.timeouts import AFTER_END_SECONDS, IdleTimeout
+from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, IdleTimeout, http_pool
 from core.llm.wire.reading import EventLines, one_event
 from core.vendor_hosts import is_dashscope
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AsyncExitStack
 
     from core.llm.backends.dashscope.errors import Translator
-    from core.llm.backends.timeouts import Limits
+    from core.llm.backends.http_clients import Limits
     from core.llm.wire.dashscope import DashScopeReader, Json
 
 _COMPATIBLE: Final = re.compile(r"/compatible-mode/v(\d+)$")

@@ -16,8 +16,7 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, fiel
 
 from core.errors import ParlourError, SettingsError
 from core.llm.backends.dashscope.service import resolve_endpoint
-from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool
-from core.llm.backends.public_http import public_client
+from core.llm.backends.http_clients import DIRECT, HttpPool, bounded, http_pool, public_client
 from core.net.body import ASKED
 from core.vendor_hosts import is_dashscope
 

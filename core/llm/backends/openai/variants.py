@@ -10,10 +10,9 @@ import openai
 from pydantic import AliasChoices, Field, SecretStr
 
 from core.errors import SettingsError
-from core.llm.backends.http_clients import HttpPool
+from core.llm.backends.http_clients import HttpPool, public_client
 from core.llm.backends.openai.model import OpenAIModel
 from core.llm.backends.openai.service import DASHSCOPE, NO_KEY, ClientPool, OpenAIConfig, address_of
-from core.llm.backends.public_http import public_client
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from core.llm.backends.timeouts import IdleTimeout
+from core.llm.backends.http_clients import IdleTimeout
 
 pytestmark = pytest.mark.anyio
 

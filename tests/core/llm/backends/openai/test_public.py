@@ -9,10 +9,10 @@ import pytest
 from openai import AsyncOpenAI
 
 from core.errors import ModelUnavailableError, SettingsError
-from core.llm.backends import public_http
+from core.llm.backends import http_clients
+from core.llm.backends.http_clients import PublicTransport, is_public, public_address
 from core.llm.backends.openai.service import offered_models
 from core.llm.backends.openai.variants import public_pool
-from core.llm.backends.public_http import PublicTransport, is_public, public_address
 from core.llm.open_model import get_chat_model
 from core.testing.model_server import ModelServer
 from core.testing.script import Reply
@@ -88,9 +88,9 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
         asked.append(host)
         return ["127.0.0.1"]
 
-    monkeypatch.setattr(public_http, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(http_clients, "is_public", lambda address: address == "127.0.0.1")
     with ModelServer(Reply(text="Hello!"), models=["one"]) as server:
-        monkeypatch.setattr(public_http, "PORTS", {server.port})
+        monkeypatch.setattr(http_clients, "PORTS", {server.port})
         async with httpx2.AsyncClient(transport=PublicTransport(resolve)) as client:
             answer = await client.get(f"http://service.example:{server.port}/v1/models")
     assert answer.json()["data"][0]["id"] == "one"
@@ -99,7 +99,7 @@ async def test_the_connection_goes_to_the_address_that_was_checked(monkeypatch: 
 
 async def test_a_model_at_a_private_address_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer(Reply(text="Hello!")) as server:
-        monkeypatch.setattr(public_http, "PORTS", {server.port})
+        monkeypatch.setattr(http_clients, "PORTS", {server.port})
         model = get_chat_model(
             {"model_type": "openai_public", "model": "m", "base_url": server.base_url, "api_key": "k"}
         )
@@ -111,7 +111,7 @@ async def test_a_model_at_a_private_address_is_refused_before_anything_is_sent(m
 
 
 async def test_a_redirect_is_not_followed() -> None:
-    client = public_http.public_client()
+    client = http_clients.public_client()
     assert not client.follow_redirects
     await client.aclose()
 
@@ -125,9 +125,9 @@ async def test_a_service_tells_its_models_and_silence_is_no_error() -> None:
 
 
 def test_a_model_at_a_public_address_answers_on_every_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(public_http, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(http_clients, "is_public", lambda address: address == "127.0.0.1")
     with ModelServer(Reply(text="Hello!")) as server:
-        monkeypatch.setattr(public_http, "PORTS", {server.port})
+        monkeypatch.setattr(http_clients, "PORTS", {server.port})
         model = get_chat_model(
             {"model_type": "openai_public", "model": "m", "base_url": server.base_url, "api_key": "k"}
         )
@@ -155,9 +155,9 @@ async def test_the_key_of_this_machine_never_goes_to_an_address_that_a_stranger_
     monkeypatch: pytest.MonkeyPatch, key: str | None
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-this-machine")
-    monkeypatch.setattr(public_http, "is_public", lambda address: address == "127.0.0.1")
+    monkeypatch.setattr(http_clients, "is_public", lambda address: address == "127.0.0.1")
     with ModelServer(Reply(text="Hello!")) as server:
-        monkeypatch.setattr(public_http, "PORTS", {server.port})
+        monkeypatch.setattr(http_clients, "PORTS", {server.port})
         model = get_chat_model(
             {"model_type": "openai_public", "model": "m", "base_url": server.base_url, "api_key": key}
         )
