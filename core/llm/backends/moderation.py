@@ -10,8 +10,7 @@ import openai
 from pydantic import BaseModel, ConfigDict, SecretStr, ValidationError
 
 from core.errors import ModelMisbehavedError, SettingsError
-from core.llm.backends.openai.errors import VENDOR_ERRORS, Translator
-from core.llm.backends.openai.service import OFFICIAL, address_of, client_pool, default_key
+from core.llm.backends.openai.service import OFFICIAL, VENDOR_ERRORS, Translator, address_of, client_pool, default_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

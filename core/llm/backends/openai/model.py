@@ -17,8 +17,17 @@ import openai
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelServiceError, SettingsError
 from core.llm.backends.http_clients import AFTER_END_SECONDS, CONNECT_SECONDS, FIRST_BYTE_SECONDS, IdleTimeout, Limits
-from core.llm.backends.openai.errors import NO_CALLS, VENDOR_ERRORS, Translator
-from core.llm.backends.openai.service import OFFICIAL, OpenAIConfig, address_of, client_pool, dashscope_key, default_key
+from core.llm.backends.openai.service import (
+    NO_CALLS,
+    OFFICIAL,
+    VENDOR_ERRORS,
+    OpenAIConfig,
+    Translator,
+    address_of,
+    client_pool,
+    dashscope_key,
+    default_key,
+)
 from core.llm.base import BaseChatModel
 from core.llm.layers.call_prompting import native_first
 from core.llm.media import inlined

@@ -23,7 +23,7 @@ from core.errors import (
 )
 from core.llm.backends.http_clients import Limits
 from core.llm.backends.openai import model as openai_module
-from core.llm.backends.openai.errors import Translator
+from core.llm.backends.openai.service import Translator
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.messages.events import MessageFinished, MessageStarted, TextDelta
