@@ -13,9 +13,15 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field, SecretStr, fiel
 
 from core.bridge.watchdog import awake_timeout
 from core.errors import ModelRefusedError, ModelServiceError
-from core.llm.backends.dashscope.errors import NO_CALLS, Translator
 from core.llm.backends.dashscope.media import UploadStore, with_uploads
-from core.llm.backends.dashscope.service import DashScopeService, checked_address, in_time, resolve_endpoint
+from core.llm.backends.dashscope.service import (
+    NO_CALLS,
+    DashScopeService,
+    Translator,
+    checked_address,
+    in_time,
+    resolve_endpoint,
+)
 from core.llm.backends.errors import HTTP_ERRORS
 from core.llm.backends.http_clients import Limits, http_pool
 from core.llm.base import BaseChatModel

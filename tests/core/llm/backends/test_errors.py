@@ -8,12 +8,12 @@ import httpx2
 import pytest
 
 from core.errors import ModelMisbehavedError, ModelRefusedError, ModelServiceError, ModelUnavailableError
-from core.llm.backends.dashscope import errors as dashscope_errors
+from core.llm.backends.dashscope import service as dashscope_service
 from core.llm.backends.errors import Translator, seconds_until, without_keys
 from core.llm.backends.openai import service as openai_service
 
 KEY = "sk-CANARY-0123456789abcdef"
-SPEAKERS = [openai_service.Translator, dashscope_errors.Translator]
+SPEAKERS = [openai_service.Translator, dashscope_service.Translator]
 
 
 @pytest.mark.parametrize("kind", SPEAKERS)
