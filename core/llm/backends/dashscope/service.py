@@ -1,4 +1,4 @@
-"""DashScope over HTTP: its address and key, requests within their timeouts, where uploads go, and what its errors mean."""
+"""DashScope over HTTP: its address and key, requests within their timeouts, uploads, and what its errors mean."""
 
 from __future__ import annotations
 
@@ -310,7 +310,7 @@ _BEGINNINGS: Final = {
 }
 
 
-def status_of(code: str) -> int:
+def _status_of(code: str) -> int:
     """The HTTP status that a code stands for; 0 where that is not known."""
     plain = code.lower().replace("_", "")
     return next((known for start, known in _BEGINNINGS.items() if plain.startswith(start)), 0)
@@ -356,7 +356,7 @@ class Translator(errors.Translator):
         """
         code = str(said.get("code") or said.get("type") or "")
         message = self.redacted(str(said.get("message") or f"HTTP status {status}"))
-        status = status or status_of(code)
+        status = status or _status_of(code)
         found = meaning(status, code, message, spoke=spoke)
         known = {"service_code": code, "request_id": str(said.get("request_id") or "")}
         shown = code if found is INSPECTED and code else str(status or code)
