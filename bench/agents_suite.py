@@ -18,7 +18,7 @@ from core.agents.config.schema import AgentConfig
 from core.judging.report import reasons
 from core.judging.result import SuiteRun
 from core.judging.run import aevaluate
-from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.weights_catalog import DEFAULT
 
 SUITE = Path(__file__).resolve().parents[1] / "assets" / "suites" / "samples.yaml"

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from bench.figures import Figure, report
-from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.request import has_chinese
 from core.llm.weights_catalog import DEFAULT
 from core.messages.message import ASSISTANT, FUNCTION, SYSTEM, USER, Message

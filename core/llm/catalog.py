@@ -23,7 +23,7 @@ LLM_REGISTRY: Registry[type[BaseChatModel]] = Registry(
         "qwenvl_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeVisionModel"),
         "qwenaudio_dashscope": Entry("core.llm.backends.dashscope.model:DashScopeAudioModel"),
         "transformers": Entry("core.llm.backends.transformers.model:TransformersModel"),
-        "llama_cpp": Entry("core.llm.backends.llama_cpp.model:LlamaCppModel"),
+        "llama_cpp": Entry("core.llm.backends.llama_cpp:LlamaCppModel"),
         "scripted": Entry("core.testing.scripted_model:ScriptedModel"),
     },
 )

@@ -69,7 +69,6 @@ _STORED_NAMES: Final = {
     "core.llm.backends.dashscope.model.DashScopeVisionModel": "core.llm.backends.dashscope.DashScopeVisionModel",
     "core.llm.backends.dashscope.model.DashScopeAudioModel": "core.llm.backends.dashscope.DashScopeAudioModel",
     "core.llm.backends.transformers.model.TransformersModel": "core.llm.backends.transformers.TransformersModel",
-    "core.llm.backends.llama_cpp.model.LlamaCppModel": "core.llm.backends.llama_cpp.LlamaCppModel",
 }
 """Classes by the names in keys on disk: a class that moves keeps its name there, so that stored replies are found."""
 

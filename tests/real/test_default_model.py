@@ -10,7 +10,7 @@ import pytest
 
 from core.agents.assistant import Assistant
 from core.agents.react import ReActChat
-from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.request import has_chinese
 from core.llm.weights_catalog import DEFAULT
 from core.messages.events import ToolFinished

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import ContextTooLongError, ModelRefusedError
-from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.request import ChatRequest
 from core.messages.events import CallStarted, MessageFinished, TextDelta
 from core.messages.message import ASSISTANT, USER, Message, Usage
@@ -141,7 +141,7 @@ async def test_a_long_question_is_fitted_and_answered(model: LlamaCppModel) -> N
 def test_a_program_may_end_in_the_middle_of_a_reply() -> None:
     code = (
         "import asyncio\n"
-        "from core.llm.backends.llama_cpp.model import LlamaCppModel\n"
+        "from core.llm.backends.llama_cpp import LlamaCppModel\n"
         "async def main():\n"
         "    model = LlamaCppModel({'model': 'smollm2-135m', 'threads': 1})\n"
         "    stream = model._stream(__import__('core.llm.request').llm.request.ChatRequest((M('user', 'A story.'),)))\n"

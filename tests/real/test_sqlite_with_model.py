@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.agents.basic import FnCallAgent
-from core.llm.backends.llama_cpp.model import LlamaCppModel
+from core.llm.backends.llama_cpp import LlamaCppModel
 from core.llm.weights_catalog import DEFAULT
 from core.mcp.pool import MCPManager
 from core.messages.message import USER, Message

@@ -11,8 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from core.llm.backends.llama_cpp import server as llama_server
-from core.llm.backends.llama_cpp.server import LlamaQuestion, LlamaServer, Shape
+from core.llm.backends import llama_server
+from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
 from core.llm.backends.local import Question, QuestionQueue, answers, local_turns
 from core.llm.backends.transformers.engine import TransformersEngine
 from core.messages.content import ContentItem

@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from core.errors import ModelServiceError, SettingsError, UnknownNameError
-from core.llm.backends.llama_cpp import model as llama_cpp
-from core.llm.backends.llama_cpp.model import LlamaCppModel
-from core.llm.backends.llama_cpp.server import Chunk, LlamaQuestion
-from core.llm.backends.llama_cpp.wire import question_body
+from core.llm.backends import llama_cpp
+from core.llm.backends.llama_cpp import LlamaCppModel, question_body
+from core.llm.backends.llama_server import Chunk, LlamaQuestion
 from core.llm.open_model import get_chat_model
 from core.llm.request import ChatRequest
 from core.llm.weights_catalog import Weights

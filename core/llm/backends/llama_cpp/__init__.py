@@ -1,1 +1,0 @@
-"""Models that llama.cpp runs in this process."""
