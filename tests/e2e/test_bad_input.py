@@ -176,7 +176,7 @@ def test_a_model_that_fails_is_told_in_place_of_the_reply(page: Page) -> None:
         ask(page, question)
         expect(chat(page)).to_contain_text(said)
         wait_for_state(page, "error")
-        expect(page.get_by_role("button", name="Regenerate")).to_be_visible()
+        expect(page.get_by_role("button", name="Regenerate").and_(page.locator(".p-word"))).to_be_visible()
         still_works(page, "You said: First of all")
 
 

@@ -85,7 +85,7 @@ def test_a_model_is_chosen_tested_and_answers_the_next_question(
     expect(page.locator("#top .p-model")).to_have_text("beta · 127.0.0.1")
     expect(page.locator("#talk .p-hint")).to_have_text("beta · 127.0.0.1 answers from the next question on.")
     ask_and_wait(page, "And now?", "This is beta.")
-    expect(page.locator("#chat .p-by")).to_have_text(["scripted · 127.0.0.1", "beta · 127.0.0.1"])
+    expect(page.locator("#chat .p-by")).to_contain_text(["scripted · 127.0.0.1", "beta · 127.0.0.1"])
     assert KEY not in page.content()
     assert KEY not in app.log.read_text("utf-8")
 
@@ -271,7 +271,7 @@ def test_a_reply_that_is_being_written_keeps_its_model(
     expect(page.locator("#top .p-model")).to_have_text("beta · 127.0.0.1")
     wait_for_state(page, "idle")
     expect(chat(page)).to_contain_text("word200")
-    expect(page.locator("#chat .p-by")).to_have_text("scripted · 127.0.0.1")
+    expect(page.locator("#chat .p-by")).to_contain_text("scripted · 127.0.0.1")
 
 
 def test_a_model_that_fails_says_so_at_the_top_and_the_settings_mend_it(

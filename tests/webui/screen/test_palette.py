@@ -98,6 +98,7 @@ def test_it_opens_with_keys_and_from_the_list_and_gives_the_keyboard_back(show: 
         expect(page.locator("#top .p-open-models")).to_be_focused()
     page.locator("#p-find").click()
     expect(field(page)).to_be_focused()
+    expect(page.locator("dialog.p-palette").get_by_role("option").first).to_be_visible()
     press(page, "Escape")
     expect(page.locator("#p-find")).to_be_focused()
     focus(page.locator("#composer textarea"))
