@@ -84,7 +84,7 @@ class Database:
             ConflictError: A rule of the tables forbids it, or the database is busy (key `storage_busy`).
             StorageError: The database failed otherwise.
         """
-        return await whole(self._run(self._writing, self._writer, _to_write(durable), work))
+        return await whole(self._run(self._writing, self._writer, _to_write(durable=durable), work))
 
     async def aclose(self) -> None:
         """Close all connections; nothing can be read or written any more."""
@@ -114,10 +114,10 @@ class Database:
         """Make the index of words anew, which holds nothing that the tables do not."""
         _LOG.warning("The index of the words of messages in %s was damaged; it is made anew.", self.path)
         loop = asyncio.get_running_loop()
-        await loop.run_in_executor(self._writing, _transaction, self._writer, _to_write(True), make_index_anew)
+        await loop.run_in_executor(self._writing, _transaction, self._writer, _to_write(durable=True), make_index_anew)
 
 
-def _to_write(durable: bool) -> tuple[str, str]:
+def _to_write(*, durable: bool) -> tuple[str, str]:
     """The statements that begin a transaction that writes."""
     return f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}", "BEGIN IMMEDIATE"
 
