@@ -1,34 +1,314 @@
-"""`TransformersModel`: a model of the Transformers library, from a folder, the Hugging Face hub or a GGUF file."""
+"""`TransformersModel`: a model of the Transformers library in this process, and the one thread that answers with it."""
 
 from __future__ import annotations
 
 import asyncio
+import atexit
 import json
 import threading
-from contextlib import aclosing
+from contextlib import ExitStack, aclosing
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-from core.errors import ModelRefusedError, ModelServiceError, SettingsError, need_packages
-from core.llm.backends.local import answers, local_turns
-from core.llm.backends.transformers.engine import Task, TransformersEngine
-from core.llm.backends.transformers.inputs import opened_pictures, sampling
-from core.llm.backends.transformers.load import Dtype, Place, cached_folder, fetched_folder, load
+from core.errors import (
+    ContextTooLongError,
+    ModelRefusedError,
+    ModelServiceError,
+    ParlourError,
+    SettingsError,
+    need_packages,
+)
+from core.llm.backends.local import Question, QuestionQueue, answers, local_turns
+from core.llm.backends.transformers.inputs import PLAIN_STOP, has_template, opened_pictures, prompt_text, sampling
+from core.llm.backends.transformers.load import (
+    Dtype,
+    Loaded,
+    Place,
+    cached_folder,
+    fetched_folder,
+    is_out_of_memory,
+    load,
+    no_memory,
+)
 from core.llm.base import BaseChatModel
 from core.llm.calling.neutral import flattened, has_calls
+from core.llm.layers.reply import StopScanner
 from core.llm.local_files import user_path
 from core.llm.tokens import count_tokens
 from core.llm.validation import read_config
-from core.messages.events import MessageFinished, MessageStarted
+from core.messages.events import Event, MessageFinished, MessageStarted, TextDelta
+from core.messages.message import Usage
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
+    from core.llm.backends.local import Json
+    from core.llm.backends.transformers.inputs import Sampling
     from core.llm.request import ChatRequest, Progress, Stream
 
+
 _REPLY_TOKENS: Final = 2_048
+_THOUGHT: Final = "<think>"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One request to the engine.
+
+    Args:
+        turns: The conversation.
+        pictures: Its opened pictures, in order.
+        sampling: How the reply is sampled.
+    """
+
+    turns: Sequence[Json]
+    pictures: Sequence[Any]
+    sampling: Sampling
+
+
+TaskQuestion: TypeAlias = Question[Task, Event]
+
+
+class TransformersEngine:
+    """Answers with a loaded model, first come, first served.
+
+    Args:
+        loaded: The model.
+        place: Where it was loaded from, for errors.
+    """
+
+    def __init__(self, loaded: Loaded, place: Place) -> None:
+        self.loaded = loaded
+        self._place = place
+        self._queue: QuestionQueue[Task, Event] = QuestionQueue()
+        self._answered: TaskQuestion | None = None
+        self._ends = _ends(loaded)
+        self._hooks = [layer.register_forward_pre_hook(self._check_stop) for layer in _layers(loaded)]
+        self._thread = threading.Thread(target=self._work, name="parlour-transformers", daemon=True)
+        self._thread.start()
+        # A thread inside torch while the interpreter exits may crash the process.
+        atexit.register(self.close)
+
+    def ask(self, question: TaskQuestion) -> None:
+        """Queue the question. Set `question.unwanted` to stop within a layer of the model."""
+        self._queue.put(question)
+
+    def count_tokens(self, text: str) -> int:
+        """How many tokens the text takes."""
+        fast = getattr(self.loaded.tokenizer, "backend_tokenizer", None)
+        if fast is not None:  # the wrapper around it is not thread-safe
+            return len(fast.encode(text, add_special_tokens=False).ids)
+        return len(self.loaded.tokenizer.encode(text, add_special_tokens=False))
+
+    def close(self) -> None:
+        """Stop all answers. Blocks for a layer at most; idempotent."""
+        if not self._queue.close():
+            return
+        atexit.unregister(self.close)
+        if self._thread is not threading.current_thread():
+            self._thread.join()
+        for hook in self._hooks:  # breaks the reference cycle between the model and this object
+            hook.remove()
+
+    def _work(self) -> None:
+        for question in self._queue:
+            self._answered = question
+            if not self._is_unwanted():
+                self._answer(question)
+            question.emit(None)
+            self._answered = None
+            del question  # nothing of it is kept while the queue is empty
+
+    def _is_unwanted(self) -> bool:
+        return self._queue.closed or (self._answered is not None and self._answered.unwanted.is_set())
+
+    def _check_stop(self, *_: Any) -> None:
+        """Hook before each layer of the model, so that a long prompt can be abandoned while it is read."""
+        if self._is_unwanted():
+            raise _StoppedError
+
+    def _answer(self, question: TaskQuestion) -> None:
+        try:
+            question.emit(self._generate(question))
+        except _StoppedError:
+            return
+        except ParlourError as error:
+            question.emit(error)
+        except Exception as error:  # noqa: BLE001 - handed to the caller as a named error
+            question.emit(self._translated(error))
+
+    def _generate(self, question: TaskQuestion) -> MessageFinished:
+        """Generate the reply; its text is passed on as it comes."""
+        torch, task = self.loaded.torch, question.body
+        text = prompt_text(self.loaded, task.turns, task.sampling.template)
+        inputs = self._inputs(text, task.pictures)
+        asked = int(inputs["input_ids"].shape[1])
+        longest = self._longest(asked, task.sampling.max_tokens)
+        tokenizer = self.loaded.tokenizer
+        stop = task.sampling.stop + (() if has_template(self.loaded) else PLAIN_STOP)
+        decode = partial(tokenizer.decode, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        writer = _Writer(ReplyText(decode, stop), question)
+        if text.rstrip().endswith(_THOUGHT):  # the template opens the thought: the reply's reader must see the tag
+            writer.say(f"{_THOUGHT}\n")
+        arguments = {**inputs, **_ends_given(self._ends), **task.sampling.arguments, "max_new_tokens": longest}
+        with ExitStack() as around:
+            around.enter_context(torch.inference_mode())
+            if task.sampling.seed is not None:
+                device = self.loaded.model.device
+                around.enter_context(torch.random.fork_rng(devices=[device] if device.type == "cuda" else []))
+                torch.manual_seed(task.sampling.seed)
+            stopping = self.loaded.transformers.StoppingCriteriaList([writer.is_over])
+            self.loaded.model.generate(**arguments, streamer=writer, stopping_criteria=stopping)
+        writer.say(writer.text.close())
+        cut = writer.text.count >= longest and writer.last not in self._ends and not writer.text.stopped
+        written = writer.text.count
+        usage = Usage(prompt_tokens=asked, completion_tokens=written, total_tokens=asked + written)
+        return MessageFinished("length" if cut else "stop", usage)
+
+    def _inputs(self, text: str, pictures: Sequence[Any]) -> dict[str, Any]:
+        loaded = self.loaded
+        start = loaded.tokenizer.bos_token
+        if not pictures:
+            made = loaded.tokenizer(text, return_tensors="pt", add_special_tokens=not has_template(loaded))
+            return {key: made[key].to(loaded.model.device) for key in ("input_ids", "attention_mask")}
+        special = not (start and text.startswith(start))
+        made = loaded.processor(text=[text], images=[*pictures], return_tensors="pt", add_special_tokens=special)
+        return dict(made.to(loaded.model.device, loaded.model.dtype))
+
+    def _longest(self, asked: int, wanted: int | None) -> int:
+        """The longest reply in tokens.
+
+        Raises:
+            ContextTooLongError: The prompt fills the context.
+        """
+        if not self.loaded.context:
+            return wanted or _REPLY_TOKENS
+        room = self.loaded.context - asked
+        if room < 1:
+            message = f"The conversation has {asked} tokens, and the model reads {self.loaded.context} at once."
+            raise ContextTooLongError(
+                code="400", message=message, hint="Ask less at once, or begin a new conversation.", sent=False
+            )
+        return min(wanted or _REPLY_TOKENS, room)
+
+    def _translated(self, error: Exception) -> ModelServiceError:
+        if is_out_of_memory(error):
+            return no_memory(self._place, error)
+        if isinstance(error, ValueError | TypeError):  # a setting that `generate` does not know, or a wrong value
+            return ModelRefusedError(
+                error, code="400", message=f"The model cannot do what generate_cfg asks: {error}", sent=False
+            )
+        return ModelServiceError(error, message=f"The model failed: {error}")
+
+
+class _StoppedError(Exception):
+    """The answer is no longer wanted."""
+
+
+@dataclass(slots=True)
+class _Writer:
+    """The streamer and stopping criterion that `generate` calls for each token."""
+
+    text: ReplyText
+    question: TaskQuestion
+    last: int = -1
+    _begun: bool = False
+
+    def put(self, tokens: Any) -> None:
+        """The prompt first, then token after token."""
+        if self._begun:
+            self.last = int(tokens.reshape(-1)[-1])
+            self.say(self.text.add(self.last))
+        self._begun = True
+
+    def end(self) -> None:
+        """Required by `generate`; `close` of the text does it."""
+
+    def say(self, more: str) -> None:
+        """Pass on more text."""
+        if more and not self.question.unwanted.is_set():
+            self.question.emit(TextDelta(more))
+
+    def is_over(self, *_: Any) -> bool:
+        """Whether a stop word came."""
+        return self.text.stopped
+
+
+def _ends(loaded: Loaded) -> list[int]:
+    """The end tokens, of the generation config and of the tokenizer."""
+    named = loaded.model.generation_config.eos_token_id
+    ends: list[Any] = [*named] if isinstance(named, list) else [named]
+    return list(dict.fromkeys(int(end) for end in [*ends, loaded.tokenizer.eos_token_id] if end is not None))
+
+
+def _ends_given(ends: list[int]) -> dict[str, Any]:
+    return {"eos_token_id": ends, "pad_token_id": ends[0]} if ends else {"pad_token_id": 0}
+
+
+def _layers(loaded: Loaded) -> list[Any]:
+    """The layers that run one after another."""
+    lists = [part for part in loaded.model.modules() if isinstance(part, loaded.torch.nn.ModuleList)]
+    return [layer for part in lists for layer in part]
+
+
+_HALF: Final = "\ufffd"
+_LONGEST_CHARACTER: Final = 8  # tokens: whatever takes more is not an unfinished character
+
+
+@dataclass(slots=True)
+class ReplyText:
+    """Decodes the tokens of one reply as they come, never showing half a character or part of a stop word.
+
+    Args:
+        decode: The tokenizer's.
+        stop: Stop words.
+
+    Attributes:
+        count: How many tokens came.
+    """
+
+    decode: Callable[[Sequence[int]], str]
+    stop: tuple[str, ...] = ()
+    count: int = 0
+    _tokens: list[int] = field(default_factory=list[int])  # the last shown ones, then those not yet shown
+    _shown: int = 0  # how many of them are shown
+    _stops: StopScanner = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._stops = StopScanner(self.stop)
+
+    @property
+    def stopped(self) -> bool:
+        """Whether a stop word came; further tokens are ignored."""
+        return self._stops.stopped
+
+    def add(self, token: int) -> str:
+        """Add a token; returns the text that may be shown now."""
+        self.count += 1
+        self._tokens.append(token)
+        return self._stops.feed(self._decoded(whole=False))
+
+    def close(self) -> str:
+        """The rest of the text, after the last token."""
+        rest = self._stops.feed(self._decoded(whole=True))
+        return rest + self._stops.close()
+
+    def _decoded(self, *, whole: bool) -> str:
+        """The new text; earlier tokens are decoded with it, as the space between words depends on them."""
+        before = self.decode(self._tokens[: self._shown])
+        text = self.decode(self._tokens)
+        waiting = len(self._tokens) - self._shown
+        if not whole and (len(text) <= len(before) or (text.endswith(_HALF) and waiting < _LONGEST_CHARACTER)):
+            return ""
+        self._tokens = self._tokens[self._shown :]
+        self._shown = len(self._tokens)
+        return text[len(before) :]
+
+
 _GGUF: Final = ".gguf"
 
 

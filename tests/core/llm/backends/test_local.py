@@ -14,7 +14,7 @@ import pytest
 from core.llm.backends import llama_server
 from core.llm.backends.llama_server import LlamaQuestion, LlamaServer, Shape
 from core.llm.backends.local import Question, QuestionQueue, answers, local_turns
-from core.llm.backends.transformers.engine import TransformersEngine
+from core.llm.backends.transformers.model import TransformersEngine
 from core.messages.content import ContentItem
 from core.messages.message import ASSISTANT, SYSTEM, USER, Message
 
