@@ -16,13 +16,24 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+# A script loads it anew, once: a page that loads itself each second would be read aloud each second.
 _WAITING = """<!doctype html>
-<html lang="{lang}"><head><meta charset="utf-8"><meta http-equiv="refresh" content="1">
+<html lang="{lang}"><head><meta charset="utf-8"><noscript><meta http-equiv="refresh" content="1"></noscript>
 <meta name="viewport" content="width=device-width, initial-scale=1"><title>Parlour</title>
 <style>
 :root {{ color-scheme: light dark; background: light-dark(#f8f7f3, #191b19); color: light-dark(#4d5049, #b9b7aa); }}
 body {{ margin: 0; height: 100vh; display: grid; place-items: center; font: 20px/1.4 Georgia, "Noto Serif", serif; }}
-</style></head><body><p role="status">{sentence}</p></body></html>
+h1 {{ font: inherit; }}
+</style></head><body><main><h1>{sentence}</h1></main>
+<script>
+const away = [502, 503, 504];
+const ask = async () => {{
+  const said = await fetch('./', {{ method: 'HEAD', cache: 'no-store' }}).catch(() => null);
+  if (said && !away.includes(said.status)) location.reload();
+  else setTimeout(ask, 1000);
+}};
+setTimeout(ask, 1000);
+</script></body></html>
 """
 
 

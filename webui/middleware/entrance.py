@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 
 from starlette.datastructures import Headers
 
-from webui.middleware.answers import answer, read_body, words_of
+from webui.middleware.answers import answer, read_body, refuse, words_of
+from webui.middleware.headers import OTHER_POLICY
 from webui.middleware.proxy import client_address, counted_as
 
 if TYPE_CHECKING:
@@ -125,6 +126,21 @@ class Entrance:
         body = f"<main><h1>{escape(happened)}</h1><p>{escape(remedy)}</p></main>"
         wait = ("retry-after", str(error.retry_after))
         await answer(send, 429, plain_page(happened, body, words), _HTML, [_NO_STORE, wait])
+
+    async def refuse(self, scope: Scope, send: Send, key: str) -> None:
+        """Refuse a request that came from elsewhere; whoever opens the page in a browser gets a page that says why.
+
+        It is a page of nobody's: under the policy of what is refused it is no document of this site.
+        """
+        reads = "text/html" in Headers(scope=scope).get("accept", "")
+        if scope["method"] != "GET" or scope["path"] != "/" or not reads:
+            await refuse(scope, send, 403, key)
+            return
+        words = words_of(scope)
+        title = words("refused.title")
+        body = f"<main><h1>{escape(title)}</h1><p>{escape(words(key))}</p></main>"
+        headers = [_NO_STORE, ("content-security-policy", OTHER_POLICY)]
+        await answer(send, 403, plain_page(title, body, words), _HTML, headers)
 
     async def begin_afresh(self, scope: Scope, send: Send) -> None:
         """`POST /start-afresh`: a new owner, and the cookie that cannot be read under another name."""

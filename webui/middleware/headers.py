@@ -21,7 +21,7 @@ _PAGE_POLICY = (
     "manifest-src 'self'; base-uri 'self'; form-action 'self'; frame-ancestors {ancestors}"
 )
 # Whatever is not the page may be looked at, but is never a document of this site.
-_OTHER_POLICY = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
+OTHER_POLICY = "default-src 'none'; img-src 'self' data:; style-src 'unsafe-inline'; frame-ancestors 'none'; sandbox"
 _WORTH = 16 * 1024  # bytes; our own small pages go as they are
 _PLAIN = (
     ("x-content-type-options", "nosniff"),
@@ -80,7 +80,7 @@ class _Clothed:
         if headers.get("content-type", "").startswith("text/html") and "content-encoding" not in headers:
             self._start = message
             return
-        dressed = self._dress(message, _OTHER_POLICY)
+        dressed = self._dress(message, OTHER_POLICY)
         if headers.get("content-type", "").startswith("text/event-stream"):
             # A proxy that collects or packs a stream holds every word back until much has come, or until the end.
             dressed["x-accel-buffering"] = "no"

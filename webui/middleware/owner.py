@@ -77,7 +77,7 @@ class OwnerMiddleware:
         came = self._came(scope, headers)
         shown = self._has_shown(scope, headers)
         if came.refused and scope["path"] not in _PROBES:
-            await refuse(scope, send, 403, came.refused)
+            await self._entrance.refuse(scope, send, came.refused)
         elif came.refused:
             await self.app({**scope, "owner": None, "visitor": True, "trusted": False}, receive, send)
         elif self._asks_for_token(came) and not shown and scope["path"] not in _PROBES:

@@ -213,6 +213,26 @@ async def test_what_a_proxy_nobody_named_passes_on_is_never_the_local_owners(
         assert "start no programs" in refused.text
 
 
+async def test_a_browser_that_is_refused_gets_a_page_in_its_language_that_is_no_document_of_this_site(
+    browser: Browser,
+) -> None:
+    client = browser(token=TOKEN)
+    reads = {"accept": "text/html,*/*;q=0.8", "accept-language": "zh-CN"}
+    for headers in ({"x-forwarded-for": "203.0.113.9"}, {"host": "evil.example"}, {"origin": "https://evil.example"}):
+        page = await client.get("/?c=%3Cimg%3E", headers={**reads, **headers})
+        assert (page.status_code, page.headers["content-type"]) == (403, "text/html; charset=utf-8")
+        assert '<html lang="zh-CN">' in page.text
+        assert "无法以这种方式打开 Parlour" in page.text
+        assert "<img" not in page.text
+        assert page.headers["cache-control"] == "no-store"
+        policy = set(page.headers["content-security-policy"].split("; "))
+        assert {"default-src 'none'", "frame-ancestors 'none'", "sandbox"} <= policy
+        assert "set-cookie" not in page.headers
+        for path in ("/config", "/files/x"):
+            other = await client.get(path, headers={**reads, **headers})
+            assert (other.status_code, other.headers["content-type"]) == (403, "text/plain; charset=utf-8")
+
+
 async def test_who_comes_by_an_allowed_name_is_an_owner_of_their_own_and_never_the_local_one(browser: Browser) -> None:
     client = browser(token=TOKEN, allowed_hosts="chat.example,localhost", at="http://chat.example")
     await opened(client)  # a token that was given is asked of everybody
