@@ -14,7 +14,7 @@ _RUN = """async ([within, rules]) => (await axe.run(within || document, { result
     .violations.flatMap(({ id, nodes }) => nodes.map((one) => `${id}: ${one.target} ${one.failureSummary}`))"""
 _COLOURS: dict[str, Any] = {"runOnly": ["color-contrast", "link-in-text-block"]}
 _DARK = re.compile(r"\bdark\b")
-_DESK = {"width": 1280, "height": 860}
+DESK = {"width": 1280, "height": 860}
 PHONE = {"width": 390, "height": 844}
 
 
@@ -34,7 +34,7 @@ def findings(page: Page, within: str = "", **rules: Any) -> list[str]:
 def findings_everywhere(page: Page, within: str = "") -> list[str]:
     """The same at both widths and in both themes; what a rule says of anything but colours is the same in both."""
     found: list[str] = []
-    for size in (PHONE, _DESK):
+    for size in (PHONE, DESK):
         page.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
         found += findings_in_both_themes(page, within)
     return found

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+import json
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+import uvicorn
+from playwright.sync_api import Browser, Page, Route, expect
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp
 
+from core.readiness import Readiness
 from tests.e2e.app_process import AppProcess
-from tests.e2e.axe import findings, findings_everywhere
-from tests.e2e.chat_steps import focus
+from tests.e2e.axe import DESK, PHONE, findings, findings_everywhere
+from tests.e2e.chat_steps import focus, until
+from webui.middleware.headers import HeadersMiddleware
+from webui.startup_app import StartupApp
 
 SAMPLES = Path(__file__).resolve().parents[2] / "assets" / "samples"
 
@@ -70,6 +81,85 @@ def test_of_the_pages_before_parlours_own(server: AppProcess, browser: Browser, 
     expect(page.get_by_role("alert")).to_be_visible()
     assert findings(page) == []
     context.close()
+
+
+def test_of_the_step_before_a_program_is_started(page: Page) -> None:
+    page.locator("#history .p-open-tools").click()
+    dialog = page.get_by_role("dialog", name="Tools")
+    dialog.get_by_role("button", name="Add a server").click()
+    server = {
+        "command": sys.executable,
+        "args": ["--folder", "/a/long/path/" + "of-folders/" * 12],
+        "env": {"A": "b"},
+    }
+    dialog.get_by_label("Paste JSON").fill(json.dumps({"mcpServers": {"notes": server}}))
+    dialog.get_by_role("button", name="Add", exact=True).click()
+    expect(dialog.locator(".p-confirm")).to_be_visible()
+    assert findings_everywhere(page, "dialog") == []
+    dialog.get_by_role("button", name="Remove", exact=True).click()  # other tests begin without one
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_of_the_page_for_who_comes_through_a_proxy_that_nobody_named(
+    server: AppProcess, browser: Browser, scheme: str
+) -> None:
+    through = {"x-forwarded-for": "203.0.113.9"}
+    with browser.new_context(color_scheme=scheme, locale="en-US", extra_http_headers=through) as context:  # pyright: ignore[reportArgumentType]
+        page = context.new_page()
+        page.route("**/*", without_policy)  # under it no script runs, and so not axe either
+        answer = page.goto(server.url)
+        assert answer is not None
+        assert answer.status == 403
+        expect(page.get_by_role("heading")).to_have_text("Parlour cannot be opened this way")
+        for size in (PHONE, DESK):
+            page.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
+            assert findings(page) == []
+
+
+def test_of_the_page_that_waits_until_parlour_is_open_and_then_gives_way(browser: Browser) -> None:
+    opens = threading.Event()
+
+    @asynccontextmanager
+    async def opening(take: Callable[[Readiness], None]) -> AsyncGenerator[ASGIApp]:
+        take(Readiness())
+        await asyncio.to_thread(opens.wait)
+        yield HTMLResponse("<p>The page itself.</p>")
+
+    with in_a_thread(HeadersMiddleware(StartupApp(opening, print))) as url, browser.new_context() as context:
+        page = context.new_page()
+        try:
+            for scheme in ("light", "dark"):
+                page.emulate_media(color_scheme=scheme)
+                answer = page.goto(url)
+                assert answer is not None
+                assert answer.status == 503
+                for size in (PHONE, DESK):
+                    page.set_viewport_size(size)  # pyright: ignore[reportArgumentType]
+                    assert findings(page) == []
+        finally:
+            opens.set()
+        expect(page.get_by_text("The page itself.")).to_be_visible()
+
+
+def without_policy(route: Route) -> None:
+    """Pass on what the server answers, but for the policy that forbids scripts."""
+    answer = route.fetch()
+    kept = {name: value for name, value in answer.headers.items() if name != "content-security-policy"}
+    route.fulfill(response=answer, headers=kept)
+
+
+@contextmanager
+def in_a_thread(app: ASGIApp) -> Iterator[str]:
+    """The address of an application on a free port, until the block ends."""
+    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        until(lambda: server.started)
+        yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
+    finally:
+        server.should_exit = True
+        thread.join(20)
 
 
 def test_of_the_pages_for_a_cookie_that_cannot_be_read_and_for_a_browser_too_many(

@@ -217,8 +217,9 @@ def _short(cell: str) -> str:
 def _grid(sheet: _Sheet) -> str:
     """Rows under the letters of their columns, which stay in view."""
     blocks = sheet.shown.content.blocks
-    letters = max((block.cells[0] for block in blocks), key=len, default=("",))
-    head = "".join(f'<th scope="col">{escaped(letter)}</th>' for letter in letters)
+    _, *letters = max((block.cells[0] for block in blocks), key=len, default=("",))
+    # The corner heads nothing.
+    head = "<td></td>" + "".join(f'<th scope="col">{escaped(letter)}</th>' for letter in letters)
     rows: list[str] = []
     for at, unit in enumerate(sheet.units):
         number, *cells = blocks[unit.block].cells[unit.row or 0]

@@ -53,6 +53,7 @@ def stage(_served: Stage) -> Stage:
     _served.asked.clear()
     _served.sent.clear()
     _served.stops = 0
+    _served.evidence = None
     return _served
 
 

@@ -144,9 +144,13 @@ SCENES |= agents_scenes.SCENES | prose_scenes.SCENES | page_scenes.SCENES
 
 
 class Stage:
-    """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent."""
+    """Serves the page on a free port; `asked` is what its script put on the bus, `sent` what the composer sent.
+
+    A mark opens a page of a PDF, or what `evidence` makes.
+    """
 
     def __init__(self) -> None:
+        self.evidence: Callable[[Words], str] | None = None
         self.asked: list[dict[str, Any]] = []
         self.sent: list[Any] = []
         self.stops = 0
@@ -229,6 +233,8 @@ class Stage:
         if self.asked[-1]["do"] not in {"cite", "page"}:
             return ""
         words = Words.of(request.headers.get("accept-language"))
+        if self.evidence is not None:
+            return self.evidence(words)
         number = self.asked[-1]["n"] if self.asked[-1]["do"] == "page" else 2
         shape: Any = ((595.0, 842.0), (72.0, 72.0, 523.0, 790.0))
         page = ShownPage("doc", "policy.pdf", number, 3, *shape, letters=LETTERS)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 
-from tests.e2e.axe import PHONE, findings, findings_everywhere, findings_in_both_themes
+from tests.e2e.axe import DESK, PHONE, findings, findings_everywhere, findings_in_both_themes
 from tests.e2e.chat_steps import focus
+from tests.webui.screen.evidence_scenes import EVIDENCE, SHOWN
+from tests.webui.screen.stage import Stage
 
 Show = Callable[..., Page]
 
@@ -54,13 +57,27 @@ def test_of_the_evidence_and_of_the_drawer(show: Show) -> None:
     assert findings_in_both_themes(page, "#side") == []
 
 
-def test_of_menus_and_small_questions(show: Show) -> None:
+@pytest.mark.parametrize("kind", EVIDENCE)
+def test_of_the_evidence_of_slides_sheets_texts_and_of_the_web(show: Show, stage: Stage, kind: str) -> None:
+    stage.evidence = EVIDENCE[kind]
     page = show("answered")
+    page.locator("#chat sup > a.cite").first.click()
+    expect(page.locator("#page .p-evidence")).to_be_visible()
+    expect(page.locator(f"#page {SHOWN[kind]}").first).to_be_visible()
+    assert findings_everywhere(page, "#evidence") == []
+
+
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["wide", "narrow"])
+def test_of_menus_and_small_questions(show: Show, size: dict[str, int]) -> None:
+    page = show("answered", **size)
     row = page.locator("#history a[data-open=conv]")
     page.locator(".p-ready summary").click()
     expect(page.locator(".p-ready .p-card")).to_be_visible()
     assert findings_in_both_themes(page, "#top") == []
+    page.keyboard.press("Escape")
     for item, what in (("", "[role=menu]"), ("Export…", "[role=menu]"), ("Rename", "dialog"), ("Delete", "dialog")):
+        if size == PHONE and page.locator("html").get_attribute("data-drawer") != "open":
+            page.locator("#top .p-open-menu").click()
         focus(row)
         page.keyboard.press("ArrowRight")
         if item:
@@ -69,6 +86,10 @@ def test_of_menus_and_small_questions(show: Show) -> None:
         assert findings_in_both_themes(page, "" if item == "Export…" else what) == []
         page.keyboard.press("Escape")
         expect(page.locator(what)).to_have_count(0)
+
+
+def test_of_the_form_that_changes_a_question_and_of_the_keys(show: Show) -> None:
+    page = show("answered")
     page.locator("#chat .user-row").first.hover()
     page.locator("#chat .p-edit").first.click()
     expect(page.get_by_role("dialog")).to_be_visible()

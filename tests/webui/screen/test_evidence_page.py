@@ -133,7 +133,7 @@ def test_a_sheet_shows_its_letters_numbers_name_and_cited_rows() -> None:
         pages=4,
     )
     tree = panel(shown, quote(1, "Water | 420", 2))
-    assert [head.text() for head in tree.css("thead th")] == ["", "C", "D"]
+    assert [head.text() for head in tree.css("thead th")] == ["C", "D"]
     assert [head.text() for head in tree.css("tbody th")] == ["801", "8031"]
     assert [cell.text() for cell in one(tree, "tr.p-m3").css("td")] == ["Water", "420"]
     assert one(tree, ".p-name").text() == "Prices"
