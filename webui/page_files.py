@@ -32,7 +32,7 @@ _FOR_GOOD = {**_KEPT, "vary": "Accept-Encoding"}
 _ASKED_FOR = {"cache-control": "no-cache", "vary": "Accept-Encoding"}
 _TEXTS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
 _HASHED = re.compile(r"[\w.-]+-[\w-]{8,}\.[a-z0-9]+")
-_LONGEST_NAME = 200  # of one of our own files
+_LONGEST_NAME = 200  # of a file of the page
 _WORTH = 256  # bytes; less grows when it is packed
 
 
@@ -61,7 +61,9 @@ class _PageFiles:
 
     def has(self, name: str) -> bool:
         """Whether a file of that name is one of these."""
-        return name in self._own or (_HASHED.fullmatch(name) is not None and (FRONT_END / name).is_file())
+        if name in self._own:
+            return True
+        return len(name) <= _LONGEST_NAME and bool(_HASHED.fullmatch(name)) and (FRONT_END / name).is_file()
 
     async def file(self, request: Request) -> Response:
         """One of them; `has` was asked first."""

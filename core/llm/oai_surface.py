@@ -81,14 +81,19 @@ class _Writer:
 def oai_reply(messages: Iterable[Message]) -> Json:
     """A reply as one assistant message in OpenAI's form."""
     said: Json = {"role": ASSISTANT, "content": ""}
+    texts: list[str] = []
+    thoughts: list[Any] = []
     for message in messages:
-        said["content"] += message.get_text_content()
+        texts.append(message.get_text_content())
         if message.reasoning_content:
-            said["reasoning_content"] = f"{said.get('reasoning_content', '')}{message.reasoning_content}"
+            thoughts.append(message.reasoning_content)
         if call := message.function_call:
             call_id = str((message.extra or {}).get("function_id") or f"call_{token_hex(8)}")
             function = {"name": call.name, "arguments": call.arguments}
             said.setdefault("tool_calls", []).append({"id": call_id, "type": "function", "function": function})
+    said["content"] = "".join(texts)
+    if thoughts:
+        said["reasoning_content"] = "".join(map(str, thoughts))
     return said
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _CHINESE_SHARE = 0.7  # a mostly Chinese chunk is this much smaller: 180 tokens for 256
 _TABLE_SIZE = 2  # times a chunk's; a table is worth more whole
+_MOST_TOKENS = count_tokens("中")  # of a letter
 _LONGEST_OVERLAP = 0.25  # of a chunk; a longer sentence is not repeated
 
 
@@ -148,9 +149,9 @@ def _wanted(pieces: list[_Piece], at: int, limit: float, filled: float) -> float
     if (at and not pieces[at - 1].ends_paragraph) or filled < limit / 2:
         return pieces[at].size
     total = 0.0
-    for piece in pieces[at:]:
-        total += piece.size
-        if piece.ends_paragraph or total > limit:
+    for number in range(at, len(pieces)):  # no slice: there may be many pieces behind it
+        total += pieces[number].size
+        if pieces[number].ends_paragraph or total > limit:
             break
     return total if total <= limit else pieces[at].size
 
@@ -165,6 +166,9 @@ def _pieces(block: Block, limit: float) -> Iterator[_Piece]:
 def _short_spans(text: str, span: tuple[int, int], limit: float) -> Iterator[tuple[int, int]]:
     """A sentence, or pieces of one that is longer than a chunk, cut at a space where there is one."""
     start, end = span
+    if (end - start) * _MOST_TOKENS <= limit:  # as most are
+        yield span
+        return
     most = max(1, int(limit / count_tokens("a")))  # letters, if all of them were Latin
     while start < end:
         cut = min(end, start + most)

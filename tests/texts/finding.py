@@ -13,6 +13,8 @@ from typing import Any
 
 import core
 import webui
+from tests.texts.carriers import carrier
+from tests.texts.feeds import OURS
 
 _TEXT = re.compile(r"\bstr\b")
 _KEYED = re.compile(r"\b(?:Mapping|dict|Callable|type|Match)\[.*\]")
@@ -45,7 +47,7 @@ def modules() -> tuple[str, ...]:
 
 
 def takers(module: str) -> Iterator[Taker]:
-    """The public functions and methods that a module defines and that take text; coroutines are not among them."""
+    """The public functions, methods and coroutines that a module defines and that take text."""
     found = importlib.import_module(module)
     for name, one in list(vars(found).items()):
         if getattr(one, "__module__", None) != module:
@@ -68,18 +70,18 @@ def _of_class(module: str, name: str, found: type[Any]) -> Iterator[Taker]:
 
 
 def _taker(module: str, name: str, function: Callable[..., Any], owner: type[Any] | None) -> Iterator[Taker]:
-    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
-        return
     texts = tuple(
-        one.name for one in inspect.signature(function).parameters.values() if is_text(one) and one.name != "self"
+        one.name
+        for one in inspect.signature(function).parameters.values()
+        if is_text(one) and one.name not in {"self", *OURS}
     )
     if texts:
         yield Taker(module, name, function, owner, texts)
 
 
 def is_text(parameter: inspect.Parameter) -> bool:
-    """Whether it is a text, or some."""
+    """Whether it is a text, or some, or what carries it."""
     annotation = parameter.annotation
     if not isinstance(annotation, str):
         annotation = getattr(annotation, "__name__", "")
-    return bool(_TEXT.search(_KEYED.sub("", annotation)))
+    return bool(carrier(annotation)[0] or _TEXT.search(_KEYED.sub("", annotation)))

@@ -45,6 +45,7 @@ UNITS: Sequence[str] = tuple(dict.fromkeys((*_LETTERS, *_WRITTEN, *_ODD)))
 # What brings a reader into a state of its own before the repeats begin, with what ends it.
 _WITHIN = (
     ("```mermaid\n", "\n```"),
+    ("```mermaid\n", ""),
     ("```mermaid\ngraph TD\n", ""),
     ("|a|\n|-|\n", "!"),
     ("<tool_call>", "</tool_call>"),
@@ -74,8 +75,8 @@ def plain() -> Iterator[Repeat]:
         yield Repeat(unit)
 
 
-def framed() -> Iterator[Repeat]:
+def framed(units: Sequence[str]) -> Iterator[Repeat]:
     """Each unit inside of what other readers wait for."""
     for before, after in _WITHIN:
-        for unit in UNITS:
+        for unit in units:
             yield Repeat(unit, before, after)

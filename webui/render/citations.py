@@ -15,7 +15,6 @@ from webui.render.markup import escaped
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from core.runs.log import Checked
     from core.runs.reply import Reply
     from webui.render.markdown import Cite
     from webui.words import Words
@@ -111,12 +110,13 @@ def claim_notes(
     """Where claims of a text end, and the sign that goes there; supported ones get the marks of their passages."""
     notes: list[tuple[int, str]] = []
     missing = missing_marks((one for one in reply.claims if one.block == block), text)
+    signs = _signs(reply, words, message_id)
     for index, claim in enumerate(reply.claims):
         if claim.block != block:
             continue
         if claim.verdict != "supported":
-            sign = _web_sign(claim, words) if _is_web(reply) else _sign(claim, index, words, message_id)
-            notes.append((claim.end, sign))
+            before, after = signs[claim.verdict]
+            notes.append((claim.end, f"{before}{index}{after}" if before else after))
         elif numbers := missing.get(claim.end):
             notes.append((claim.end, cite(list(numbers))))
     return notes
@@ -148,22 +148,19 @@ def claims_summary(reply: Reply, words: Words) -> str:
     return f' <span class="p-checked{"" if not weak + bare else " p-doubt"}">{escaped(said)}</span>'
 
 
-def _sign(claim: Checked, index: int, words: Words, message_id: str) -> str:
-    said = escaped(words(f"claims.{claim.verdict}"))
-    return (
-        f'{_JOINED}<sup><a class="p-do p-claim p-{claim.verdict}" role="button" '
-        f'href="#do-again-{escaped(message_id)}.{index}" title="{said}">'
-        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
-    )
+def _signs(reply: Reply, words: Words, message_id: str) -> dict[str, tuple[str, str]]:
+    """The sign of each verdict, in two parts with the claim's number between them.
 
-
-def _web_sign(claim: Checked, words: Words) -> str:
-    """The sign for a claim about the web: without a link, for searching again looks into documents alone."""
-    said = escaped(words(f"claims.{claim.verdict}_web"))
-    return (
-        f'{_JOINED}<sup><a class="p-claim p-{claim.verdict}" title="{said}">'
-        f'<span aria-hidden="true">{_SIGNS[claim.verdict]}</span><span class="p-sr">{said}</span></a></sup>'
-    )
+    A claim about the web has a sign without a link, and without a number: searching again looks into documents alone.
+    """
+    web = _is_web(reply)
+    signs: dict[str, tuple[str, str]] = {}
+    for verdict, sign in _SIGNS.items():
+        said = escaped(words(f"claims.{verdict}{'_web' if web else ''}"))
+        tail = f'title="{said}"><span aria-hidden="true">{sign}</span><span class="p-sr">{said}</span></a></sup>'
+        link = f'{_JOINED}<sup><a class="p-do p-claim p-{verdict}" role="button" href="#do-again-{escaped(message_id)}.'
+        signs[verdict] = ("", f'{_JOINED}<sup><a class="p-claim p-{verdict}" {tail}') if web else (link, f'" {tail}')
+    return signs
 
 
 def _is_web(reply: Reply) -> bool:

@@ -118,23 +118,29 @@ def has_calls(messages: Sequence[Message]) -> bool:
 def flattened(messages: Sequence[Message], lang: Lang) -> list[Message]:
     """The conversation with calls and results as text in the question before them, for a model without tools."""
     flat: list[Message] = []
+    added: list[ContentItem] = []  # to the question before it
     for message in messages:
         if message.role == FUNCTION:
             items = neutral_items(message.items) or [ContentItem(text=_NOTHING[lang])]
-            _add_to_question(flat, [ContentItem(text=_RETURNED[lang]), *items])
+            added += [ContentItem(text=_RETURNED[lang]), *items]
         elif message.function_call is not None:
             if message.items:
+                _add_to_question(flat, added)
                 flat.append(Message(ASSISTANT, message.content, name=message.name))
             call = message.function_call
             text = _CALLED[lang].format(name=call.name, arguments=neutral_json(call.arguments))
-            _add_to_question(flat, [ContentItem(text=text)])
+            added.append(ContentItem(text=text))
         elif message.role != ASSISTANT or message.items:
+            _add_to_question(flat, added)
             flat.append(message)
+    _add_to_question(flat, added)
     return flat
 
 
 def _add_to_question(flat: list[Message], items: list[ContentItem]) -> None:
-    if flat and flat[-1].role == USER:
+    """Put items into the last message where that is a question, else into one of their own; then there are none."""
+    if items and flat and flat[-1].role == USER:
         flat[-1] = Message(USER, [*flat[-1].items, *items], name=flat[-1].name)
-    else:
+    elif items:
         flat.append(Message(USER, items))
+    items.clear()

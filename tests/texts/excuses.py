@@ -1,0 +1,261 @@
+"""The functions that take text and are not fed, each by its name, and why no stranger's long text harms there.
+
+A whole class may be named, where all of it does the same (`RunStore.*`), never a whole module: what is written tomorrow
+is fed, or excused, by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+
+# Rooms that no stranger's text comes to.
+ROOMS: Mapping[str, str] = {
+    "core.testing*": "plays services in tests",
+    "core.tools.sandbox.inside*": "runs inside of the sandbox",
+    "core.storage.migrations*": "moves rows from one form to another",
+    "webui.commands*": "the command line of who starts the house",
+    "*.__main__": "runs when it is imported",
+}
+
+_LISTED: Mapping[str, str] = {
+    "values go into statements of fixed form; names are cut to their length": """
+        core.storage.conversations: ConversationStore.* Allowances.* SummaryStore.* freed_files unneeded thread_of
+        core.storage.conversations: use_files
+        core.storage.documents: LibraryStore.* DocumentStore.*
+        core.storage.files: FileStore.*
+        core.storage.folders: FolderStore.* folder_of
+        core.storage.mcp_servers: McpServerStore.*
+        core.storage.model_services: ModelServiceStore.*
+        core.storage.owner_settings: OwnerSettings.* Choices.*
+        core.storage.queued_messages: QueuedMessages.*
+        core.storage.runs: RunStore.* AllRuns.*
+        core.storage.whole_conversations: WholeConversations.*
+        core.rag.search.near_index: count_of
+    """,
+    "hands it on to what is fed, or to what is excused itself": """
+        core.outward: Outward.let_in OwnerAccess.*
+        core.reading.attachments: for_model
+        core.reading.intake: Intake.take_out take_out
+        core.reading.job: read is_known
+        core.reading.libraries: Libraries.*
+        core.reading.owner_intake: OwnerIntake.*
+        core.reading.preparing: Preparing.go_on
+        core.runs.approvals: RunGuard.decide Questions.* Inputs.* with_allowances
+        core.runs.history_summary: Remembering.fitted
+        core.runs.manager: OwnerRuns.* Runs.on_its_way
+        core.runs.run: Run.*
+        core.models.own_models: OwnerModels.*
+        core.toolbox.choices: Rules.change ToolAccounts.* ToolChoices.*
+        core.toolbox.server_form: state_of
+        core.toolbox.toolbox: OwnerTools.switch
+        core.toolbox.user_mcp_servers: OwnerMcpServers.* SignIns.* Signing.ask
+        core.toolbox.user_openapi: OwnerOpenApi.*
+        core.storage.message_texts: keep_text
+        core.storage.search: SearchStore.find
+        core.workspace.conversation: Conversation.*
+        core.workspace.program: _Guest.stream Program.path_of
+        core.workspace.turn: Turn.stream
+        core.bridge.pool: Pool.use
+        core.agents.hub: member_events
+        core.agents.mapping: ask_agent
+        core.agents.retrieval: Finder.find
+        core.agents.sync_run: run_events
+        core.agents.tool_loop: ToolLoop.reply
+        core.agents.tools: AgentTool.call
+        core.agents.compat.parallel_doc_qa: ReadInParts.call
+        core.llm.base: BaseChatModel.quick_chat BaseChatModel.count_tokens
+        core.llm.layers.cache: _Store.keep
+        core.llm.layers.call_prompting: native_first
+        core.llm.layers.moderation: _Guard.*
+        core.llm.oai_surface: chunks
+        core.llm.sync_hooks: hooks_stream
+        core.llm.wire.reading: ReplyReader.feed
+        core.mcp.forms: Caller.elicit
+        core.mcp.pool: MCPClient.*
+        core.mcp.servers: Servers.* OwnerServers.*
+        core.mcp.tools: MCPTool.call ListResources.call ReadResource.call
+        core.tools.approval: Guard.decide PassedOn.decide OnThisLoop.decide BothGuards.decide OneQuestion.decide
+        core.tools.base: BaseTool.call BaseToolWithFileAccess.call
+        core.tools.from_function: FunctionTool.call
+        core.tools.openapi.as_tools: ApiTool.call
+        core.tools.runner: ToolRunner.run what_it_asks
+        core.tools.threads: ToolThreads.run
+        webui.handlers.act: act
+        webui.handlers.evidence: tried
+        webui.handlers.hosted: HostedDesk.act
+        webui.handlers.send: start drop
+        webui.handlers.wiring: Handlers.act
+        webui.middleware.answers: answer refuse replayed
+        webui.middleware.entrance: Entrance.ask Entrance.by_program
+        webui.serving: guarded serve
+        webui.terminal: Terminal.opening
+        webui.web_ui: WebUI.run
+    """,
+    "arguments are read by read_arguments, which is fed, and bounded by what they name": """
+        core.tools.builtin.amap_weather: AmapWeather.call
+        core.tools.builtin.ask_documents: AskDocuments.call
+        core.tools.builtin.code_interpreter: CodeInterpreter.call
+        core.tools.builtin.doc_parser: SimpleDocParser.call DocParser.call ExtractDocVocabulary.call
+        core.tools.builtin.document_search: _DocumentSearch.call Retrieval.call
+        core.tools.builtin.image_gen: ImageGen.call Drawer.of Drawer.drawn
+        core.tools.builtin.image_zoom_in_tool: ImageZoomInTool.call
+        core.tools.builtin.web_extractor: WebExtractor.call
+        core.tools.builtin.web_search: WebSearch.call ImageSearch.call
+    """,
+    "an index in a thread of its own; words are read by terms(), which is fed": """
+        core.agents.memory: Memory.find
+        core.rag.library: Library.*
+        core.rag.context_builder: ContextBuilder.merged
+        core.rag.page_content: Contents.get _Reader.get
+        core.rag.pages: Pages.content
+        core.rag.retriever: Retriever.scored
+        core.rag.search.keyword: KeywordSearcher.* FrontPageSearcher.* nearest_first
+        core.rag.search.vector: VectorSearcher.* HybridSearcher.*
+        core.rag.search.word_index: WordIndex.* Snapshot.* WordWriter.*
+        core.rag.search.stored_vectors: Vectors.like
+        core.tools.documents: Shelf.found chunks_as_records source_of
+    """,
+    "a process of its own, which is ended after its time": """
+        core.rag.embedding.local: LocalEmbedder.* Workers.* _Worker.* loaded
+        core.rag.embedding.service: ServiceEmbedder.*
+        core.rag.parsers.archives: package
+        core.rag.parsers.data_text: DataTextParser.parse
+        core.rag.parsers.epub: BookParser.parse
+        core.rag.parsers.ocr: recognise
+        core.rag.parsers.pdf: PdfParser.parse
+        core.rag.parsers.pdf_page: highlighted
+        core.rag.parsers.picture: PictureParser.parse
+        core.rag.parsers.process: parse stream picture unlock
+        core.rag.parsers.slides: SlidesParser.parse
+        core.rag.parsers.spreadsheet: WorkbookParser.parse SheetParser.parse
+        core.rag.parsers.text: PlainParser.parse
+        core.rag.parsers.verbatim: LinesParser.parse GridParser.parse
+        core.rag.parsers.web_page: WebPageParser.parse
+        core.rag.parsers.word: WordParser.parse
+        core.rag.rerank: ServiceReranker.*
+        core.tools.sandbox.box: Box.put spec
+        core.tools.sandbox.bpf: syscall_filter
+        core.tools.sandbox.bubblewrap: Bubblewrap.launch
+        core.tools.sandbox.docker: Docker.launch
+        core.tools.sandbox.kernel: Channels.* Kernel.run
+        core.tools.sandbox.kernels: Kernels.run run_here
+        core.tools.sandbox.landlock: Landlock.launch
+        core.tools.sandbox.process: SandboxProcess.open_place
+        core.tools.sandbox.self_test: choose
+        core.tools.sandbox.work_folder: WorkFolder.put
+        core.tools.web.main_text_worker: main_text
+        core.tools.web.reading: main_text
+        core.mcp.stdio: _Pipe.send process_transport started
+    """,
+    "bytes of a connection, as many at once as one gives": """
+        core.llm.backends.dashscope.media: with_uploads
+        core.llm.backends.dashscope.service: DashScopeService.ask in_time
+        core.llm.backends.moderation: ModerationService.look
+        core.llm.backends.openai.service: offered_models
+        core.net.addresses: system_addresses
+        core.net.body: Body.feed
+        core.net.fetcher: fetch body_of
+        core.net.service: ask
+        core.rag.sources: page
+        core.tools.openapi.credentials: Tokens.filled_in
+        core.tools.openapi.document: fetched_text
+        core.tools.web.base: answer_of asked object_of refusal
+        core.tools.web.passages: given
+        core.tools.web.reading: read
+        webui.bundles: packed
+        webui.server: PatientProtocol.*
+        webui.uploads: Incoming.* Uploads.receive Uploads.progress
+    """,
+    "settings of who starts the house or writes the program, and names of the house": """
+        core.agents.base: Agent.from_config
+        core.agents.compat.group_chat_creator: GroupChatCreator.group
+        core.agents.config.build: agent_from
+        core.agents.config.problems: problem
+        core.agents.config.schema: AgentConfig.of
+        core.agents.file_library: FileLibrary.*
+        core.agents.group_chat: group_of
+        core.backup.problems: problem
+        core.errors: need_packages
+        core.judging.checks: Judge.judged
+        core.judging.problems: suite_problem within
+        core.judging.run: evaluate aevaluate
+        core.judging.run_folder: Runs.*
+        core.judging.suite: Suite.* section
+        core.llm.backends.errors: Translator.make Translator.make_refusal
+        core.llm.backends.openai.service: default_key
+        core.llm.backends.transformers.engine: TransformersEngine.count_tokens _Writer.say
+        core.llm.backends.transformers.load: fetched_folder progress_bar
+        core.llm.backends.transformers.model: TransformersModel.count_tokens
+        core.llm.gguf: _Head.number
+        core.llm.media: check_pixels subtype_of refused
+        core.llm.open_model: get_chat_model
+        core.llm.picture_tokens: picture_tokens
+        core.llm.reply_store: cache_key
+        core.llm.telemetry: begin_trace
+        core.llm.tokens: Vocabulary.* shortened
+        core.llm.usage: cost_of
+        core.llm.weights: main
+        core.mcp.sign_in: SignIn.tokens
+        core.rag.parsers.base: is_ideograph
+        core.rag.sources: file_here
+        core.registry: Registry.*
+        core.storage.data_folder: put_restored
+        core.storage.files: media_type_of
+        core.tools.catalog: ToolRegistry.made
+        core.tools.given_files: picture_item
+        webui.auth: PageToken.*
+        webui.bundles: joined_script
+        webui.page_files: front_end_file
+        webui.render.markup: note_index
+        webui.server: address_of bind
+        webui.words: Words.*
+    """,
+    "made of what is fed: block_text() of a table, turn() of each turn": """
+        core.export.markdown: MarkdownWriter.turns
+        core.tools.documents: table_text
+    """,
+    "documents as they were read, which are bounded": """
+        core.tools.openapi.as_tools: tools_of
+        core.tools.openapi.credentials: Keys.* clients_of checkable ways_of
+        core.tools.openapi.operations: operations
+    """,
+    "a model is asked, whose answer is fed where it comes": """
+        core.agents.compat.articles: ended
+        core.agents.search_query: KeywordQuery.searched standalone_question
+        core.agents.summarize: summarize transcript_pieces
+        core.llm.calling.call_text: call_events
+    """,
+    "escaped, nothing else, which escaped() is fed for": """
+        webui.panels.approval: form_html
+        webui.panels.evidence_page: paper
+        webui.panels.history: history_html
+        webui.panels.models: menu_data
+        webui.panels.tools: account_data allowed_data tools_data
+        webui.panels.top: status_html top_html
+        webui.render.documents: document_card
+    """,
+}
+
+
+def _read(listed: Mapping[str, str]) -> dict[str, str]:
+    excused: dict[str, str] = {}
+    for reason, lines in listed.items():
+        for line in filter(None, map(str.strip, lines.splitlines())):
+            module, _, names = line.partition(": ")
+            excused |= {f"{module}:{name}": reason for name in names.split()}
+    return excused
+
+
+EXCUSED: Mapping[str, str] = _read(_LISTED)
+"""Functions by "module:name" or "module:Class.*", with the reason."""
+
+
+def is_excused(path: str) -> bool:
+    """Whether the function of this name is not fed."""
+    return path in EXCUSED or f"{path.rpartition('.')[0]}.*" in EXCUSED
+
+
+def is_shut(module: str) -> bool:
+    """Whether no stranger's text comes to a module."""
+    return any(fnmatchcase(module, room) for room in ROOMS)
