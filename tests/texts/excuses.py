@@ -87,7 +87,7 @@ _LISTED: Mapping[str, str] = {
         webui.handlers.send: start drop
         webui.handlers.wiring: Handlers.act
         webui.middleware.answers: answer refuse replayed
-        webui.middleware.entrance: Entrance.ask Entrance.by_program
+        webui.middleware.entrance: Entrance.ask Entrance.by_program Entrance.refuse
         webui.serving: guarded serve
         webui.terminal: Terminal.opening
         webui.web_ui: WebUI.run
@@ -184,9 +184,8 @@ _LISTED: Mapping[str, str] = {
         core.judging.suite: Suite.* section
         core.llm.backends.errors: Translator.make Translator.make_refusal
         core.llm.backends.openai.service: default_key
-        core.llm.backends.transformers.engine: TransformersEngine.count_tokens _Writer.say
         core.llm.backends.transformers.load: fetched_folder progress_bar
-        core.llm.backends.transformers.model: TransformersModel.count_tokens
+        core.llm.backends.transformers.model: TransformersEngine.count_tokens TransformersModel.count_tokens _Writer.say
         core.llm.gguf: _Head.number
         core.llm.media: check_pixels subtype_of refused
         core.llm.open_model: get_chat_model
