@@ -186,7 +186,10 @@ def _foot(  # noqa: PLR0913 - each is a part of the line, by name
 def _by(model: str, at: float, words: Words) -> str:
     """When it was written, which the page tells in the reader's own time, and by whom."""
     written = datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds")
-    return f' <span class="p-by"><span class="p-time" title="{written}"></span>{escaped(words.model(model))}</span>'
+    then = " p-then" if model else ""  # a program's own agent may have no model to name after the time
+    return (
+        f' <span class="p-by"><span class="p-time{then}" title="{written}"></span>{escaped(words.model(model))}</span>'
+    )
 
 
 def _act(act: str, message_id: str, words: Words, *, worded: bool) -> str:

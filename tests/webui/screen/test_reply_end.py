@@ -39,14 +39,20 @@ def test_what_the_model_settings_can_mend_leads_there() -> None:
     assert "#do-models" not in offered("model_overloaded")
 
 
-def test_a_reply_says_which_model_wrote_it() -> None:
+def test_a_reply_says_when_and_by_which_model_it_was_written() -> None:
     reply = Reply()
     reply.model = "Small 0.5B, built in"
     reply.apply(LoggedEvent(1, 0.0, RunFinished("complete")))
-    turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
-    shown = "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("zh"), last=True))
-    assert '<span class="p-by">' in shown
-    assert "内置" in shown
+
+    def end_of(reply: Reply) -> str:
+        turn = StoredMessage("m", "c", "q", "assistant", (), "r", "complete", 0.0)
+        return "".join(str(entry["content"]) for entry in reply_entries(turn, reply, Words("zh"), last=True))
+
+    assert "内置" in end_of(reply)
+    assert "p-time p-then" in end_of(reply)
+    reply.model = ""
+    assert "p-time" in end_of(reply)
+    assert "p-then" not in end_of(reply), "nothing follows the time, and no dot parts it from nothing"
 
 
 @pytest.mark.parametrize(("lang", "line"), [("en", "Earlier turns were summarised"), ("zh", "较早的对话已作摘要")])
